@@ -49,6 +49,7 @@ def train(model: Any, dataset: Any = (X, Y), **more: Any) -> edl.Trained:
     return edl.train(model, dataset, **given)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("dataset", "more"),
     [

@@ -92,6 +92,7 @@ def test_nulls_of_the_flights_are_nulls(session: Session) -> None:
     assert result.to_arrow().to_pylist() == [{"n": 327_346, "t": "D942DN"}]
 
 
+@pytest.mark.soak
 def test_making_the_samples_again_replaces_them_and_leaves_other_tables(
     url: str, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +105,7 @@ def test_making_the_samples_again_replaces_them_and_leaves_other_tables(
         assert count(again, "mine") == 1
 
 
-@pytest.mark.variants(3)
+@pytest.mark.soak
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_the_statements_of_a_sample_program_compile(program: Path, session: Session) -> None:
     compiled = 0

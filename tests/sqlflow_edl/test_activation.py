@@ -30,6 +30,7 @@ def train(session: Session, written: str, instead: str) -> tuple[str, str]:
     return result.message, session.registry.find("m").reference
 
 
+@pytest.mark.soak
 def test_a_worse_version_is_stored_and_not_used(session: Session) -> None:
     before = session.registry.find("m").reference
     message, current = train(session, "= 40", "= 2")
@@ -49,6 +50,7 @@ def test_an_equal_version_is_used(session: Session) -> None:
     assert current == session.registry.list("m")[-1].reference
 
 
+@pytest.mark.soak
 def test_validation_rows_of_the_query_itself_compare_too(session: Session) -> None:
     before = session.registry.find("m").reference
     message, current = train(session, "VALIDATE ON (SELECT * FROM readings WHERE i < 100)", "VALIDATE 0.25")

@@ -27,6 +27,7 @@ def in_duckdb(file: str) -> list[Case]:
     return [case for case in cases(file) if case.dialect == "duckdb"]
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/models.sql"), ids=str)
 def test_a_model_is_that_of_our_own_statement(case: Case, databases: Databases) -> None:
     session = databases.filled("duckdb")
@@ -171,6 +172,7 @@ def test_figures_and_explanations_are_rows(session: Session) -> None:
         assert "price" in each, "the label is a column of the query"
 
 
+@pytest.mark.variants(9)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/functions.sql"), ids=str)
 def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Session) -> None:
     found = rows(session, case.program)

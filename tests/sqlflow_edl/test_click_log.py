@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from edl.metrics import AUC
 from sqlflow_edl.samples.click_log import BLOCK, ClickLog
@@ -13,6 +14,7 @@ def rows(log: ClickLog, number: int, part: int = 0) -> pa.Table:
     return pa.Table.from_batches(log.batches(number, part), log.schema)
 
 
+@pytest.mark.soak
 def test_the_same_seed_gives_the_same_log_and_more_rows_continue_it() -> None:
     longer, shorter = rows(ClickLog(3, 100), BLOCK + 10), rows(ClickLog(3, 100), 50)
     assert longer.num_rows == BLOCK + 10

@@ -115,6 +115,7 @@ def test_evaluate_gives_inertia_and_silhouette(session: Session) -> None:
     assert row["silhouette"] > 0.7
 
 
+@pytest.mark.soak
 def test_a_statement_of_sqlflow_finds_the_clusters_of_deep_codes(session: Session) -> None:
     settings = "model.n_clusters = 3, model.pretrain_dims = [8, 2], model.pretrain_epochs = 20, model.train_lr = 0.01"
     more = "model.pretrain_lr = 1, model.train_max_iters = 6, train.batch_size = 100, model.tol = 0.0001"
@@ -131,6 +132,7 @@ def test_a_statement_of_sqlflow_finds_the_clusters_of_deep_codes(session: Sessio
     assert row["silhouette"] > 0.7
 
 
+@pytest.mark.soak
 def test_a_training_ends_when_its_loss_no_longer_falls(session: Session) -> None:
     [trained] = session.run(f"{TRAIN}, train.tolerance = 0.1 INTO early")
 

@@ -102,6 +102,7 @@ def test_predict_a_server_and_python_apply_the_same_state(session: Session, arch
     np.testing.assert_allclose(column, np.clip(rows["price"].to_numpy(), low, high) / 2)
 
 
+@pytest.mark.soak
 def test_drift_is_told_of_columns_that_functions_alone_read(session: Session) -> None:
     list(session.run(f"{QUERY} TO TRAIN Transform COLUMN {CLIP}, column_functions.Rarity(shop) INTO d"))
     text = "SELECT price + 999 AS price, 'c' AS shop, sold FROM sales TO PREDICT WITH predict.report = drift USING d"

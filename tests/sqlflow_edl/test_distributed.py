@@ -172,6 +172,7 @@ def test_the_plan_says_whether_tables_fit_each_worker(url: str) -> None:
         assert large["parameter servers"] == ("2", "one for two workers")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("settings", "command", "wanted"),
     [("", None, 0), ("train.priority = HIGH, ", None, 100), ("priority = -7, ", 3, 3)],
@@ -184,6 +185,7 @@ def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another
         assert session.compiler.planned(statement).spec.cluster.priority == wanted
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("deadline", "workers"), [(0.0, 0), (90.0, 1)])
 def test_a_job_with_a_deadline_has_a_master(url: str, deadline: float, workers: int) -> None:
     with Session(url, deadline=deadline) as session:
@@ -192,6 +194,7 @@ def test_a_job_with_a_deadline_has_a_master(url: str, deadline: float, workers: 
     assert (cluster.deadline, cluster.workers) == (deadline, workers)
 
 
+@pytest.mark.soak
 def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(1)

@@ -48,6 +48,7 @@ def test_the_training_rows_themselves_have_not_drifted(session: Session) -> None
     assert result.message == "no column drifted from the training rows of m@1; there are no statistics of day"
 
 
+@pytest.mark.soak
 def test_a_report_beside_predictions_names_the_columns_that_changed(session: Session) -> None:
     [result] = session.run(f"SELECT * FROM changed TO PREDICT guesses.y {REPORT}")
     assert verdicts(result) == {

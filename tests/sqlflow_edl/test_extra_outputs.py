@@ -68,6 +68,7 @@ def test_rows_of_one_leaf_in_each_tree_get_one_prediction(workshop: Workshop) ->
     assert len(by_leaves) > 2
 
 
+@pytest.mark.soak
 def test_the_nearest_centre_is_that_of_the_cluster(workshop: Workshop) -> None:
     found = workshop.rows(
         "SELECT * FROM sized WHERE x IS NOT NULL TO PREDICT USING grouped WITH predict.extra_outputs = [distances]"

@@ -98,6 +98,7 @@ def test_another_query_may_name_its_columns_in_another_case_and_be_evaluated(mod
     assert same["mase"] < same["seasonal_naive_mase"]
 
 
+@pytest.mark.soak
 def test_evaluating_the_rows_of_the_training_is_said(model: Session) -> None:
     [found] = list(
         model.run("SELECT day, store, promo, sales FROM sales WHERE sales IS NOT NULL TO EVALUATE m")

@@ -54,7 +54,7 @@ def workshop(workshop: Workshop) -> Workshop:
     return workshop
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_what_lists_of_ids_are_worth_is_learned(workshop: Workshop, model: str) -> None:
     selected, columns = (over(workshop, text) for text in MODELS[model])

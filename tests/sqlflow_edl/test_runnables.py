@@ -168,6 +168,7 @@ def test_rows_without_a_table_are_a_result_set(
     assert rows(session, "SELECT * FROM sold WHERE id = 2 TO RUN by-name/first.py") == [{"item": "nut"}]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     "case", [case for case in cases("runnables/errors.sql") if case.dialect == "duckdb"], ids=str
 )

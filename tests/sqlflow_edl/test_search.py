@@ -118,6 +118,7 @@ def test_an_ensemble_learns_numbers_and_classes(searched: Searched) -> None:
     assert set(classes) <= {"s", "m", "l"}
 
 
+@pytest.mark.soak
 def test_the_reported_figures_are_those_of_evaluate_on_the_same_rows(searched: Searched) -> None:
     """The validation rows of this model have a query of their own."""
     [found] = searched.rows("SELECT x, y, city, often, big FROM houses WHERE id % 4 = 0 TO EVALUATE weighed")
@@ -171,6 +172,7 @@ def test_a_statement_of_a_trial_has_the_clauses_of_the_search(searched: Searched
         assert compiled.spec.weights is not None
 
 
+@pytest.mark.soak
 def test_a_model_that_no_search_found_has_no_trials(searched: Searched) -> None:
     statement = (
         "SELECT x, price FROM houses TO TRAIN LGBMRegressor WITH n_estimators = 1 LABEL price INTO plain"
@@ -312,6 +314,7 @@ def test_an_interrupt_stores_the_ensemble_of_the_trials_that_have_ended(
     assert searched.table("SELECT x, y FROM houses TO PREDICT USING early").num_rows == ROWS
 
 
+@pytest.mark.soak
 def test_a_single_model_is_stored_as_one_of_its_kind(searched: Searched) -> None:
     [result] = searched.session.run(
         f"SELECT x, y, price FROM houses LABEL price WITH {TWO}, auto.folds = 1, auto.max_members = 1, "

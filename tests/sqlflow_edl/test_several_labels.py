@@ -46,6 +46,7 @@ def predicted(workshop: Workshop, target: str = "", model: str = "deal", more: s
     return workshop.rows(f"{text}; SELECT * FROM {table} ORDER BY id" if target else text)
 
 
+@pytest.mark.soak
 def test_each_label_has_the_columns_of_a_model_of_its_own(workshop: Workshop) -> None:
     found = predicted(workshop)
     assert found.column_names == [
@@ -104,6 +105,7 @@ def test_the_model_is_described_label_by_label(workshop: Workshop) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_row_without_one_of_the_labels_is_left_out_where_that_is_asked_for(workshop: Workshop) -> None:
     query = "SELECT x, CASE WHEN id > 3 THEN cost END AS cost, CASE WHEN id < 100 THEN kind END AS kind FROM deals"
     train = f"{query} TO TRAIN DNN WITH model.framework = {workshop.framework}, epochs = 1"
@@ -182,6 +184,7 @@ def test_what_is_of_one_label_is_refused_with_the_reason(
     assert caught.value.hint
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("kind", "message"),
     [("'d'", "kind has classes in the validation rows that no"), ("NULL", "kind is NULL in 9")],

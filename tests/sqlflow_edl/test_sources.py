@@ -129,6 +129,7 @@ def test_the_same_statement_gives_the_same_weights(
     assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+@pytest.mark.soak
 def test_a_model_knows_its_statement_and_its_rows(session: Session, tmp_path: Path) -> None:
     session.registry.load("flowers.small", tmp_path / "model.zip")
     found = read_archive(tmp_path / "model.zip")
@@ -390,6 +391,7 @@ def test_a_query_without_rows_trains_nothing(session: Session) -> None:
 # Ordinary SQL ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_ordinary_sql_goes_to_the_database_as_it_is(session: Session) -> None:
     text = "CREATE TABLE train (target INT); INSERT INTO train VALUES (1); SELECT target FROM train train"
     assert table(session, text).to_pydict() == {"target": [1]}

@@ -137,6 +137,7 @@ def test_a_threshold_of_a_number_is_an_error(workshop: Workshop, verb: str) -> N
     assert caught.value.span is not None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("metric", ["f1", "balanced_accuracy"])
 def test_a_metric_of_the_validation_rows_chooses_the_threshold(
     workshop: Workshop, metric: str, tmp_path: Path

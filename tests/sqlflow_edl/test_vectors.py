@@ -26,6 +26,7 @@ def workshop(workshop: Workshop) -> Workshop:
     return workshop
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "columns", ["", 'COLUMN STANDARDIZE(DENSE(point, 3, ";"))'], ids=["derived", "written"]
 )

@@ -131,7 +131,7 @@ def test_nothing_is_there_at_first_and_nothing_is_left_in_the_end(
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("instances", ["relay", "objects"], indirect=True)
 def test_what_was_sent_and_what_was_fetched_before_takes_no_room(instances: Instances) -> None:
     one, other = instances("one"), instances("other")

@@ -109,6 +109,7 @@ def test_who_leaves_ends_the_sums_of_the_others(group: Group) -> None:
             waiting.result(PATIENT)
 
 
+@pytest.mark.soak
 def test_who_does_not_come_is_waited_for_as_long_as_is_said(group: Group) -> None:
     with pytest.raises(GroupError, match="timed out"):
         group.members[0].sum(np.ones(1), SHORT)

@@ -43,6 +43,7 @@ def test_a_name_with_an_empty_part_or_an_open_quote_is_refused(name: str) -> Non
         split_name(name)
 
 
+@pytest.mark.soak
 @given(st.lists(texts(min_size=1), min_size=1, max_size=3))
 def test_quoted_parts_come_back_as_they_were(parts: list[str]) -> None:
     assert split_name(dotted(parts)) == tuple(parts)

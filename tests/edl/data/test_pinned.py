@@ -39,6 +39,7 @@ def pin(folder: Path, rows: int, batch: int = 10_000) -> Pinned:
     return pin_rows(folder, reader, source="duckdb:", select="SELECT", seed=0, shuffled=False)
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("rows", [0, 1, BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1, 2 * BATCH_ROWS, 150_001])
 def test_all_rows_come_back_in_order_around_the_borders_of_batches(tmp_path: Path, rows: int) -> None:
     pinned = pin(tmp_path, rows)
@@ -48,7 +49,7 @@ def test_all_rows_come_back_in_order_around_the_borders_of_batches(tmp_path: Pat
     assert table.equals(numbered(rows).read_all())
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("start", "end"),
     [
@@ -102,6 +103,7 @@ def test_reading_copies_nothing(tmp_path: Path) -> None:
     assert sum(batch.num_rows for batch in batches) == 100_000
 
 
+@pytest.mark.soak
 def test_several_threads_read_at_once(tmp_path: Path) -> None:
     reader = open_reader(pin(tmp_path, 200_000), tmp_path)
 

@@ -110,6 +110,7 @@ def test_results_go_into_the_table_they_are_for(results: ResultFolder, source: S
     assert values(source.stream("FROM out")) == list(range(300_000))
 
 
+@pytest.mark.soak
 def test_a_task_is_staged_in_the_source_again_when_the_connection_was_lost(
     results: ResultFolder, source: Source
 ) -> None:

@@ -56,6 +56,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cut, "PIECE", 16)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
 @pytest.mark.parametrize("limits", [RowLimits(), RowLimits(0, 120, 20), RowLimits(2, 0, 3)])
 def test_a_cut_is_what_the_table_was_while_it_is_trained_on(limits: RowLimits, seed: int) -> None:

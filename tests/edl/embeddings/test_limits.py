@@ -108,7 +108,7 @@ def test_new_ids_are_admitted_too_early_seldom_however_many_there_were() -> None
     assert len(subject.export().counts) == size == 8_192
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("limits", [RowLimits(2, 60, 30), RowLimits(3), RowLimits(max_rows=60)])
 def test_a_table_goes_on_alike_from_a_copy_and_from_what_is_stored(limits: RowLimits) -> None:
     one, copy, loaded, put = (made(limits) for _ in range(4))

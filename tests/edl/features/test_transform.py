@@ -211,6 +211,7 @@ def test_a_slice_of_a_batch_gives_its_own_rows() -> None:
         assert np.array_equal(sliced[name], values[1:3])
 
 
+@pytest.mark.soak
 @given(st.lists(st.none() | st.floats(width=64) | st.integers(-(2**60), 2**60).map(float), min_size=1))
 def test_every_number_comes_out_finite(values: list[float | None]) -> None:
     table = pa.record_batch([pa.array(values, pa.float64())], names=["x"])

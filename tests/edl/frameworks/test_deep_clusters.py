@@ -10,6 +10,7 @@ from edl.frameworks.torch.deep_clusters import dense, pretrain
 from edl.torch import ClusterTargets, DeepClusters
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("rate", [0.1, 1000.0])
 def test_a_rate_that_is_too_high_is_lowered_until_the_error_falls(rate: float) -> None:
     torch.manual_seed(0)

@@ -32,6 +32,9 @@ HIDDEN = 'hidden = keras.layers.Dense(16, activation="relu")(concatenated(FEATUR
     "test_weights_go_from_model_to_model_and_are_copies",
     "test_a_share_moves_no_normalisation_and_the_step_takes_its_mean_by_rows",
     "test_parameters_buffers_and_random_numbers_are_all_that_a_gradient_depends_on",
+    "test_gradients_applied_equal_a_step",
+    "test_parameters_that_are_handed_out_are_copies",
+    "test_the_optimizer_is_described_for_servers",
 )
 class TestKeras(AdapterCases):
     framework = "keras"

@@ -29,6 +29,8 @@ from tests.edl.frameworks.row_cases import FEATURES, KERAS, LABELS, RowCases, cr
     "test_lists_of_two_columns_share_one_table",
     "test_lists_of_one_length_train_as_an_array_does",
     "test_rows_may_be_handed_in_and_are_read_from_any_source",
+    "test_each_step_has_the_rate_it_is_given",
+    "test_training_goes_on_from_weights_and_the_slots_of_rows",
 )
 class TestKeras(RowCases):
     framework = "keras"

@@ -49,6 +49,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     "test_steps_in_one_call_equal_steps_in_several",
     "test_the_same_seed_gives_the_same_weights_bit_for_bit",
     "test_training_goes_on_from_weights_and_state_as_if_nothing_had_been",
+    "test_gradients_applied_equal_a_step",
 )
 @pytest.mark.usefixtures("elsewhere")
 class TestAdapter(test_torch_adapter.TestTorch):
@@ -63,6 +64,8 @@ class TestAdapter(test_torch_adapter.TestTorch):
     "test_steps_in_one_call_equal_steps_in_several",
     "test_the_same_seed_gives_the_same_rows_bit_for_bit",
     "test_training_goes_on_from_weights_and_the_slots_of_rows",
+    "test_limits_of_the_job_hold_for_its_tables_and_are_part_of_its_state",
+    "test_lists_of_two_columns_share_one_table",
 )
 @pytest.mark.usefixtures("elsewhere")
 class TestRows(test_torch_embeddings.TestTorch):

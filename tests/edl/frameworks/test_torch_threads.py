@@ -91,6 +91,7 @@ def test_one_slow_step_is_no_reason_to_leave() -> None:
     assert choice.way == 1
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("way", [0, 1])
 @pytest.mark.parametrize("more", ["", "nn.BatchNorm1d(100), "], ids=["plain", "normalised"])
 def test_threads_leave_no_trace_in_the_model(

@@ -314,6 +314,7 @@ def test_other_weights_are_refused(tmp_path: Path, library: str, damaged: dict[s
         adapter(tmp_path, library).set_weights(damaged)
 
 
+@pytest.mark.soak
 def test_the_bytes_of_a_model_do_not_depend_on_the_number_of_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,6 +188,7 @@ def test_outputs_and_scores_of_raw_columns_are_those_of_predict(
         assert not scores
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("features", "noted"),
     [

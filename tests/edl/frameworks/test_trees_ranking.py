@@ -84,6 +84,7 @@ def by_hand(library: str, objective: str, labels: np.ndarray, weights: np.ndarra
     return np.asarray(xgboost.train({**params, "nthread": 1}, data, ROUNDS).inplace_predict(MATRIX))
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 @pytest.mark.parametrize(("library", "objective"), OBJECTIVES)
 def test_scores_are_those_of_the_library_called_by_hand(

@@ -175,7 +175,7 @@ def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
     assert trees(together[0]) == trees(together[1])
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "params",
     [{}, {"tree_method": "approx"}, {"booster": "dart", "rate_drop": 0.4}, {"colsample_bytree": 0.5}],
@@ -278,7 +278,7 @@ class _Leaving(XGBoostNetwork):
         super().call(function, *arguments, **named)
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("params", "call"),
     [

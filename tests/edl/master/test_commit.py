@@ -70,6 +70,7 @@ def test_a_model_is_stored_when_nobody_has_the_source_open(database: Path) -> No
     assert models(database) == ["m@1"]
 
 
+@pytest.mark.soak
 def test_a_model_that_is_worse_than_its_rival_is_stored_beside_it(database: Path) -> None:
     job, _ = finished(database)
     main([str(job.path)])
@@ -98,6 +99,7 @@ def test_the_better_version_is_named_with_both_figures(rival: Rival, stays: bool
     assert rival.verdict(figures, "m@2").startswith(sentence)
 
 
+@pytest.mark.soak
 def test_a_job_that_was_committed_is_not_committed_again(database: Path) -> None:
     job, intent = finished(database)
     assert commit_when_possible(job, intent)
@@ -122,6 +124,7 @@ def test_a_job_that_another_process_commits_is_left_to_it(database: Path) -> Non
     assert models(database) == []
 
 
+@pytest.mark.soak
 def test_a_database_that_is_open_elsewhere_is_waited_for(database: Path) -> None:
     job, intent = finished(database)
     time = Time()

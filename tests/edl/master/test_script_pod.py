@@ -75,11 +75,8 @@ def test_the_end_that_a_watch_was_told_of_is_that_of_the_pod(place: Site) -> Non
     pods.start(WORKER)
     pods.list()
     name = f"{place.deployment.name}-worker-0-1"
-    place.double.ask(
-        "POST",
-        f"{place.path}/{name}/eviction",
-        {"metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 1}},
-    )
+    eviction = {"metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 1}}
+    place.double.ask("POST", f"{place.path}/{name}/eviction", eviction)
     with contextlib.closing(cluster.watch()) as changes:
         assert next(found for found in changes if isinstance(found, Change) and found.state == "ended")
     while place.names():  # until it is gone

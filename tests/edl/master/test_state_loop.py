@@ -236,7 +236,7 @@ def test_a_state_store_that_cannot_be_written_ends_the_job() -> None:
     run(work())
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("reports", [1, 300])
 def test_reports_are_written_in_groups(reports: int) -> None:
     async def work() -> None:

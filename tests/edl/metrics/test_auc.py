@@ -91,6 +91,7 @@ def test_equal_scores_are_even_odds(metric: AUC) -> None:
     assert metric.result(metric.update((), labels, np.full_like(scores, 0.5))) == 0.5
 
 
+@pytest.mark.soak
 def test_the_estimate_does_not_depend_on_the_order_of_merging() -> None:
     labels, scores = binary_rows(5, 100_000)
     metric = AUC()

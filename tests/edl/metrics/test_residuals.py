@@ -77,6 +77,7 @@ def test_scores_of_another_shape_have_no_errors() -> None:
     assert METRIC.update((), np.zeros((3, 1)), np.zeros((3, 2))) == ()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 def test_the_share_of_new_rows_inside_is_the_coverage(seed: int) -> None:
     rng = np.random.default_rng(seed)

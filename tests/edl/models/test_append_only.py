@@ -136,6 +136,7 @@ def test_a_users_table_of_our_name_is_an_error_and_stays(
     assert source.columns_of(EVENTS) == ["a"]
 
 
+@pytest.mark.soak
 def test_reading_makes_no_table(registry: AppendedRegistry, source: MaxComputeSource) -> None:
     assert registry.list() == []
     assert not registry.has("m")

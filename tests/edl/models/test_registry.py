@@ -109,6 +109,7 @@ def test_a_saved_model_is_described_as_it_was_recorded(registry: Registry, file_
     assert abs(datetime.fromisoformat(found.created) - before) < timedelta(minutes=1)
 
 
+@pytest.mark.soak
 def test_a_real_archive_can_be_used_after_loading(registry: Registry, archive: Path, tmp_path: Path) -> None:
     registry.save("m", archive, RECORD)
     registry.load("m", tmp_path / "loaded.zip")
@@ -184,6 +185,7 @@ def test_a_tag_names_one_version_until_it_is_moved_or_removed(
     assert opened().find("other@production").version == 1
 
 
+@pytest.mark.soak
 def test_a_dropped_version_takes_its_tags_along(registry: Registry, opened: Opener, file_of: FileOf) -> None:
     for number in (1, 2):
         registry.save("m", file_of(b"%d" % number), RECORD)
@@ -369,6 +371,7 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
     assert not registry.has("m")
 
 
+@pytest.mark.soak
 def test_models_outlive_the_connection(opened: Opener, file_of: FileOf, tmp_path: Path) -> None:
     opened().save("m", file_of(b"x" * 300_000), RECORD)
     assert opened().load("m", tmp_path / "loaded").record == RECORD

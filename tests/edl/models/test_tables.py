@@ -105,6 +105,7 @@ def test_an_archive_of_any_size_comes_back_byte_for_byte(
         assert count(source, CHUNKS) == chunks
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("url", SERVERS, indirect=True)
 def test_versions_on_a_server_are_read_with_their_tags(registry: TableRegistry, file_of: FileOf) -> None:
     registry.save("m", file_of(b"x"), RECORD)

@@ -79,7 +79,7 @@ def test_steps_are_those_of_torch_where_rows_differ(case: str) -> None:
     np.testing.assert_allclose(moved(optimizer), parameter.detach().numpy(), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.variants(4)
+@pytest.mark.soak
 @pytest.mark.parametrize("case", KERAS)
 def test_steps_are_those_of_keras(case: str) -> None:
     expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)

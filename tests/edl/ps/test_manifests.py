@@ -110,7 +110,7 @@ def test_a14_training_goes_on_with_another_number_of_servers(
         np.testing.assert_array_equal(found[name], value)
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Path, changes: None) -> None:
     """Each can be read when all others are removed."""
@@ -156,6 +156,7 @@ def test_a_checkpoint_whose_predecessor_is_gone_is_written_whole(tmp_path: Path,
         np.testing.assert_array_equal(found[name], value)
 
 
+@pytest.mark.soak
 def test_every_ninth_checkpoint_is_written_whole_and_those_of_much_that_has_changed(
     tmp_path: Path, changes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +208,7 @@ def test_other_servers_know_evicted_and_admitted_ids_as_the_first_ones_did(
         np.testing.assert_array_equal(found[name], value)
 
 
+@pytest.mark.soak
 def test_a_cut_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:
     model = definition(ADAM)
     with trained(2, model) as running:

@@ -125,6 +125,7 @@ def test_every_shard_is_with_its_server_and_the_one_after_it(running: Servers) -
     assert all(shard.bytes > 1000 for shard in manifest.shards)  # several pieces
 
 
+@pytest.mark.soak
 def test_the_last_two_cuts_stay(running: Servers) -> None:
     for name, *kept in (["1"], ["2", "1"], ["3", "2"]):
         checkpoint(running, name, *kept)
@@ -156,6 +157,7 @@ def test_a_lost_servers_successor_has_its_rows_slots_and_memory_of_pushes(
         same(others.pull(MODEL, EVERY), moved)
 
 
+@pytest.mark.soak
 def test_one_after_another_may_be_lost(running: Servers) -> None:
     manifest = checkpoint(running, "1")
     before = running.pull(MODEL, EVERY)

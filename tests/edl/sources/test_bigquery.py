@@ -48,6 +48,7 @@ def test_a_result_takes_the_place_of_the_one_before_and_of_no_other_table(source
     assert source.databases() == ["shop"]
 
 
+@pytest.mark.soak
 def test_columns_are_read_after_a_dry_run(source: Source) -> None:
     query = (
         "SELECT CAST(1 AS INT64) AS n, CAST(0.5 AS FLOAT64) AS x, 'é' AS t, TRUE AS yes, DATE '2024-01-02' AS day,"
@@ -72,7 +73,7 @@ def test_columns_are_read_after_a_dry_run(source: Source) -> None:
     )
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

@@ -408,6 +408,7 @@ def test_no_setting_is_changed_by_an_error(source: Source) -> None:
     assert rows(source, "SELECT name, value FROM duckdb_settings()") == before
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "text",
     [

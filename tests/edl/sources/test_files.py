@@ -32,7 +32,7 @@ def result(source: Source, name: str) -> None:
     source.commit(name, "job", 1)
 
 
-@pytest.mark.variants(4)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("file", "url", "name"),
     [

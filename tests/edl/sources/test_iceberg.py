@@ -94,6 +94,7 @@ def test_a_table_without_a_snapshot_has_no_rows(catalog: Catalog, tmp_path: Path
         assert numbers(source, "none") == []
 
 
+@pytest.mark.soak
 def test_a_table_in_an_object_store_is_read_from_the_endpoint_of_the_environment(
     sales: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +155,7 @@ def test_two_metadata_files_of_one_number_are_not_chosen_from(sales: Path) -> No
         connect(f"iceberg:///{sales}")
 
 
+@pytest.mark.soak
 def test_damaged_metadata_is_an_error_of_the_source(sales: Path) -> None:
     [newest] = (sales / "metadata").glob("00002-*.metadata.json")
     newest.write_text("{}")

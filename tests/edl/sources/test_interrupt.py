@@ -12,6 +12,7 @@ from edl.errors import SourceError
 SLOW = "SELECT sum(sqrt(a.i * b.i)) AS s FROM range(900000) a(i), range(900000) b(i)"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("statement", [SLOW, f"CREATE TABLE x AS {SLOW}"])
 def test_a_statement_ends_and_the_connection_goes_on(source: Source, statement: str) -> None:
     ended = threading.Event()

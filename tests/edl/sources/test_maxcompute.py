@@ -115,6 +115,7 @@ TYPES: list[tuple[str, str, pa.DataType, Any]] = [
 ]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("beside", ["v BIGINT", "v JSON"], ids=["arrow", "records"])
 def test_a_column_of_each_type_is_pinned_and_read(
     source: MaxComputeSource, tmp_path: Path, beside: str
@@ -269,7 +270,7 @@ def test_a_forked_process_opens_connections_of_its_own(
     assert {line.split()[0] for line in double.requests()}.isdisjoint(before)
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("column", ["s", "j"], ids=["arrow", "records"])
 def test_a_download_that_is_cut_ten_times_loses_and_doubles_nothing(
     source: MaxComputeSource, double: Running, tmp_path: Path, column: str
@@ -341,6 +342,7 @@ def test_tables_of_jobs_whose_folders_are_gone_are_dropped(source: MaxComputeSou
 # Writing -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_a_writer_that_dies_and_is_followed_by_another_writes_once(url: str, double: Running) -> None:
     with connect(url) as first:
         double.go_wrong(Fault("status", "POST .*uploadid", times=10_000, status=400, code="Killed"))
@@ -386,7 +388,7 @@ def test_rows_of_a_writer_that_is_killed_never_count(
     assert sorted(found.name for found in source.listed("")) == ["result", "sqlflow_edl_results"]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("step", [2, 6, 8, 9])
 def test_a_commit_that_stops_anywhere_is_ended_by_a_repeated_one(
     url: str, double: Running, step: int
@@ -416,6 +418,7 @@ def test_a_swap_that_nobody_ends_is_taken_back_by_a_sweep(url: str, double: Runn
         assert source.stream("SELECT a FROM result").read_all()["a"].to_pylist() == [7]
 
 
+@pytest.mark.soak
 def test_a_statement_whose_answer_is_lost_runs_once(source: MaxComputeSource, double: Running) -> None:
     source.execute("CREATE TABLE t (a BIGINT)")
     double.go_wrong(Fault("lose", "POST .*/instances"), Fault("drop", "GET .*/instances"))

@@ -230,6 +230,7 @@ def test_a_table_with_more_short_texts_than_a_row_has_room_for_keeps_the_longer_
     assert rows(source, "SELECT * FROM t") == [{name: value for name, [value] in row.items()}]
 
 
+@pytest.mark.soak
 def test_a_task_done_again_may_have_longer_texts_after_a_commit_that_stopped(
     source: MySQLSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +269,7 @@ def numbered(source: MySQLSource, count: int) -> None:
     )
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("driver", ["pymysql", "connectorx"])
 def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     mariadb: Server,
@@ -400,7 +402,7 @@ source.commit("t", "job", 1)
 """
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("when", ["filling", "swapping", "cleaning"])
 def test_rows_count_once_when_their_writer_is_killed(
     mariadb: Server, database: str, source: MySQLSource, when: str

@@ -279,6 +279,7 @@ class _Patience(pinned_tables.Patience):
         super().__init__(now=lambda: float(next(clock)), sleep=lambda _: None)
 
 
+@pytest.mark.soak
 def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     postgresql: Server,
     database: str,
@@ -381,6 +382,7 @@ def test_rows_of_a_temporary_table_can_be_pinned(source: PostgreSQLSource, tmp_p
 # Connections -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "work",
     [
@@ -430,6 +432,7 @@ def stopping(source: Source) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "query", ["SELECT pg_sleep(60)::text AS a", "CREATE TABLE x AS SELECT pg_sleep(60)::text"]
 )

@@ -59,6 +59,7 @@ def test_columns_of_every_type_are_read(source: Source) -> None:
     assert source.schema(query + " LIMIT 0").field("n").type == pa.decimal128(9, 2)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

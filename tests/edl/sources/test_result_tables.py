@@ -215,6 +215,7 @@ def test_ownership_and_idempotence_outlive_the_connection(url: str) -> None:
         assert rows(third, "result") == [2]
 
 
+@pytest.mark.soak
 @transactional
 @pytest.mark.parametrize("names", [HOSTILE[:2], HOSTILE[2:4], HOSTILE[4:]], ids=["1", "2", "3"])
 def test_any_text_can_name_table_and_column(source: Source, names: tuple[str, ...]) -> None:

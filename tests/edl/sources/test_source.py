@@ -303,6 +303,7 @@ def test_an_error_of_the_batches_keeps_what_was_staged(any_source: Source) -> No
     assert table(any_source, "SELECT a FROM t") == [{"a": 1}]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

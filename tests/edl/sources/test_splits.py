@@ -44,6 +44,7 @@ def split(
     return table.slice(0, training), table.slice(training)
 
 
+@pytest.mark.soak
 def test_validation_rows_by_time_are_the_latest(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", rows())
     training, validation = split(any_source, tmp_path, Split("time", "day"))
@@ -51,6 +52,7 @@ def test_validation_rows_by_time_are_the_latest(any_source: Source, tmp_path: Pa
     assert training["n"].to_pylist() != sorted(training["n"].to_pylist())
 
 
+@pytest.mark.soak
 def test_rows_of_one_time_are_on_one_side_and_rows_without_a_time_are_training_rows(
     any_source: Source, tmp_path: Path
 ) -> None:
@@ -71,6 +73,7 @@ def test_rows_of_a_group_are_on_one_side(any_source: Source, tmp_path: Path) -> 
     assert set(others["patient"].to_pylist()) != patients
 
 
+@pytest.mark.soak
 def test_a_group_larger_than_the_fraction_is_taken_only_if_all_are(
     any_source: Source, tmp_path: Path
 ) -> None:
@@ -150,6 +153,7 @@ def test_copies_stay_on_one_side_though_some_labels_differ(any_source: Source, t
         assert once[0].isdisjoint(once[1])
 
 
+@pytest.mark.soak
 def test_few_rows_are_not_split(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", pa.table({"n": range(20)}))
     for count, wanted in ((0, 0), (1, 0), (19, 0), (20, 2)):

@@ -309,6 +309,7 @@ def test_looking_for_the_place_of_an_error_runs_nothing(sqlite: Source) -> None:
         assert sqlite.stream("SELECT n FROM t").read_all()["n"].to_pylist() == [7]
 
 
+@pytest.mark.soak
 def test_a_write_waits_for_another_writer_and_then_says_who_is_in_the_way(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite"
     with connect(f"sqlite:{path}", create=True) as source:

@@ -31,6 +31,7 @@ def source(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
             opened.execute(f"DROP TABLE {table}")
 
 
+@pytest.mark.soak
 def test_a_result_takes_the_place_of_the_one_before_and_of_no_other_table(source: Source) -> None:
     source.stage("Result", "one", 0, 0, [pa.record_batch({"a": [1], "t": ["it's \\ ü"]})])
     assert source.commit("Result", "one", 1) == 1
@@ -66,7 +67,7 @@ def test_columns_of_every_type_are_read(source: Source) -> None:
     assert source.stream("SELECT n FROM UNNEST(SEQUENCE(1, 3000)) AS t(n)").read_all().num_rows == 3000
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

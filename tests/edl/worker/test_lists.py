@@ -55,6 +55,7 @@ def table() -> pa.Table:
     return pa.table({"tags": pa.array(tags, pa.list_(pa.int64())), "x": np.zeros(N), "y": worth})
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_tags_of_rows_are_learned_in_any_order_of_the_rows(framework: str, tmp_path: Path) -> None:
     rows = Rows(False, N, 240, 60)

@@ -236,7 +236,7 @@ def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks:
     assert task is not None
 
     def go_back(leases: TaskManager) -> None:
-        leases.state.generation += 1
+        leases.go_back()
         leases.servers = Servers(2, 2, ("a:1",), ready=True)
 
     assert tasks.valid(task)

@@ -192,6 +192,7 @@ def test_a_column_that_is_named_is_used_even_if_it_teaches_nothing(session: Sess
     assert isinstance(compiled(session, text).spec.features[0], spec.Embedding)
 
 
+@pytest.mark.soak
 def test_a_star_is_every_column_but_the_label(session: Session) -> None:
     text = "SELECT age, height, income FROM people TO TRAIN DNNRegressor COLUMN * LABEL income INTO m"
     assert [feature.column for feature in compiled(session, text).spec.features] == ["age", "height"]  # type: ignore[union-attr]
@@ -244,6 +245,7 @@ def test_equal_quantiles_make_fewer_buckets(session: Session) -> None:
     assert column(session, "BUCKETIZE(old, 10)", select=select) == spec.OneHot(spec.Bucket("old", (0.0, 1.0)))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("label", "model", "classes"),
     [
@@ -381,6 +383,7 @@ def test_a_wide_table_has_more_weight_decay_by_default_and_the_plan_says_so(
     assert why == "default for 3 columns"
 
 
+@pytest.mark.soak
 def test_the_network_of_a_wide_table_leaves_out_more_units_to_learn_classes(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

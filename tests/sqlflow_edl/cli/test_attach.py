@@ -26,6 +26,7 @@ def tell(stage: Stage, *events: Any) -> None:
             log.write(event)
 
 
+@pytest.mark.soak
 def test_attaching_tells_how_the_job_ended_and_what_becomes_of_it(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

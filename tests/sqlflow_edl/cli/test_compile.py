@@ -92,6 +92,7 @@ TREES = (
 )
 
 
+@pytest.mark.variants(7)
 @pytest.mark.parametrize(
     ("program", "message", "hint"),
     [
@@ -165,6 +166,7 @@ def test_what_only_rows_tell_is_an_error_that_says_what_to_write(
     assert not Path("out").exists()
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("schema", "options", "said"),
     [

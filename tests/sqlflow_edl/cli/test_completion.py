@@ -38,12 +38,14 @@ def test_all_commands_are_completed() -> None:
     assert {each.name for each in commands(_parser())} == {*COMMANDS}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_free_of_formats_of_argparse(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     assert "%(" not in capsys.readouterr().out
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("script", ["bash"], indirect=True)
 @pytest.mark.parametrize(
     ("words", "wanted"),

@@ -61,6 +61,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
     assert "of_option.duckdb" in error("--source", f"{tmp_path}/of_option.duckdb")
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("text", "line", "message", "hint"),
     [

@@ -42,6 +42,7 @@ def test_libraries_are_listed_with_their_versions(capsys: pytest.CaptureFixture[
     assert int(found["machine", "cores"][0]) >= 1
 
 
+@pytest.mark.soak
 def test_a_missing_library_is_named_with_its_installation(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_data_source_is_tried(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert report(capsys, "--source", url)["data", "source"] == (f"{url}: reachable, 0 models", "")
 
 
+@pytest.mark.soak
 def test_a_cluster_needs_a_kubeconfig(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

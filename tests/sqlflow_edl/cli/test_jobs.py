@@ -43,6 +43,7 @@ def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]
         assert [row["state"] for row in report["instances"][2:]] == [state, WAITING]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("command", ["job", "logs", "attach", "resume", "scale --workers 2", "cancel"])
 def test_an_unknown_job_is_answered_with_the_nearest_one(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -43,6 +43,7 @@ def test_errors_that_need_no_database_are_found_without_one(
     assert [row[0] for row in rows] == [2, 3, 5, 6, 7]
 
 
+@pytest.mark.soak
 def test_a_data_source_adds_columns_and_models(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

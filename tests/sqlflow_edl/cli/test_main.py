@@ -62,6 +62,7 @@ def test_a_list_on_a_pipe_that_is_closed_is_no_error() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("command", [["run"], ["compile", "-o", os.devnull]])
 def test_the_command_line_allows_packages_for_every_process_of_a_job(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +139,7 @@ def test_a_table_on_a_pipe_has_empty_cells_for_nulls_and_says_how_many_rows_it_s
     assert "1,000 rows, 100 shown" in captured.err
 
 
+@pytest.mark.soak
 def test_files_run_in_order_and_an_error_names_its_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +166,7 @@ def test_debug_shows_the_traceback(statement: str, capsys: pytest.CaptureFixture
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -68,6 +68,7 @@ def test_independent_statements_run_at_the_same_time(
     assert capsys.readouterr().out == "x\n1\nx\n2\n"
 
 
+@pytest.mark.soak
 @on_each("url", always=("duckdb", "mysql"))
 def test_a_failure_skips_what_depends_on_it_and_rows_keep_the_order_of_the_program(
     url: str, file: str, capsys: pytest.CaptureFixture[str]
@@ -126,7 +127,7 @@ def test_an_interrupt_cancels_all_that_runs(numbers: str) -> None:
     assert [job.status().state for job in job_folder.jobs()] == ["cancelled"]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("chosen", "numbers_of_run"),
     [(["b"], [2]), (["4"], [1, 4]), (["main.a,B"], [1, 2]), (["6", "4"], [1, 2, 4, 6])],

@@ -54,6 +54,7 @@ def test_too_few_new_rows_train_nothing(url: str, capsys: pytest.CaptureFixture[
     assert versions(url) == [1]
 
 
+@pytest.mark.soak
 def test_a_dry_run_shows_the_plan(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retrain", "m", "--dry-run", "--source", url]) == exit_codes.OK
     shown = capsys.readouterr()

@@ -74,6 +74,7 @@ def test_a_password_is_not_recorded() -> None:
     assert (state_folder() / FILE).read_bytes() == before
 
 
+@pytest.mark.soak
 def test_a_retry_has_the_dates_of_the_program_that_failed(
     program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ def objects(text: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.soak
 def test_each_statement_is_an_object_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     program = "SELECT 1 AS a, 'ü' AS b; CREATE TABLE t AS SELECT 1 AS x;\nSELECT nope FROM t; SELECT 3"
     assert main(["--json", "-e", program]) == 1

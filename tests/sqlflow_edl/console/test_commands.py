@@ -95,6 +95,7 @@ def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
     assert "did you mean DNNRegressor?" in console.words
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "model", "validate"])
 def test_there_is_help_on_the_language(typed: Typed, topic: str) -> None:
     console = typed(f"/help {topic}\r")
@@ -130,6 +131,7 @@ def test_what_the_editor_cannot_do_is_told(
     assert "is not UTF-8 text (byte 8)" in typed(f"/edit {file}\r").words
 
 
+@pytest.mark.soak
 def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     console = typed(f"/once {file}\r", "SELECT nothing;\r", "SELECT * FROM flowers;\r", "SELECT 7 AS x;\r")
@@ -162,6 +164,7 @@ def test_a_disk_that_is_full_is_told(typed: Typed) -> None:
     assert console.data.split() == ["x", "7"]
 
 
+@pytest.mark.soak
 def test_all_that_is_shown_goes_to_a_file_too(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "session.txt"
     typed(
@@ -208,6 +211,7 @@ def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp
     assert console.data.split() == ["table", "flowers", "table", "trees"]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -234,6 +238,7 @@ def test_the_state_is_told(typed: Typed) -> None:
     assert "dialect" in shown
 
 
+@pytest.mark.soak
 def test_a_statement_is_repeated_until_it_fails(typed: Typed) -> None:
     typed("CREATE SEQUENCE s MAXVALUE 3;\r")
     console = typed("/watch 0.001 SELECT nextval('s') AS n;\r", "SELECT 7 AS x;\r")

@@ -42,15 +42,18 @@ def test_the_prompt_is_that_of_the_file(typed: Typed, tmp_path: Path) -> None:
     assert "duckdb:flowers> SELECT 7 AS x;" in (tmp_path / "seen").read_text()
 
 
+@pytest.mark.soak
 def test_enter_sends_every_line_without_the_multi_line_mode(typed: Typed) -> None:
     assert typed(F3, "SELECT 7 AS x\r", F3, "SELECT 8\r", "AS y;\r").data.split() == ["x", "7", "y", "8"]
 
 
+@pytest.mark.soak
 def test_f4_changes_between_emacs_and_vi(typed: Typed) -> None:
     console = typed(F4, "SELECT 7 AS x\x1bryA;\r", "SELECT 8 AS x\x1b\r", F4, "SELECT 9\x02z\x08\x05;\r")
     assert console.data.split() == ["y", "7", "x", "8", "9", "9"]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("written", "wanted"),
     [

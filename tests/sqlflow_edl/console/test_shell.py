@@ -108,6 +108,7 @@ def test_the_interrupt_key_leaves_where_nothing_is_typed_twice(typed: Typed) -> 
     assert console.words.count("Ctrl-C again or Ctrl-D leaves") == 2
 
 
+@pytest.mark.soak
 def test_what_is_typed_between_two_interrupts_stays_unsent(typed: Typed) -> None:
     console = typed(CTRL_C, "abc", CTRL_C, CTRL_C, "SELECT 1 AS x;\r")
     assert console.data.split() == ["x", "1"]
@@ -165,6 +166,7 @@ def test_what_cannot_be_taken_back_is_asked_about_and_runs_when_it_is_agreed_to(
     assert console.data.split() == ["n", "3"] * len(asked) + ["n", "2", "n", "0"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("dialect", "type_name"),
     [("sqlite", "BIGINT"), ("mysql", "bigint(20)"), ("postgres", "bigint"), ("maxcompute", "BIGINT")],

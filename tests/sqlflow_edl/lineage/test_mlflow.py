@@ -149,6 +149,7 @@ def test_a_training_is_a_run_with_its_parameters_tables_and_version(double: Doub
     assert [body["status"] for body in double.bodies("runs/update")] == ["FINISHED"]
 
 
+@pytest.mark.soak
 def test_figures_are_metrics_by_epoch_and_those_without_a_value_are_left_out(double: Double) -> None:
     run(TRAIN, curve=CURVE, **RESULT)
     found = [each for body in double.bodies("runs/log-batch") for each in body.get("metrics", ())]

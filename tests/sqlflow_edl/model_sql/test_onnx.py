@@ -46,6 +46,7 @@ def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> Non
     np.testing.assert_allclose(scores(file, batch), 0.25 * deep + 0.75 * linear, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("activation", ["relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"])
 def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> None:
     """In SQL too, except for one that it lacks."""

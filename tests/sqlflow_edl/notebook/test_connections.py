@@ -65,6 +65,7 @@ def test_an_alias_that_nobody_has_is_answered_with_the_nearest(connections: Conn
     assert raised.value.hint == "did you mean warehouse?"
 
 
+@pytest.mark.soak
 def test_what_was_closed_is_gone(connections: Connections) -> None:
     make_table(connections.connect(Settings("duckdb:"), "a"))
     connections.close()

@@ -13,6 +13,7 @@ from sqlflow_edl.notebook.frames import persist, target
 FRAME = pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5], "k": ["a", None, "c"]}, index=[7, 8, 9])
 
 
+@pytest.mark.soak
 def test_a_frame_becomes_a_table_and_replaces_what_it_made_before(url: str) -> None:
     with sqlflow_edl.connect(url) as session:
         assert persist(session.source, FRAME, "flowers") == 3
@@ -38,6 +39,7 @@ def test_a_table_of_arrow_will_do(url: str) -> None:
         assert persist(session.source, pa.table({"a": [1, 2]}), "t") == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("value", "message"),
     [([1], "a list is not a data frame"), (pd.DataFrame({"a": [1, "x"]}), "cannot become a table")],

@@ -30,6 +30,7 @@ def test_a_cell_shows_each_result_and_returns_the_last(connected: Notebook) -> N
     assert list(cell.value) == [(1,)]
 
 
+@pytest.mark.soak
 def test_cells_run_on_each_kind_of_database(notebook: Notebook, url: str) -> None:
     assert notebook(f"%sqlflow_connect {url}").error is None
     cell = notebook("%%sqlflow\nCREATE TABLE t AS SELECT 1 AS x;\nSELECT x + 1 AS y FROM t;")
@@ -42,6 +43,7 @@ def test_cells_run_on_each_kind_of_database(notebook: Notebook, url: str) -> Non
     assert "<cell>:1:8\n" in notebook("%sqlflow SELECT colur FROM flowers").printed
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
     [
@@ -57,6 +59,7 @@ def test_a_result_that_is_kept_is_not_shown(connected: Notebook, text: str) -> N
     assert list(connected.shell.user_ns["r"]) == [(7,)]
 
 
+@pytest.mark.soak
 def test_an_output_option_keeps_the_result_and_shows_it(connected: Notebook) -> None:
     cell = connected("%%sqlflow -o r\nSELECT 1 AS x; SELECT 7 AS x")
     assert list(cell.value) == [(7,)]

@@ -39,6 +39,7 @@ def test_every_version_is_shown_and_a_failed_one_with_its_reason(models: Session
     assert (found[0]["model"], found[0]["framework"], found[0]["rows"]) == ("DNNRegressor", "keras", 8)
 
 
+@pytest.mark.soak
 def test_a_pattern_chooses_among_the_names(models: Session) -> None:
     assert [row["name"] for row in rows(models, "SHOW MODELS LIKE 'b%'")] == ["b"]
     assert rows(models, "SHOW MODELS LIKE '%''; DROP TABLE x; --'") == []
@@ -142,6 +143,7 @@ def test_a_version_is_dropped_and_the_rest_stays(own_models: Session) -> None:
     assert [row["version"] for row in rows(own_models, "SHOW MODELS LIKE 'a%'")] == [2]
 
 
+@pytest.mark.soak
 def test_dropping_the_current_version_says_which_one_is_current_then(
     own_models: Session, tmp_path: Path
 ) -> None:

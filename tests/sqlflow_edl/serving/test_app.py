@@ -51,6 +51,7 @@ def test_each_form_of_the_rows_gets_the_same_predictions(serve: Serve, kinds: Mo
     assert arrow.headers["sqlflow-model"] == "kinds@1"
 
 
+@pytest.mark.soak
 def test_a_large_request_is_answered_like_a_small_one(serve: Serve, kinds: Model) -> None:
     batch = pa.concat_batches(new_sales().to_batches() * 9000)
     with serve() as client:
@@ -72,6 +73,7 @@ def test_settings_are_parameters_of_the_request(serve: Serve) -> None:
     assert list(more.json["predictions"][0])[-3:] == ["kind_prob_large", "kind_prob_near", "kind_logits"]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -196,6 +198,7 @@ def test_models_are_described(serve: Serve) -> None:
     assert described["metrics"].keys() >= {"loss", "accuracy"}
 
 
+@pytest.mark.soak
 def test_the_openapi_document_has_the_columns_of_each_model(serve: Serve) -> None:
     with serve() as client:
         found = client.ask("GET", "/openapi.json").json

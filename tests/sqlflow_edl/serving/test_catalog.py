@@ -78,6 +78,7 @@ def test_a_new_version_replaces_the_model_and_the_old_one_stays_for_a_while(
     assert log == ["kinds@1 is loaded", "kinds@2 replaces version 1"]
 
 
+@pytest.mark.soak
 def test_a_version_that_is_named_is_never_replaced(url: str, archives: dict[str, Path]) -> None:
     catalog, _ = started(url, "kinds@1")
     with registry(url) as models:

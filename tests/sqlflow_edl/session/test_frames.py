@@ -56,6 +56,7 @@ def test_a_table_of_arrow_is_a_table_of_the_session_alone(session: Session) -> N
         rows(session, "SELECT x FROM mine")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "data",
     [ROWS.to_pandas(), ROWS, ROWS.to_batches()[0], ROWS.to_reader(), Exported()],

@@ -66,6 +66,7 @@ def test_the_plan_shows_warnings_with_what_to_do(session: Session) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_copies_of_training_rows_are_found_when_the_rows_are_split(session: Session) -> None:
     [statement] = session.parse(
         "SELECT row_number() OVER (ORDER BY id) AS id, id * 1.5 AS x, age, even, pay "

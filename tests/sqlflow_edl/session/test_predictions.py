@@ -97,6 +97,7 @@ def test_rows_of_a_query_become_a_table(session: Session) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_predictions_are_added_to_a_table(session: Session) -> None:
     add = "INSERT INTO guesses SELECT id, kind FROM PREDICT(kinds, (SELECT * FROM fresh WHERE id {} 4))"
     begin = "CREATE TABLE guesses AS SELECT id, kind FROM PREDICT(kinds, fresh) WHERE id < 0"
@@ -197,6 +198,7 @@ def temporary(session: Session) -> list[object]:
     return [] if reader is None else reader.read_all().column(0).to_pylist()
 
 
+@pytest.mark.soak
 def test_a_transaction_of_the_user_stays_open(session: Session) -> None:
     if session.dialect == "mysql":  # its rows are pinned in a table, which would end the transaction
         list(session.run("START TRANSACTION; DELETE FROM sales WHERE id < 10"))
@@ -242,6 +244,7 @@ def test_an_error_has_the_place_in_the_call(session: Session, text: str, message
         assert program[span.start : span.end].startswith(place)
 
 
+@pytest.mark.soak
 def test_an_error_of_the_database_has_the_place_behind_the_call() -> None:
     table = pa.table({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]})
     with Session("duckdb:") as session:

@@ -68,6 +68,7 @@ def test_metrics_that_do_not_exist_are_found_before_rows_are_read(session: Sessi
     assert found(session, text) == ["there is no metric acuracy"]
 
 
+@pytest.mark.soak
 def test_an_error_has_its_place_in_the_program(session: Session) -> None:
     text = f"SELECT 1; {TRAIN} SELECT x FROM t TO PREDICT USING nothing"
     [error] = [each for each in session.problems(session.read(text)) if each is not None]
@@ -81,6 +82,7 @@ def test_nothing_runs_where_a_later_statement_has_an_error(session: Session) -> 
     assert "made" not in session.source.tables()
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "program",
     [

@@ -150,6 +150,7 @@ def test_models_of_several_parts_train_and_predict(
 OWN = {"keras": ("nets.Tower", "nets.joined"), "torch": ("torch_nets.Model", "torch_nets.custom_model")}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("modules")
 def test_models_of_the_users_own_train_and_predict_until_their_source_changes(workshop: Workshop) -> None:
     matrix, arrays = OWN[workshop.framework]

@@ -46,7 +46,7 @@ def fixed(session: Session, text: str) -> tuple[PinnedTraining, data.Reader]:
 CASES = [case for case in cases("session/splits.sql") if case.dialect == "duckdb"]
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_rows_are_split_by_what_suits_them(case: Case, session: Session) -> None:
     fields, text = case.fields, case.program
@@ -81,6 +81,7 @@ def test_a_mark_of_one_side_alone_is_an_error(session: Session, mark: str, side:
             reads(session, text)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("verb", "searched"), [("", ""), ("TO TRAIN DNNRegressor", ", train.epoch = CANDIDATES(1, 2)")]
 )

@@ -24,7 +24,7 @@ OWN = {
 }
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 @given(data=st.data())
 def test_semicolons_are_where_sqlglot_finds_them(dialect: Dialect, data: st.DataObject) -> None:

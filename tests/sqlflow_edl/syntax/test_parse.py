@@ -164,7 +164,7 @@ def test_a_mutated_program_parses_or_is_a_syntax_error(data: st.DataObject, dial
     parses_or_says_why(program[:start] + inserted + program[end:], dialect)
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
     ["(" * 50_000, "SELECT " + "(" * 3_000 + " TO TRAIN m", "SELECT 1 TO TRAIN m COLUMN " + "f(" * 5_000],

@@ -21,6 +21,7 @@ FRAGMENTS = (
 )
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(parts=st.lists(st.one_of(st.sampled_from(FRAGMENTS), texts(max_size=3)), max_size=12))
 def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str]) -> None:

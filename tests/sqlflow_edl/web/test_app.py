@@ -54,7 +54,7 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-@pytest.mark.variants(5)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_whole_with_landmarks_and_named_charts(browser: Browser, path: str) -> None:
     found = browser.get(path)
@@ -67,6 +67,7 @@ def test_pages_are_whole_with_landmarks_and_named_charts(browser: Browser, path:
     assert all("scope" in each for each in page.of("th"))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_refer_to_this_server_alone_and_have_no_scripts_or_styles_inside(
     browser: Browser, path: str

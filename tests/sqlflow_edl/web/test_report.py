@@ -20,6 +20,7 @@ def test_a_report_is_one_file_that_refers_to_nothing(source: str, tmp_path: Path
     assert "version 2" in text
 
 
+@pytest.mark.soak
 def test_a_report_of_an_unknown_model_names_the_nearest_and_writes_nothing(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

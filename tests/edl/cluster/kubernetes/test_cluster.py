@@ -87,6 +87,7 @@ def test_one_that_somebody_else_deletes_was_preempted_where_it_gave_back(
     assert (vanished.reason, vanished.exit_code) == ("lost", None)
 
 
+@pytest.mark.soak
 def test_instances_are_started_at_the_same_time_and_each_once(site: Sites, followed: Followed) -> None:
     place = site()
     cluster = place.cluster()
@@ -346,6 +347,7 @@ def test_a_new_master_finds_what_there_is(site: Sites, followed: Followed) -> No
     assert (found.instance, found.state) == (worker(0), "running")
 
 
+@pytest.mark.soak
 def test_whoever_ends_all_leaves_none(site: Sites, followed: Followed) -> None:
     place = site(ENDLESS)
     cluster = place.cluster()

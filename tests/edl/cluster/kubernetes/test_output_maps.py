@@ -43,6 +43,7 @@ def found(place: Site, deployment: Deployment) -> dict[str, bytes]:
     return joined({key: each for path in paths(deployment) for key, each in read_map(calls, path).items()})
 
 
+@pytest.mark.soak
 def test_files_come_back_whole_whichever_master_has_stored_them(place: Site, tmp_path: Path) -> None:
     files = {"archive.zip": bytes(range(150)), "00000001.0.arrow": b"rows", "00000002.0.arrow": b""}
     for name, content in files.items():

@@ -76,6 +76,7 @@ def holds(quota: Quota) -> dict[str, int]:
     return {demand.job: demand.holds for demand in quota.look()[1]}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kill", [True, False])
 def test_the_slots_of_a_job_are_free_when_its_process_has_ended(quota: Quota, kill: bool) -> None:
     ours = quota.join("ours", SlotRequest(1, 3))

@@ -60,7 +60,7 @@ def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_
     assert set(found["note"].to_pylist()) == {line.replace('""', '"') * 200}
 
 
-@pytest.mark.variants(9)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("values", "kind", "expected"),
     [
@@ -104,6 +104,7 @@ def test_a_column_is_of_a_type_when_all_its_values_are(
         assert found["v"].to_pylist() == expected
 
 
+@pytest.mark.soak
 def test_a_type_is_that_of_the_last_row_too(tmp_path: Path) -> None:
     found = read(tmp_path, "v\n" + "1\n" * 300_000 + "x\n")
     assert found["v"].to_pylist()[-1] == "x"
@@ -117,7 +118,7 @@ def test_nothing_is_null_and_two_quotes_are_an_empty_text(tmp_path: Path) -> Non
     assert found["c"].to_pylist() == ["x", "", None]
 
 
-@pytest.mark.variants(4)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("options", "content", "expected"),
     [

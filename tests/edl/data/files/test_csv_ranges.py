@@ -50,7 +50,7 @@ def through_sql(written: str) -> pa.Table:
         return source.stream("SELECT * FROM rows").read_all()
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_and_types_are_those_of_the_source_of_sql(seed: int, tmp_path: Path) -> None:
     source = random.Random(seed)  # noqa: S311
@@ -101,6 +101,7 @@ def test_options_of_the_url_hold(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b,c\n1,x,2\n")
     [batch] = reader_of(f"{tmp_path}/t.csv", tmp_path).read(0, 1, ["c", "a"])

@@ -55,6 +55,7 @@ def rmse(labels: np.ndarray, scores: np.ndarray) -> float:
     return float(np.sqrt(np.mean((labels - scores[:, 0]) ** 2)))
 
 
+@pytest.mark.soak
 def test_every_candidate_is_a_trial_with_its_figures_and_its_statement(searched: Searched) -> None:
     trials = searched.outcome.trials
     assert [trial.number for trial in trials] == [1, 2, 3]
@@ -235,6 +236,7 @@ def test_the_best_third_of_a_screening_on_some_rows_is_trained_on_all(tmp_path: 
     assert np.load(screening_folder_of(job, 1).path / SCORES).shape == (60, 1)
 
 
+@pytest.mark.soak
 def test_of_a_space_as_many_points_are_tried_as_there_are_trials(tmp_path: Path) -> None:
     program = searching(tmp_path / "program", PLAIN[:2] * 3, trials=3)
     outcome = run(program, threads=2)

@@ -37,6 +37,7 @@ def test_the_chosen_models_learn_from_all_rows_at_the_end(tmp_path: Path) -> Non
     assert len(archive.curve) == 10
 
 
+@pytest.mark.soak
 def test_the_figures_are_those_of_the_models_before_the_refit(tmp_path: Path) -> None:
     found = [
         run(searching(tmp_path / f"{refit}", PLAIN[:2], rows=WITH_TEST, test=20, refit=refit))

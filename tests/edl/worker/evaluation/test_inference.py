@@ -130,6 +130,7 @@ def test_evaluating_no_rows_is_an_error(tmp_path: Path, model: tuple[Path, dict[
         run(evaluate, as_kind(folder, "evaluate"), table(0), tmp_path, weights)
 
 
+@pytest.mark.soak
 def test_a_missing_class_gives_a_figure_of_none(tmp_path: Path, model: tuple[Path, dict[str, Any]]) -> None:
     folder, weights = model
     text = "\n\ndef eval_metrics_fn():\n    return {'auc': metrics.AUC()}\n"
@@ -145,6 +146,7 @@ def test_weights_of_another_program_are_refused(tmp_path: Path, model: tuple[Pat
         run(evaluate, as_kind(folder, "evaluate"), table(10), tmp_path, {**weights, "more": np.ones(1)})
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("do", "kind"), [(predict, "predict"), (evaluate, "evaluate")])
 def test_a_cancelled_job_stops(
     tmp_path: Path, model: tuple[Path, dict[str, Any]], do: Any, kind: str

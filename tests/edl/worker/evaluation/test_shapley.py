@@ -126,6 +126,7 @@ def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
     assert np.array_equal(found["id"].to_numpy(), np.arange(40))
 
 
+@pytest.mark.soak
 def test_of_several_classes_the_probability_of_the_predicted_one_is_explained(tmp_path: Path) -> None:
     rows, label = table(30), ClassLabel("y", ("u", "v", "w"))
     found = of_rows(tmp_path, LOGITS, rows, label, explanation=Explanation("rows", 480))
@@ -148,7 +149,7 @@ def test_of_two_classes_the_probability_of_the_second_is_explained(tmp_path: Pat
     np.testing.assert_allclose(total, found["y_prob_up"].to_numpy())
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("batch_size", [1, 7, 100_000])
 def test_values_do_not_depend_on_how_rows_are_checkpoint(tmp_path: Path, batch_size: int) -> None:
     rows, few = table(50), Explanation("rows", 5)

@@ -59,14 +59,17 @@ def arrays(rows: int) -> Arrays:
     return Arrays({"x": np.zeros((rows, 1), np.float32)}, np.zeros((rows, 1), np.float32), None)
 
 
+@pytest.mark.soak
 def test_rows_are_read_once_for_all_epochs(tmp_path: Path, reader: Reader) -> None:
     assert reads(program(tmp_path), reader) == [1, 1, 1]
 
 
+@pytest.mark.soak
 def test_rows_are_read_in_every_epoch_where_feed_is_somebody_elses(tmp_path: Path, reader: Reader) -> None:
     assert reads(dataclasses.replace(program(tmp_path), edited=True), reader) == [3, 3, 3]
 
 
+@pytest.mark.soak
 def test_rows_that_have_no_room_are_read_in_every_epoch(
     tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_model_becomes_the_same_whichever_way_its_rows_come(tmp_path: Path) ->
         assert all(np.array_equal(weights[name], other[name]) for name in weights)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("name", WAYS)
 def test_rows_are_measured_and_predicted_in_their_order(name: str, tmp_path: Path) -> None:
     training = program(tmp_path / "p", WAYS[name])

@@ -165,6 +165,7 @@ def _losing_every_other_push(answer: Any) -> Any:
     return losing
 
 
+@pytest.mark.soak
 def test_a_server_that_is_replaced_goes_on_from_its_checkpoint_and_the_worker_with_it(tmp_path: Path) -> None:
     with arranged(2) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
@@ -234,6 +235,7 @@ def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_checkpoin
         assert worker.strategy.step == 20
 
 
+@pytest.mark.soak
 def test_servers_that_begin_anew_without_a_checkpoint_get_the_first_values_again(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
     with arranged(2, "sync") as (servers, place):
@@ -270,6 +272,7 @@ def test_nobody_waits_for_servers_when_the_job_is_over(tmp_path: Path) -> None:
             worker.train(5, 10)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_lease_that_any_server_has_revoked_ends_its_task_and_no_other(told: int, tmp_path: Path) -> None:
     with arranged(2) as (servers, place):

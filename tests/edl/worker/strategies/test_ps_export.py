@@ -12,6 +12,7 @@ from edl.models.weights import Stream
 from tests.edl.worker.strategies.on_servers import OneWorker, arranged, close, cluster, create, subject
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("servers", [1, 3])
 def test_rows_are_merged_by_their_ids_whatever_the_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: int

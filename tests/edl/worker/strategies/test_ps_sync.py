@@ -156,6 +156,7 @@ def test_an_unfinished_round_is_settled_by_a_flush_alone(tmp_path: Path) -> None
         assert worker.strategy.step == 1
 
 
+@pytest.mark.soak
 def test_a_revoked_lease_gets_no_ticket(tmp_path: Path) -> None:
     with arranged(2, "sync") as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync"))
@@ -187,6 +188,7 @@ def test_what_landed_and_was_revoked_is_waited_for_by_nobody(tmp_path: Path) -> 
         assert worker.strategy.step == 1
 
 
+@pytest.mark.soak
 def test_a_round_that_is_not_as_full_as_was_thought_is_filled(tmp_path: Path) -> None:
     with arranged(2, "sync", grads_to_wait=3) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync", grads_to_wait=3))

@@ -27,6 +27,7 @@ def test_a_frequent_value_has_bins_of_its_own() -> None:
     assert {199.0, 200.0, 201.0} <= set(boundaries(middle, 8))
 
 
+@pytest.mark.soak
 def test_the_function_fits_bins_to_the_training_rows(session: Session) -> None:
     [made] = session.compile(
         "SELECT age, income FROM packed TO TRAIN DNNRegressor COLUMN PLE(age, 2) LABEL income INTO m"

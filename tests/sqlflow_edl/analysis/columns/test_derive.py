@@ -28,7 +28,7 @@ def one_hot(column: str, *parts: spec.Part) -> tuple[spec.Feature, ...]:
     return tuple(spec.OneHot(spec.DatePart(column, part)) for part in parts)
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("column", "parts", "note"),
     [
@@ -135,6 +135,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         yield session
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("column", "wanted"),
     [
@@ -255,6 +256,7 @@ def test_where_a_category_is_needed_numbers_between_delimiters_are_items(session
     assert in_any_order(feature) == (",", {str(i) for i in range(20)})
 
 
+@pytest.mark.soak
 @has_lists
 def test_columns_of_lists_are_read_as_texts_of_lists_are(session: Session) -> None:
     [names] = by_type(session, "names").spec.features

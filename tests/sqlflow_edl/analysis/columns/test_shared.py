@@ -64,6 +64,7 @@ def test_columns_in_brackets_share_ids_and_vectors(
     assert embedded(session, item) == wanted
 
 
+@pytest.mark.soak
 def test_lists_share_vectors_whatever_separates_their_items(session: Session) -> None:
     assert embedded(session, "EMBEDDING([uneven, wrong], 2, mean)", "packed") == of(*DIGITS, combiner="mean")
     found = embedded(session, "EMBEDDING([uneven, halves], 2)", "packed")

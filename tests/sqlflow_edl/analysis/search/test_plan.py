@@ -46,6 +46,7 @@ def test_more_rows_have_more_time() -> None:
     assert found == [30, 30, 60, 60, 180, 300]
 
 
+@pytest.mark.soak
 def test_a_search_tries_the_portfolio_for_its_kind_of_label(duckdb: Session) -> None:
     numbers = compiled(duckdb, "SELECT age, city, income FROM people LABEL income INTO m")
     assert numbers.framework == spec.ENSEMBLE
@@ -121,7 +122,7 @@ def test_what_rows_and_seed_are_applies_to_every_candidate(duckdb: Session) -> N
         assert each.weights is not None
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "clauses",
     [
@@ -212,6 +213,7 @@ def test_the_short_form_has_candidates_of_its_own(duckdb: Session) -> None:
     assert "TO TRAIN" in (caught.value.hint or "")
 
 
+@pytest.mark.soak
 def test_a_space_has_more_points_than_trials_and_the_plan_names_both(duckdb: Session) -> None:
     space = "num_leaves = RANGE(4, 400, log), learning_rate = RANGE(0.01, 0.3)"
     text = f"{FROM_PEOPLE} WITH {space}, auto.trials = 10 LABEL income INTO m"
@@ -240,6 +242,7 @@ def test_candidates_are_first_compared_on_fewer_rows_where_that_is_written(duckd
     assert searched(duckdb, text.replace("true", "false")).screening == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("columns", "clauses", "encoded"),
     [("age, city", "", ["city"]), ("age", "", []), ("age, city", "COLUMN city", [])],

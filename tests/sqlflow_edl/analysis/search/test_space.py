@@ -64,6 +64,7 @@ def test_points_are_different_and_have_a_coordinate_in_each_dimension() -> None:
     )  # type: ignore[operator]
 
 
+@pytest.mark.soak
 @given(st.floats(1e-6, 1e6, allow_subnormal=False), st.floats(1e-6, 1e6), st.booleans(), st.integers(0, 1000))
 def test_no_number_lies_outside_of_its_range(low: float, width: float, log: bool, seed: int) -> None:
     ends = f"{low!r}, {low + width!r}"

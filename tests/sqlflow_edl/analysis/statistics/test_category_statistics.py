@@ -54,7 +54,7 @@ def encoded(job: spec.JobSpec, reader: Any) -> Any:
     return Features(*job.features).transform(batch)["dense"]
 
 
-@pytest.mark.variants(2)
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("label", "values", "weight"),
     [
@@ -101,6 +101,7 @@ def _smoothed(
     return mean(same, prior, 3.0) if row["shop"] and same else prior
 
 
+@pytest.mark.soak
 def test_a_count_is_the_logarithm_of_the_training_rows_of_the_category(session: Session) -> None:
     job, rows, reader = fixed(
         session,

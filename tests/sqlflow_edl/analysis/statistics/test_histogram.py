@@ -63,6 +63,7 @@ def test_numbers_at_the_ends_of_the_range_have_no_histogram(values: list[float])
     assert builder.end() is None
 
 
+@pytest.mark.soak
 @given(st.lists(st.floats(-1e30, 1e30, allow_subnormal=False), min_size=1), st.data())
 def test_batches_and_order_change_nothing(values: list[float], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(values)))

@@ -103,6 +103,7 @@ def test_secrets_come_from_where_the_source_has_them(
     assert base64.b64decode(data["token"]).decode() not in str(maps)
 
 
+@pytest.mark.soak
 def test_with_every_setting_the_objects_are_taken_too(
     kubernetes: Cluster, namespace: str, job: JobFolder
 ) -> None:
@@ -144,6 +145,7 @@ def test_answers_that_are_lost_are_asked_for_again(
     assert found == {**dict.fromkeys(KINDS, 1), "configmaps": 4}
 
 
+@pytest.mark.soak
 def test_a_job_that_is_applied_again_is_the_same(kubernetes: Cluster, namespace: str, job: JobFolder) -> None:
     first = apply(job, jobs.job_spec(), settings())
     assert apply(job, jobs.job_spec(), settings()) == first
@@ -179,6 +181,7 @@ def test_a_job_whose_client_is_killed_before_it_hears_that_it_is_there_is_remove
     assert eventually(lambda: not there(kubernetes, namespace))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("kind", ["jobs", "configmaps", "rolebindings", "patch"])
 def test_what_fails_on_the_way_leaves_nothing(
     kubernetes: Cluster, namespace: str, job: JobFolder, kind: str

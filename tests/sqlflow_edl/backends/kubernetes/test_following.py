@@ -36,6 +36,7 @@ def test_events_come_while_the_job_runs(play: Play, told: Told) -> None:
     assert told.events == [FIRST, SECOND]
 
 
+@pytest.mark.soak
 def test_the_next_master_is_followed_when_one_ends_or_is_deleted(play: Play, told: Told) -> None:
     play.start()
     play.says(FIRST, "exit 1", SECOND)
@@ -139,6 +140,7 @@ def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, t
     assert (worker.state, worker.note) == ("pending", "waits in queue q")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("follow", ["follow", "wait_for_start"])
 def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, follow: str) -> None:
     play.start(image="missing/ours", image_secs=0.0)
@@ -148,6 +150,7 @@ def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, fol
     wait_until(lambda: play.pods() == [])
 
 
+@pytest.mark.soak
 def test_a_job_that_has_begun_waits_for_its_next_master_whatever_keeps_that_from_starting(
     play: Play, told: Told
 ) -> None:

@@ -159,6 +159,7 @@ def test_the_number_of_workers_is_a_wish_that_the_master_takes_up(training: Play
     )
 
 
+@pytest.mark.soak
 def test_the_number_of_servers_is_a_wish_too(play: Play) -> None:
     begun(play, jobs.with_workers(2, servers=2))
     play.writes(snapshot_json=Snapshot(STARTED, STARTED, workers=2, servers=2, wanted_servers=2))
