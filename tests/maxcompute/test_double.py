@@ -172,6 +172,7 @@ def test_an_instance_can_be_told_to_run_for_a_while(client: ODPS, double: Runnin
 # Faults ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("arrow", [True, False], ids=["arrow", "records"])
 def test_a_reader_gets_over_it(client: ODPS, double: Running, arrow: bool) -> None:
     numbers(client, 50_000)

@@ -30,7 +30,6 @@ def train(session: Session, written: str, instead: str) -> tuple[str, str]:
     return result.message, session.registry.find("m").reference
 
 
-@pytest.mark.soak
 def test_a_worse_version_is_stored_and_not_used(session: Session) -> None:
     before = session.registry.find("m").reference
     message, current = train(session, "= 40", "= 2")

@@ -43,7 +43,6 @@ def numbers(found: pa.Table, name: str) -> Array:
     return np.array([[float(each) for each in text.split(",")] for text in found[name].to_pylist()])
 
 
-@pytest.mark.soak
 def test_logits_and_members_belong_to_the_probabilities_and_the_embedding_is_the_last_hidden_layer(
     workshop: Workshop,
 ) -> None:
@@ -68,7 +67,6 @@ def test_rows_of_one_leaf_in_each_tree_get_one_prediction(workshop: Workshop) ->
     assert len(by_leaves) > 2
 
 
-@pytest.mark.soak
 def test_the_nearest_centre_is_that_of_the_cluster(workshop: Workshop) -> None:
     found = workshop.rows(
         "SELECT * FROM sized WHERE x IS NOT NULL TO PREDICT USING grouped WITH predict.extra_outputs = [distances]"

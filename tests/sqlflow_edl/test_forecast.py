@@ -158,6 +158,7 @@ def test_quantiles_become_columns_around_the_forecast(session: Session) -> None:
     assert (low < high).any()
 
 
+@pytest.mark.soak
 def test_a_network_forecasts_with_quantiles_and_is_measured_and_explained(session: Session) -> None:
     settings = f"{WITH}, forecast.quantiles = [0.1, 0.9], forecast.lags = 8, train.epoch = 3"
     [trained] = session.run(f"{KNOWN} TO TRAIN TiDE {settings} LABEL sales INTO tide")

@@ -23,6 +23,7 @@ SHOW MODELS
 """
 
 
+@pytest.mark.soak
 @on_each("url", always=("mysql",))
 def test_statements_keep_and_find_models_in_the_store_and_the_source_has_none(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -58,7 +58,6 @@ def test_predicted_classes_are_measured_on_each_database(url: str) -> None:
     }
 
 
-@pytest.mark.soak
 def test_a_table_of_predictions_has_the_figures_of_its_model(session: Session) -> None:
     """Rows of three classes, with their probabilities and weights."""
     pytest.importorskip("lightgbm")

@@ -109,6 +109,7 @@ def test_a_killed_worker_changes_neither_the_trials_nor_the_choice(
     assert observer.killed in log
 
 
+@pytest.mark.soak
 def test_a_detached_search_stores_its_model_when_it_ends(database: str, tmp_path: Path) -> None:
     with short(trials=2), Session(database) as session:
         [statement] = session.program(SEARCH)

@@ -46,7 +46,6 @@ def predicted(workshop: Workshop, target: str = "", model: str = "deal", more: s
     return workshop.rows(f"{text}; SELECT * FROM {table} ORDER BY id" if target else text)
 
 
-@pytest.mark.soak
 def test_each_label_has_the_columns_of_a_model_of_its_own(workshop: Workshop) -> None:
     found = predicted(workshop)
     assert found.column_names == [

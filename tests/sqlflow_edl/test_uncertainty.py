@@ -40,7 +40,6 @@ def predicted(workshop: Workshop, attributes: str, model: str = "costs") -> pa.T
     )
 
 
-@pytest.mark.soak
 def test_an_interval_holds_about_its_share_of_new_rows(workshop: Workshop) -> None:
     query = "SELECT * FROM noisy WHERE id >= 600 ORDER BY id TO PREDICT USING costs"
     truth = workshop.rows("SELECT cost FROM noisy WHERE id >= 600 ORDER BY id")["cost"]

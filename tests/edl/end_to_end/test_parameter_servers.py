@@ -233,7 +233,6 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
     assert not list(subject.folder.checkpoints.glob("*"))
 
 
-@pytest.mark.soak
 def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
     outcome = subject.run_until(started_again(1))

@@ -35,6 +35,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
             yield opened
 
 
+@pytest.mark.soak
 def test_a_result_takes_the_place_of_the_one_before_and_of_no_other_table(source: Source) -> None:
     for job, values in (("one", [1, 2]), ("two", [3, None])):
         source.stage("shop.result", job, 0, 0, [pa.record_batch({"a": values, "t": ["it's \\", None]})])

@@ -15,7 +15,6 @@ from tests.trained import Models
 QUERY = "SELECT * FROM sales ORDER BY id LIMIT 40"
 
 
-@pytest.mark.soak
 def test_a_transform_gives_what_show_features_gives(trained: Models) -> None:
     archive = trained["shared"].archive
     wanted = next(trained.session.run(f"SHOW FEATURES FOR shared ({QUERY})")).to_arrow()

@@ -127,6 +127,7 @@ def test_a_statement_adds_its_rows_to_a_table(session: Session) -> None:
         rows(session, "DROP TABLE added")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "session",
     ["duckdb", "sqlite", *(pytest.param(name, marks=pytest.mark.soak) for name in ("mysql", "postgres"))],

@@ -42,7 +42,6 @@ def test_a_step_of_no_size_leaves_the_weights_of_the_model(workshop: Workshop, t
     assert result.notes[0] == "features, vocabularies and statistics are those of teams@1"
 
 
-@pytest.mark.soak
 def test_training_goes_on_and_makes_a_version_of_its_own(workshop: Workshop, tmp_path: Path) -> None:
     [result] = workshop.run(
         f"{NEW} TO TRAIN DNNClassifier WITH epochs = 3, model.dropout = 0.1 LABEL side USING teams@1 INTO teams",

@@ -137,6 +137,7 @@ def test_results_of_several_workers_are_one_table_though_the_master_was_lost(
     assert not left_in(source)
 
 
+@pytest.mark.soak
 def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
     kubernetes: Cluster, source: Source, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def test_a_call_that_is_none_is_named(items: str, message: str) -> None:
     assert message in raised.value.message
 
 
+@pytest.mark.soak
 def test_a_model_of_one_database_is_reused_over_the_rows_of_another(
     trained: Models, databases: Databases, tmp_path: Path
 ) -> None:
