@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-WORKERS ?= 4
+WORKERS ?= 3
 LINT = @$(MAKE) --no-print-directory --jobs=2 style bytecode
 DEMO := duckdb:///demo/demo.duckdb
 

@@ -267,7 +267,7 @@ def until(process: subprocess.Popen[str], words: str) -> str:
         seen += line
         if words in line:
             return seen
-    raise AssertionError(f"{words!r} was not said: {seen}")
+    raise AssertionError(f"{words!r} was not said by the process, which ended with {process.wait()}: {seen}")
 
 
 @pytest.fixture
@@ -301,6 +301,7 @@ def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers:
     [SLOW_QUERY, pytest.param(f"CREATE TABLE x AS {SLOW_QUERY}", marks=pytest.mark.soak)],
     ids=["select", "create"],
 )
+@on_each("url", always=("duckdb",))
 def test_an_interrupt_stops_a_query_of_the_database(numbers: str, program: str) -> None:
     with running(numbers, program) as process:
         until(process, "START")
