@@ -31,6 +31,7 @@ def scores(file: NetworkFile | EnsembleFile, batch: pa.RecordBatch) -> np.ndarra
     return found
 
 
+@pytest.mark.soak
 def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> None:
     members = [trained["deep"], trained["linear_classes"]]
     fresh = rows(500, 3)
