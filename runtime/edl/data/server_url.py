@@ -59,14 +59,14 @@ class ServerURL:
             self.keep(self.password)
             return self
         shown, kept = str(self), _kept()
-        own = kept.get(shown) or _of_session(shown) or _configured(self)
-        return replace(self, password=own or kept.get(self.account, ""))
+        known = kept.get(shown) or kept.get(self.account)
+        return replace(self, password=known or _of_session(shown) or _configured(self))
 
     def keep(self, password: str) -> None:
         """Give the URL a password, for this process and those that it starts."""
         kept, shown = _kept(), str(self)
         name = self.account if shown not in kept and kept.get(self.account, password) == password else shown
-        _keep(name, password)
+        os.environ[SECRETS] = msgspec.json.encode({**kept, name: password}).decode()
 
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:
@@ -169,7 +169,7 @@ def _configured(wanted: ServerURL) -> str:
                 )
             if entry.keyring:
                 found = _of_keyring(entry.keyring, url.user, name)
-                _keep(str(wanted), found)  # child processes do not ask the keyring
+                wanted.keep(found)  # child processes do not ask the keyring
                 return found
             return entry.password or os.environ.get(entry.password_from, "") or url.password
     return ""
@@ -206,7 +206,3 @@ def _same(configured: str, shown: str) -> bool:
 
 def _kept() -> dict[str, str]:
     return msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])
-
-
-def _keep(name: str, secret: str) -> None:
-    os.environ[SECRETS] = msgspec.json.encode({**_kept(), name: secret}).decode()

@@ -82,6 +82,13 @@ def test_a_password_of_an_account_is_that_of_its_other_databases_until_they_have
     assert parse_server("mysql://u@h:1/y").with_password() == parse_server("mysql://u:secret@h:1/y")
 
 
+def test_a_password_that_was_typed_precedes_that_of_the_connections(connections: Path) -> None:
+    connections.write_text('[shop]\nurl = "mysql://u@h:1/x"\npassword = "old"\n')
+    assert parse_server("mysql://u@h:1/x").with_password() == parse_server("mysql://u:old@h:1/x")
+    parse_server("mysql://u@h:1/x").keep("typed")
+    assert parse_server("mysql://u@h:1/x").with_password() == parse_server("mysql://u:typed@h:1/x")
+
+
 def test_a_password_comes_from_the_environments_source(
     connections: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
