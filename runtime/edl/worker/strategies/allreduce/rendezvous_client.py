@@ -52,6 +52,7 @@ class RendezvousClient:
         """
         tasks, outbox = self._tasks, self._outbox
         with tasks.awaiting():
+            tasks.check()
             if tasks.disconnected or leaving():
                 return None
             outbox.join(request)
