@@ -52,9 +52,10 @@ style: $(VENV)/ready-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bytecode: $(VENV)/ready-test  # of the tests and the kernels, beside lint: each test process would compile it for itself
+bytecode: $(VENV)/ready-test  # and the kernels, beside lint: each test process would compile them for itself
 	@$(BIN)/python -m edl.ps.compile_kernels
-	@$(BIN)/python -m pytest --collect-only -qq -p no:xdist -p no:cacheprovider tests > /dev/null 2>&1 || true
+	@$(BIN)/python -m compileall -q runtime sqlflow_edl tests
+	@$(BIN)/python -m tests.bytecode
 
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, a million drawn schedules, then what deaths may cost; takes hours
 	$(BIN)/python -m tests.soak --times 20

@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from edl.cluster.environment import RESOLVER
 from edl.embeddings import numba_cache
+from edl.frameworks.imports import without_extras
 
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
@@ -91,6 +93,9 @@ def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage: there is none, and looking takes half of the time."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         import odps  # noqa: F401 - looks through all imported modules: seconds once there are thousands
+
+        with without_extras():  # as the processes of jobs do: a third of its start
+            import keras  # noqa: F401
     gc.disable()
     try:
         return (yield)
@@ -229,12 +234,18 @@ def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="session")
+def user_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the models that stand for those of a user."""
+    return shutil.copytree(TESTS / "fixtures" / "models", tmp_path_factory.mktemp("user") / "models")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def warm_processes() -> Iterator[None]:
+def warm_processes(user_models: Path) -> Iterator[None]:
     """Sessions take the training processes that earlier sessions have left."""
     from tests import warm_processes
 
-    with warm_processes.shared():
+    with warm_processes.shared(user_models):
         yield
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from edl.frameworks import ENVIRONMENT
+from edl.program.user_model import PATH_VARIABLE
 from edl.run.training_client import TrainingProcess
 
 # Variables that no job reads, and those that each process sets for itself.
@@ -24,22 +25,28 @@ start, close = TrainingProcess.start, TrainingProcess.close
 
 
 @contextmanager
-def shared() -> Iterator[None]:
-    """Keep the processes that sessions close for later sessions of the same folder and environment."""
+def shared(models: Path) -> Iterator[None]:
+    """Keep the processes that sessions close for later sessions of the same folder and environment.
+
+    Those of sessions that name no folder of models find those of `models`, which others name.
+    """
     surroundings: dict[TrainingProcess, Hashable] = {}
     idle: list[TrainingProcess] = []
     lock = threading.Lock()
 
     def take(framework: str, threads: int | None = None) -> TrainingProcess:
-        wanted = _surroundings(framework, threads)
-        with lock:  # trials of a search run side by side
+        # One at a time: trials of a search run side by side.
+        with lock, pytest.MonkeyPatch.context() as patch:
+            if not os.environ.get(PATH_VARIABLE):
+                patch.setenv(PATH_VARIABLE, str(models))
+            wanted = _surroundings(framework, threads)
             for process in idle:
                 if surroundings[process] == wanted and process.alive:
                     idle.remove(process)
                     return process
-        process = start(framework, threads)
-        surroundings[process] = wanted
-        return process
+            process = start(framework, threads)
+            surroundings[process] = wanted
+            return process
 
     def give_back(process: TrainingProcess) -> None:
         ended = [process]

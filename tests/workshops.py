@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
-MODULES = Path(__file__).parent / "fixtures" / "models"
 # Each database and each framework; the fast one where it is the database that differs. `make test` has the one that
 # starts quickest: programs of both frameworks run in tests/samples and tests/sqlflow_edl/codegen.
 WORKSHOPS = [
@@ -31,11 +29,11 @@ WORKSHOPS = [
 
 @dataclass(frozen=True)
 class Workshop:
-    """modules: a folder of models of the user's own, which the training process has on its path."""
+    """models: the folder of those of a user, which the training process has on its path."""
 
     framework: str
     session: Session
-    modules: Path
+    models: Path
 
     @property
     def dialect(self) -> str:
@@ -43,7 +41,7 @@ class Workshop:
 
     def run(self, text: str) -> list[Result]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(PATH_VARIABLE, str(self.modules))  # of a training process that starts anew too
+            patch.setenv(PATH_VARIABLE, str(self.models))
             return list(self.session.run(text))
 
     def rows(self, text: str) -> pa.Table:
@@ -56,14 +54,15 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def opened(databases: Databases, framework: str, dialect: str, folder: Path) -> Iterator[Workshop]:
+def opened(
+    databases: Databases, framework: str, dialect: str, folder: Path, models: Path
+) -> Iterator[Workshop]:
     """A workshop whose training process has started, and stays."""
-    modules = shutil.copytree(MODULES, folder / "modules")
     with contextlib.ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_STATE_HOME", str(folder))
             session = stack.enter_context(Session(databases.url(dialect), create=True))
-            workshop = Workshop(framework, session, modules)
+            workshop = Workshop(framework, session, models)
             workshop.run(
                 f"SELECT 1 AS a, 2 AS b UNION ALL SELECT 2, 4 UNION ALL SELECT 3, 6 "
                 f"TO TRAIN LinearRegressor WITH model.framework = {framework}, epochs = 1 LABEL b INTO first_model"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,9 +30,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
 
 @pytest.fixture(scope="session", params=WORKSHOPS, ids="-".join)
 def workshop(
-    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
+    user_models: Path,
 ) -> Iterator[Workshop]:
     """One that the tests share: each has tables and models under names of its own."""
     framework, dialect = request.param
-    with opened(databases, framework, dialect, tmp_path_factory.mktemp("workshop")) as found:
+    folder = tmp_path_factory.mktemp("workshop")
+    with opened(databases, framework, dialect, folder, user_models) as found:
         yield found

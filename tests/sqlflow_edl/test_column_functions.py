@@ -26,7 +26,6 @@ from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
-from tests.workshops import MODULES
 
 SALES = pa.table(
     {
@@ -37,6 +36,7 @@ SALES = pa.table(
 )
 CLIP = "column_functions.Clip(price, share=0.05)"
 QUERY = "SELECT price, shop, sold FROM sales"
+MODELS = Path(__file__).parents[1] / "fixtures" / "models"
 TRAIN = f"""{QUERY} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.fraction = 0.1
 COLUMN {CLIP} AS clipped, clipped / 2, BUCKETIZE(clipped, 4), column_functions.Rarity(shop) LABEL sold INTO"""
 
@@ -45,7 +45,7 @@ COLUMN {CLIP} AS clipped, clipped / 2, BUCKETIZE(clipped, 4), column_functions.R
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The model path: a folder with the module."""
     folder = tmp_path_factory.mktemp("modules")
-    shutil.copy(MODULES / "column_functions.py", folder)
+    shutil.copy(MODELS / "column_functions.py", folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PATH_VARIABLE, str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))

@@ -58,9 +58,9 @@ def workshop(workshop: Workshop) -> Workshop:
 
 
 @pytest.fixture
-def modules(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's own, which statements name."""
-    monkeypatch.setenv(PATH_VARIABLE, str(workshop.modules))
+def models(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a user, which statements name."""
+    monkeypatch.setenv(PATH_VARIABLE, str(workshop.models))
 
 
 def test_irises_sorted_by_class_are_told_apart(workshop: Workshop) -> None:
@@ -151,7 +151,7 @@ OWN = {"keras": ("nets.Tower", "nets.joined"), "torch": ("torch_nets.Model", "to
 
 
 @pytest.mark.soak
-@pytest.mark.usefixtures("modules")
+@pytest.mark.usefixtures("models")
 def test_models_of_the_users_own_train_and_predict_until_their_source_changes(workshop: Workshop) -> None:
     matrix, arrays = OWN[workshop.framework]
     workshop.run(
@@ -170,7 +170,7 @@ def test_models_of_the_users_own_train_and_predict_until_their_source_changes(wo
     changed.write_text(before)
 
 
-@pytest.mark.usefixtures("modules")
+@pytest.mark.usefixtures("models")
 def test_a_model_of_the_users_own_learns_from_the_order_of_ids(workshop: Workshop) -> None:
     rows = "SELECT CASE WHEN x0 > 5.8 THEN 'a,b' ELSE 'b,a,c' END AS items, x0 > 5.8 AS large FROM iris"
     workshop.run(
@@ -180,7 +180,7 @@ def test_a_model_of_the_users_own_learns_from_the_order_of_ids(workshop: Worksho
     assert workshop.rows(f"{rows} TO EVALUATE ordered")["loss"].to_pylist()[0] < 0.1
 
 
-@pytest.mark.usefixtures("modules")
+@pytest.mark.usefixtures("models")
 def test_a_module_of_a_model_zoo_trains_with_its_own_loss_optimizer_metrics_and_callbacks(
     workshop: Workshop, tmp_path: Path
 ) -> None:

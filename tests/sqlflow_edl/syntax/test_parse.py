@@ -51,6 +51,7 @@ INSERTED = ("", "TRAIN ", "TO ", "LABEL ", ", ", "'", '"', "(", "]", "{", ";", "
 STILL_ERRORS = {11, 12, 17, 24, 107, 119, 142, 168, 197, 276, 278, 285, 289, 292, 293}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_sqlflow_accepts_parses_to_its_kind_with_its_select(dialect: str) -> None:
     for statement in corpus():

@@ -13,6 +13,7 @@ import numpy as np
 from edl.arrays import Array, Features
 from edl.collectives.base import Group
 from edl.errors import JobError
+from edl.frameworks.imports import without_extras
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
 from edl.frameworks.trees.compiled import ENOUGH, Compiled, is_available
 from edl.frameworks.trees.engine import (
@@ -25,7 +26,6 @@ from edl.frameworks.trees.engine import (
     unknown_objective,
 )
 from edl.frameworks.trees.forest import Forest, of_lightgbm
-from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import LightGBM
 from edl.frameworks.trees.objectives import LIGHTGBM, Objective
 from edl.frameworks.trees.ranking import adapter
