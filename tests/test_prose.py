@@ -23,14 +23,11 @@ MOST = 0.02  # of all docstrings
 @cache
 def docstrings(folder: Path) -> list[tuple[str, str]]:
     """Place and text of each docstring of a folder's modules; generated ones are left out."""
-    modules = {
-        path: ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.rglob("*.py"))
-        if "_pb2" not in path.name
-    }
     return [
         (f"{path.relative_to(folder.parent)}:{getattr(node, 'lineno', 1)}", text)
-        for path, module in modules.items()
+        for path in sorted(folder.rglob("*.py"))
+        if "_pb2" not in path.name
+        for module in (ast.parse(path.read_text(encoding="utf-8")),)  # one at a time: they are large
         for node in (module, *definitions(module.body))
         if (text := ast.get_docstring(node))
     ]
