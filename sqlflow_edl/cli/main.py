@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from edl.data import pandas_later
 from edl.run.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.arguments import (
@@ -117,6 +118,7 @@ COMMANDS = {
 
 
 def _load(command: str) -> Callable[[argparse.Namespace], int]:
+    pandas_later.postpone()
     module, _, function = COMMANDS[command].rpartition(".")
     loaded: Callable[[argparse.Namespace], int] = getattr(
         import_module(f"sqlflow_edl.cli.{module}"), function

@@ -13,34 +13,50 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_PANDAS = "pandas"
-
 
 @functools.cache
 def postpone() -> None:
-    """Let PyArrow make arrays without pandas until this process imports that. Only for processes of our own."""
-    if _PANDAS in sys.modules:
+    """Let PyArrow make arrays without pandas until this process imports that. Only for processes of our own.
+
+    PyArrow itself is not imported.
+    """
+    if sys.modules.get("pandas"):
         return
     finder = _Finder()
     sys.meta_path.insert(0, finder)
-    import pyarrow as pa
-
-    pa.array([0.0])  # for which it looks for pandas once
-    finder.hides = False
+    if "pyarrow" in sys.modules:
+        finder.look()
 
 
 class _Finder(MetaPathFinder):
     """Finder that hides pandas while PyArrow looks for it, and tells PyArrow once pandas is imported."""
 
-    hides = True
+    _hides = False  # pandas
     _asks = False  # the other finders
+
+    def look(self) -> None:
+        """Let PyArrow look for pandas, which it does once, unless that is imported already."""
+        import pyarrow as pa
+
+        if sys.modules.get("pandas"):
+            return
+        # PyArrow would take the None of a package that `without_extras` hides for pandas.
+        is_hidden = "pandas" in sys.modules
+        sys.modules.pop("pandas", None)
+        self._hides = True
+        try:
+            pa.array([0.0])
+        finally:
+            self._hides = False
+            if is_hidden:
+                sys.modules["pandas"] = None  # type: ignore[assignment]
 
     def find_spec(
         self, name: str, path: object = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != _PANDAS or self._asks:
+        if name not in ("pandas", "pyarrow") or self._asks:
             return None
-        if self.hides:
+        if name == "pandas" and self._hides:
             raise ModuleNotFoundError("pandas is not needed yet", name=name)
         self._asks = True
         try:
@@ -48,17 +64,25 @@ class _Finder(MetaPathFinder):
         finally:
             self._asks = False
         if found is not None and found.loader is not None:
-            found.loader.exec_module = _followed(found.loader.exec_module)  # type: ignore[assignment, method-assign]
+            then = self.look if name == "pyarrow" else _tell
+            found.loader.exec_module = _followed(found.loader.exec_module, then)  # type: ignore[assignment, method-assign]
         return found
 
 
-def _followed(execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
-    """Return a function that executes the module and has PyArrow look for it again."""
+def _tell() -> None:
+    """Have PyArrow look for pandas again."""
+    import pyarrow as pa
 
-    def execute_and_tell(module: ModuleType) -> None:
-        import pyarrow as pa
+    pa.nulls(0).to_pandas()
 
+
+def _followed(
+    execute: Callable[[ModuleType], None], then: Callable[[], None]
+) -> Callable[[ModuleType], None]:
+    """Return a function that executes the module and calls `then`."""
+
+    def execute_and_go_on(module: ModuleType) -> None:
         execute(module)
-        pa.nulls(0).to_pandas()
+        then()
 
-    return execute_and_tell
+    return execute_and_go_on

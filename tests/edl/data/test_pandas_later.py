@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 from edl.data import pandas_later
@@ -31,9 +33,39 @@ assert pa.Table.from_pandas(frame)["a"].to_pylist() == [1]
 """
 
 
+EARLIER = """
+from edl.data import pandas_later
+
+pandas_later.postpone()
+import pandas as pd
+import pyarrow as pa
+
+assert pa.array(pd.Series([0.5, None])).null_count == 1
+"""
+HIDDEN = """
+import sys
+from edl.data import pandas_later
+from edl.frameworks.imports import without_extras
+
+pandas_later.postpone()
+with without_extras():
+    import pyarrow as pa
+assert pa.array([0.5]).to_pylist() == [0.5]
+assert "pandas" not in sys.modules
+import pandas as pd
+
+assert pa.array(pd.Series([0.5, None])).null_count == 1
+"""
+
+
 def test_arrays_need_no_pandas_and_know_it_once_it_is_imported() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
-def test_pyarrow_itself_imports_pandas_for_a_data_frame() -> None:
-    subprocess.run([sys.executable, "-c", FIRST], check=True)
+@pytest.mark.parametrize(
+    "program",
+    [FIRST, *(pytest.param(each, marks=pytest.mark.soak) for each in (EARLIER, HIDDEN))],
+    ids=["in a conversion", "before PyArrow", "while it is hidden"],
+)
+def test_pyarrow_knows_pandas_whoever_imports_it(program: str) -> None:
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -46,6 +46,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     "test_each_step_has_the_rate_it_is_given",
     "test_parameters_buffers_and_random_numbers_are_all_that_a_gradient_depends_on",
     "test_parameters_that_are_handed_out_are_copies",
+    "test_shares_that_are_added_up_are_a_step",
     "test_steps_in_one_call_equal_steps_in_several",
     "test_the_same_seed_gives_the_same_weights_bit_for_bit",
     "test_training_goes_on_from_weights_and_state_as_if_nothing_had_been",

@@ -133,6 +133,7 @@ def test_the_last_two_cuts_stay(running: Servers) -> None:
     assert held(running, "2") == held(running, "3") == {0: {0, 2}, 1: {1, 0}, 2: {2, 1}}
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_a_lost_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     running: Servers, lost: int

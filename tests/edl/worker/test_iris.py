@@ -15,7 +15,7 @@ from tests.edl.programs import job_spec, loaded, rows_of, source, trained, write
 NAMES = ("sepal_length", "sepal_width", "petal_length", "petal_width")
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", [pytest.param("keras", marks=pytest.mark.soak), "torch"])
 def test_iris_sorted_by_class_is_learned(tmp_path: Path, framework: str) -> None:
     measured, species = load_iris(return_X_y=True)
     held_out = np.arange(len(species)) % 5 == 0

@@ -34,8 +34,8 @@ SELECT eight FROM p;
 """
 SLOW_QUERY = "SELECT COUNT(*) AS n FROM numbers a, numbers b, numbers c WHERE a.a * b.a + c.a < 0"
 SLOW_TRAINING = (
-    "SELECT a, b FROM numbers TO TRAIN DNNRegressor "
-    "WITH epochs = 1000000, model.members = 1, model.framework = torch LABEL b INTO never"
+    "SELECT a, b FROM numbers TO TRAIN BoostedTreesRegressor "
+    "WITH train.num_boost_round = 1000000, learning_rate = 0.000001 VALIDATE 0 LABEL b INTO never"
 )
 
 
@@ -288,7 +288,7 @@ def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers:
             os.kill(process.pid, signal.SIGINT)
         shown = until(process, "interrupted")
         assert process.wait(DEADLINE) == 130
-    assert "1 of 2 CANCEL TRAIN DNNRegressor INTO never" in shown
+    assert "1 of 2 CANCEL TRAIN BoostedTreesRegressor INTO never" in shown
     assert "Traceback" not in shown
     assert job.status().state == "cancelled"
     assert {path.name for path in job.path.rglob("*") if path.is_file()} == {"status.json", "worker-0.log"}
