@@ -8,6 +8,7 @@ import pytest
 from edl.errors import JobError
 from edl.jobs.failure import Failed
 from edl.master.state import MasterState
+from edl.master.tasks.backups import LEAST_DONE
 from edl.master.tasks.recovery import RecoveryPolicy, ServerRecovery, TrainerRecovery
 from edl.master.tasks.task_manager import ATTEMPTS, TaskManager
 from edl.spec import Training
@@ -385,19 +386,20 @@ def test_a_request_that_was_overtaken_by_a_later_one_changes_nothing() -> None:
 
 
 class Straggling(Job):
-    """Six tasks, of which worker-0 has one since the start; worker-1 has done the others, one a second."""
+    """Tasks of which worker-0 has one since the start; worker-1 has done the others, one a second."""
 
-    def __init__(self) -> None:
-        super().__init__(MANY)
+    def __init__(self, tasks: int = 6) -> None:
+        super().__init__(Plan("predict", tasks * STREAMED_ROWS))
         self.slow, self.quick = self.worker(), self.worker("worker-1")
         found = self.call(self.slow)
         assert found is not None
         self.task = found
-        for _ in range(5):
+        for _ in range(tasks - 1):
             task = self.call(self.quick)
             assert task is not None
             self.pass_time(1)
             self.quick.report("done", finished(task))
+            self.call(self.quick, {})
 
     def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
@@ -415,6 +417,13 @@ def test_a_task_that_takes_long_at_the_end_is_given_to_an_idle_worker_as_well() 
     assert "takes long on worker-0: worker-1 does it too" in job.notes[-1]
     job.pass_time(10)
     assert job.call(job.worker("worker-2")) is None  # two are enough
+
+
+@pytest.mark.parametrize(("others", "is_late"), [(LEAST_DONE - 1, False), (LEAST_DONE, True)])
+def test_a_task_takes_long_only_beside_enough_others(others: int, is_late: bool) -> None:
+    job = Straggling(others + 1)
+    job.pass_time(5)
+    assert (job.call(job.quick) is not None) == is_late
 
 
 def test_a_task_that_takes_no_longer_than_others_has_no_backup() -> None:
