@@ -271,8 +271,10 @@ def unheard(trio: GroupStage) -> None:
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "c"))
 
 
-def test_who_is_in_a_group_that_is_over_is_told_so(trio: GroupStage) -> None:
+@pytest.mark.parametrize("group", [1, 2])
+def test_who_is_in_a_group_that_is_over_is_told_so(trio: GroupStage, group: int) -> None:
     unheard(trio)
+    trio.holds["b"] = group
     assert trio.say("b").flags & Flag.REGROUP
     assert trio.take("b") is None
 

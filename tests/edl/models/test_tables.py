@@ -91,8 +91,14 @@ def count(source: Source, table: str) -> int:
     ids=["beside chunks", "chunks", "many chunks"],
 )
 def test_an_archive_of_any_size_comes_back_byte_for_byte(
-    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, sizes: tuple[int, ...]
+    registry: TableRegistry,
+    source: Source,
+    file_of: FileOf,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sizes: tuple[int, ...],
 ) -> None:
+    monkeypatch.setattr(tables_module, "CHUNKS_PER_READ", 8)
     chunks = 0
     for version, size in enumerate(sizes, 1):
         pattern = bytes(range(251)) * (size // 251 + 1)

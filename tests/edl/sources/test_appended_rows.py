@@ -327,6 +327,18 @@ def test_numbers_that_a_warehouse_might_wrap_are_an_error(
         check_range("scores", columns, [fitting, fitting.set_column(0, "n", given)])
 
 
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (pa.int8(), [-128, 127]),
+        (pa.uint8(), [0, 255]),
+        (pa.decimal128(2, 1), [Decimal("-9.9"), Decimal("9.9")]),
+    ],
+)
+def test_the_least_and_the_largest_number_of_a_column_fit(column: pa.DataType, given: list[Any]) -> None:
+    check_range("scores", pa.schema({"n": column}), [pa.record_batch({"n": given})])
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("url", ["quarry"], indirect=True)
 def test_a_warehouse_gets_no_number_that_a_column_does_not_hold(source: Source) -> None:
