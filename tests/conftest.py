@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from edl.cluster.environment import RESOLVER
 from edl.embeddings import numba_cache
 from edl.frameworks.imports import without_extras
+from tests.selection import for_every_change, of_fault_matrix
 
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
@@ -55,12 +55,8 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
-# Sources, as parameters of tests name them.
-SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv", "granite")
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
-_FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -107,11 +103,9 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave variants to `make test-all` and `make soak`; that may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
-    wanted = [item for item in items if soak or not _waits_for_soak(item)]
-    if not soak:
-        wanted = _some_variants(_some_sources(wanted))
+    wanted = items if soak else for_every_change(items)
     if faults is not None:
-        wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
+        wanted = of_fault_matrix(wanted, faults)
     config.stash[LEFT_OUT] = 0 if soak else len(items) - len(wanted)
     chosen = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
@@ -152,77 +146,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if left_out := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(f"{left_out:,} variants are left to make test-all")
-
-
-def _waits_for_soak(item: pytest.Item) -> bool:
-    """True for a test that is marked, and for a case of a class whose mark names it."""
-    name = getattr(item, "originalname", item.name)
-    return any(not mark.args or name in mark.args for mark in item.iter_markers("soak"))
-
-
-def _some_sources(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Keep each test that runs on DuckDB and on others on one of them, in turn; those of other sources stay whole.
-
-    So every test and every source is there, and `make test-all` runs their product.
-    """
-    variants: dict[tuple[object, ...], dict[str, pytest.Item]] = {}
-    for item in items:
-        if found := _source_of(item):
-            test, source = found
-            variants.setdefault(test, {})[source] = item
-    left_out: set[pytest.Item] = set()
-    for test, by_source in variants.items():
-        if "duckdb" in by_source:
-            kept = [*by_source][crc32(repr(test).encode()) % len(by_source)]
-            left_out.update(item for source, item in by_source.items() if source != kept)
-    return [item for item in items if item not in left_out]
-
-
-def _some_variants(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Keep of the variants of a test as many as its mark says: the first, the last, and some between them."""
-    variants: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("variants"):
-            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out: set[pytest.Item] = set()
-    for of_test in variants.values():
-        mark = of_test[0].get_closest_marker("variants")
-        number = mark.args[0] if mark else len(of_test)
-        step = (len(of_test) - 1) / max(1, number - 1)
-        left_out |= {*of_test} - {of_test[round(step * index)] for index in range(min(number, len(of_test)))}
-    return [item for item in items if item not in left_out]
-
-
-def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
-    """The test with its other parameters, and the source that it runs on; None for a test of no source."""
-    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
-        return None
-    case = item.callspec.params.get("case")
-    if ANALYSIS in item.path.parents and isinstance(dialect := getattr(case, "dialect", None), str):
-        statement = (
-            item.nodeid.partition("[")[0],
-            getattr(case, "title", ""),
-            repr(getattr(case, "fields", "")),
-        )
-        return statement, dialect
-    sources = [
-        name for name, value in item.callspec.params.items() if isinstance(value, str) and value in SOURCES
-    ]
-    if len(sources) != 1:
-        return None
-    others = item.callspec.id.split("-")
-    source = str(item.callspec.params[sources[0]])
-    if source in others:
-        others.remove(source)
-    return (item.nodeid.partition("[")[0], *others), source
-
-
-def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
-    """One variant of each test."""
-    variants: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return [each[turn % len(each)] for each in variants.values()]
 
 
 @pytest.fixture(scope="session", autouse=True)
