@@ -75,7 +75,7 @@ def summed(device: torch.device, group: object) -> dict[str, Any]:
     return network.numbers()
 
 
-@pytest.mark.variants(1)
+@pytest.mark.soak
 @pytest.mark.parametrize("alone", [True, False])
 def test_gradients_on_a_device_are_those_of_the_cpu(alone: bool) -> None:
     group, other = (None, None) if alone else (Twins(), Twins())

@@ -16,6 +16,7 @@ HIDDEN = 'hidden = keras.layers.Dense(16, activation="relu")(concatenated(FEATUR
 
 
 @pytest.mark.soak(
+    "test_a_weighted_step_is_taken",
     "test_a_rate_of_zero_moves_nothing",
     "test_a_row_pulls_with_its_weight_in_a_minibatch_of_its_own",
     "test_an_error_in_the_loss_names_its_line",

@@ -18,6 +18,7 @@ from tests.edl.frameworks.row_cases import FEATURES, KERAS, LABELS, RowCases, cr
     "test_ids_that_the_model_computes_are_refused",
     "test_layers_that_differ_in_their_table_are_refused",
     "test_limits_of_the_job_hold_for_its_tables_and_are_part_of_its_state",
+    "test_a_job_is_traced_once",
     "test_lists_need_a_combiner",
     "test_numbers_are_no_ids",
     "test_outputs_are_what_rows_and_weights_give",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from edl.data import url as urls
+from edl.data.server_url import SECRETS
 from tests.edl.conftest import SCHEMES
 from tests.fixtures.databases import granite, quarry
 
@@ -15,6 +17,16 @@ MADE_UP = {
     "granite": (granite.__name__, "GraniteSource"),
     "quarry": (quarry.__name__, "QuarrySource"),
 }
+
+
+@pytest.fixture(autouse=True)
+def passwords() -> Iterator[None]:
+    """Passwords of a test leave the environment with it: later tests share the training processes of earlier ones."""
+    before = os.environ.get(SECRETS)
+    yield
+    os.environ.pop(SECRETS, None)
+    if before is not None:
+        os.environ[SECRETS] = before
 
 
 @pytest.fixture(params=[*SCHEMES, *MADE_UP])

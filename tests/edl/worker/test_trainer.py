@@ -49,6 +49,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.soak
 def test_a_line_is_learned(tmp_path: Path) -> None:
     outcome, _ = run(tmp_path, table(1000), validation=200, epochs=40, batch_size=32)
     assert outcome.measured_on == "validation"
