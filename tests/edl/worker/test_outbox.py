@@ -25,3 +25,16 @@ def test_which_master_it_is_that_answers_is_known() -> None:
     assert box.master_epoch == 3
     box.answered(Answer(4))
     assert box.master_epoch == 4
+
+
+def test_a_report_is_kept_until_it_survives_the_master() -> None:
+    tasks = Task(1, "train", 0, 100, attempt=7), Task(1, "train", 100, 200, attempt=8)
+    box = Outbox("worker-0", 0)
+    box.answered(Answer(1, tasks))
+    for task in tasks:
+        box.report("done", Report(task, 100, 1))
+    box.answered(Answer(1, seen_upto=2, durable_upto=1))
+    assert not box.unacknowledged
+    assert box.unstored == {8}
+    box.answered(Answer(1, seen_upto=2, durable_upto=2))
+    assert box.unstored == set()
