@@ -90,7 +90,7 @@ def pytest_collection() -> Generator[None, object, object]:
     if "PYTEST_XDIST_WORKER" in os.environ:
         import odps  # noqa: F401 - looks through all imported modules: seconds once there are thousands
 
-        with without_extras():  # as the processes of jobs do: a third of its start
+        with without_extras():  # as the processes of jobs do: a quarter of its start
             import keras  # noqa: F401
     gc.disable()
     try:

@@ -277,7 +277,6 @@ REFUSED = {
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (
     "linear",
-    "linear_classes",
     "computed",
     "computed_trees",
     "shared",

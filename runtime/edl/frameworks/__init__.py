@@ -63,8 +63,8 @@ def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
 
     The first call of a process decides the threads of TensorFlow. In a process of our own, PyTorch's optimizers do not
     import its compiler, which would double the start, Keras leaves pandas, scikit-learn and IPython alone, which take a
-    third of its start, and the garbage collector leaves the framework's objects alone; a user's process keeps all that
-    as it is. Raises JobError if the framework is unknown or not installed.
+    quarter of its start, and the garbage collector leaves the framework's objects alone; a user's process keeps all
+    that as it is. Raises JobError if the framework is unknown or not installed.
     """
     with without_extras() if own_process else contextlib.nullcontext():
         module = _framework(framework)

@@ -160,11 +160,10 @@ def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
     mode: Literal["async", "sync"], block: int
 ) -> None:
     notes = drawn(f"memory-{mode}", partial(check_memory, mode=mode), block)
-    said = "\n".join(chain.from_iterable(notes))
-    assert (
-        block or "and with it the checkpoint in memory" in said
-    )  # a block without such a death is no failure
-    assert "resumes from" in said
+    if block == 0:  # there are blocks without such a death
+        said = "\n".join(chain.from_iterable(notes))
+        assert "and with it the checkpoint in memory" in said
+        assert "resumes from" in said
 
 
 @blocks(15, always=1)
