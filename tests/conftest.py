@@ -76,6 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("--soak") else "some")
 
 
+def pytest_unconfigure() -> None:
+    """Thaw what is frozen below: DuckDB reports what the interpreter cannot free at its end, in a hundred lines."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Collect garbage once per file, so that later collections, as Keras makes before each model, see few objects."""

@@ -27,6 +27,7 @@ from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import reused
 from sqlflow_edl.analysis.columns import trees as tree_columns
+from sqlflow_edl.analysis.columns.binning import bins_of_each
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, decision
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
@@ -431,18 +432,18 @@ def _unwritten(
     mentioned = operands | {column for draft in drafts for column in draft.columns}
     schema, found = resolver.schema, []
     names = () if any(clause.only for clause in statement.columns) else schema.names
+    names = tuple(column for column in names if column not in mentioned)
+    numbers = [column for column in names if schema.type(column) is ColumnType.NUMBER]
+    bins = bins_of_each(len(numbers)) if settings.choice.example.encodes else 0
     for column in names:
-        if column in mentioned:
-            continue
         if why := groups.get(column):
             note = f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it"
             resolver.notes.append(note)
         elif column not in resolver.reserved:
             own = forecasts.drafts(forecast, column, schema) if forecast else None
             if own is None:
-                encoded = settings.choice.example.encodes
                 own = derive(
-                    column, schema, resolver.errors, resolver.notes, statement.select_span, encoded=encoded
+                    column, schema, resolver.errors, resolver.notes, statement.select_span, bins=bins
                 )
             found += own
     return found

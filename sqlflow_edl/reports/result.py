@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
@@ -70,6 +71,29 @@ class Result:
         """Return all rows as a data frame; see `data_frame`."""
         _pandas()  # first, because the rows can be read only once
         return data_frame(self.to_arrow())
+
+
+class Results(Iterator[Result]):
+    """Results of a program's statements, each of which runs when its result is asked for.
+
+    Warns if nothing was asked for, as Python does of a coroutine that is never awaited.
+    """
+
+    def __init__(self, results: Iterator[Result]) -> None:
+        self._results = results
+        self._begun = False
+
+    def __next__(self) -> Result:
+        self._begun = True
+        return next(self._results)
+
+    def __del__(self) -> None:
+        if not self._begun:
+            warnings.warn(
+                "no statement ran: each runs when its result is asked for, as in `for result in session.run(…)`",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def data_frame(table: pa.Table) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ from sqlflow_edl import lineage
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import models
-from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached
 from sqlflow_edl.session.compiler import Compiled, Compiler
 from sqlflow_edl.session.frames import Frames
@@ -154,13 +154,12 @@ class Session:
             return [program[0] if isinstance(program[0], SQLFlowError) else None]
         return ProgramCheck(self.compiler).problems(program)
 
-    def run(self, text: str) -> Iterator[Result]:
-        """Check the statements of the text, then run them one after another until the first failure.
+    def run(self, text: str) -> Results:
+        """Check the statements of the text; each runs when its result is asked for, until the first failure.
 
-        The rows of a result must be read before the next statement runs.
+        The rows of a result must be read before the next statement runs. Raises the errors of the check together.
         """
-        for statement in self.program(text):
-            yield self.execute(statement)
+        return Results(map(self.execute, self.program(text)))
 
     def leave(self, statement: Statement) -> Result:
         """Start the job of a statement that stores a model or a table, and do not wait for its end.

@@ -7,6 +7,13 @@ import numpy as np
 from edl.features.arrays import Floats
 
 DEFAULT_BINS = 16  # keeps the boundaries on the page of a program
+LEAST_BINS = 2
+WIDEST = 4096  # numbers that all columns become together; the time of a step grows with them
+
+
+def bins_of_each(columns: int) -> int:
+    """Return the bins of each of so many numbers that are encoded in bins beside the number itself."""
+    return min(max(WIDEST // max(columns, 1) - 1, LEAST_BINS), DEFAULT_BINS)
 
 
 def boundaries(values: Floats, bins: int) -> tuple[float, ...]:

@@ -40,19 +40,19 @@ def derive(
     notes: list[str],
     select: Span | None,
     *,
-    encoded: bool,
+    bins: int,
 ) -> list[Draft]:
     """Return the drafts of an unmentioned column, or none, with a note, if its type cannot be a feature.
 
-    encoded: numbers are encoded in bins, and whole numbers that repeat often are categories as well. For all models,
-    whole numbers by which the label differs in no order are.
+    bins: of a number beside the number itself; whole numbers that repeat often are then categories as well. 0: none.
+    For all models, whole numbers by which the label differs in no order are categories.
     """
-    kind = schema.type(column)
+    kind, encoded = schema.type(column), bins > 0
     if kind is ColumnType.NUMBER:
         number = standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
-        bins = in_bins_too(column, why="a number, in bins too")
+        parts = [in_bins_too(column, bins, why="a number, in bins too")] if encoded else []
         groups = [ids_too(column, encoded=encoded)] if schema.is_integer(column) else []
-        return [number, bins, *groups] if encoded else [number, *groups]
+        return [number, *parts, *groups]
     if kind is ColumnType.BOOLEAN:
         return [numeric(column, why="a boolean, as 0 and 1")]
     if kind is ColumnType.TEXT:

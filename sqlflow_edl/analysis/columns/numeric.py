@@ -58,14 +58,14 @@ def binned(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, w
     return Draft((column,), Want.MOMENTS | Want.QUANTILES, fit, span, why=why)
 
 
-def in_bins_too(column: str, why: str) -> Draft:
+def in_bins_too(column: str, bins: int, why: str) -> Draft:
     """Encode a number in bins in addition to the number itself, unless there is only one bin."""
 
     def applies(statistics: Statistics) -> bool:
         found = statistics[column]
         return found.min < found.max and (found.nulls > 0 or len(boundaries(found.sample, 2)) > 2)
 
-    return replace(binned(column, why=why), applies=applies)
+    return replace(binned(column, bins=bins, why=why), applies=applies)
 
 
 def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why: str = "") -> Draft:

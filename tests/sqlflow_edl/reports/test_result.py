@@ -37,3 +37,16 @@ def test_without_pandas_the_way_out_is_named(url: str, monkeypatch: pytest.Monke
             result.to_pandas()
         assert "to_arrow()" in str(raised.value.hint)
         assert result.to_arrow().num_rows == 2
+
+
+def test_a_program_whose_results_nobody_asks_for_did_not_run_and_says_so() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        with pytest.warns(RuntimeWarning, match="no statement ran"):
+            session.run("CREATE TABLE t (a INT)")
+        with pytest.raises(SQLFlowError, match="t does not exist"):
+            list(session.run("SELECT * FROM t"))
+
+
+def test_a_statement_that_cannot_be_read_is_an_error_before_any_result_is_asked_for() -> None:
+    with sqlflow_edl.connect("duckdb:") as session, pytest.raises(SQLFlowError, match="end of the statement"):
+        session.run("SELECT 1; SELECT * FROM t TO TRAIN")

@@ -7,12 +7,30 @@ import pytest
 
 from edl import spec
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.columns.binning import boundaries
+from sqlflow_edl.analysis.columns.binning import bins_of_each, boundaries
 from sqlflow_edl.session.session import Session
 
 
 def test_bins_hold_equal_shares_of_the_values() -> None:
     assert boundaries(np.arange(101.0)[::-1] ** 2, 4) == (0.0, 625.0, 2500.0, 5625.0, 10000.0)
+
+
+def test_many_numbers_have_fewer_bins_each() -> None:
+    assert [bins_of_each(columns) for columns in (0, 1, 240, 250, 800, 5000)] == [16, 16, 16, 15, 4, 2]
+
+
+def test_a_wide_table_makes_a_network_of_about_as_many_inputs_as_a_narrow_one() -> None:
+    numbers = ", ".join(f"(i * {n} % 997) / 7 AS x{n}" for n in range(1, 401))
+    with Session("duckdb:") as session:
+        [found] = session.compile(
+            f"SELECT i % 10 AS y, {numbers} FROM range(500) AS t(i) TO TRAIN DNNRegressor LABEL y INTO m"
+        )
+        written = session.compile(
+            f"SELECT i % 10 AS y, {numbers} FROM range(500) AS t(i) TO TRAIN DNNRegressor COLUMN PLE(x7) LABEL y INTO m"
+        )
+    bins = [each.bins for each in found.spec.features if isinstance(each, spec.PiecewiseLinear)]
+    assert bins == [9] * 400
+    assert written[0].spec.features[0].bins == 16
 
 
 def test_few_values_are_all_boundaries() -> None:
