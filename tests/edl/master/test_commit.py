@@ -70,6 +70,28 @@ def test_a_model_is_stored_when_nobody_has_the_source_open(database: Path) -> No
     assert models(database) == ["m@1"]
 
 
+def test_the_source_of_a_job_that_is_done_can_be_opened(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, _ = finished(database)
+    free: list[bool] = []
+    end = job_folder.JobFolder.end
+
+    def ends(ended: job_folder.JobFolder, state: job_folder.State, error: str = "") -> job_folder.Status:
+        holder = subprocess.run(
+            [sys.executable, "-c", HOLDER, str(database)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        free.append(holder.returncode == 0)
+        return end(ended, state, error)
+
+    monkeypatch.setattr(job_folder.JobFolder, "end", ends)
+    assert main([str(job.path)]) == 0
+    assert free == [True]
+
+
 @pytest.mark.soak
 def test_a_model_that_is_worse_than_its_rival_is_stored_beside_it(database: Path) -> None:
     job, _ = finished(database)
