@@ -28,8 +28,8 @@ SELECT * FROM diabetes WHERE id % 4 = 0
 TO EXPLAIN progression_network
 INTO progression_reasons;
 
-SELECT id, round(progression, 1) AS predicted, round(progression_base, 1) AS usual, round(bmi_shap, 1) AS by_bmi,
-       round(s5_shap, 1) AS by_s5, round(age_shap, 1) AS by_age, round(bp_shap, 1) AS by_bp
+SELECT id, round(progression) AS predicted, round(progression_base) AS usual, round(bmi_shap) AS by_bmi,
+       round(s5_shap) AS by_s5, round(age_shap) AS by_age, round(bp_shap) AS by_bp
 FROM progression_reasons
 ORDER BY progression DESC
 LIMIT 5;

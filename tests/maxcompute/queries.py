@@ -25,7 +25,7 @@ _MACROS = (
     "CREATE MACRO conv(digits, f, t) AS CAST(CAST('0x' || digits AS UBIGINT) AS VARCHAR)",
     "CREATE MACRO getdate() AS current_timestamp",
 )
-LONGEST = 5.0  # seconds of a query: it may have been interrupted, and all requests wait for its end
+LONGEST = 15.0  # seconds of a query: it may have been interrupted, and all requests wait for its end
 _SETTING = re.compile(r"\s*SET\s+([\w.]+)\s*=\s*([^;\n]*);?\s*", re.IGNORECASE)
 _FIRST_WORDS = ("SELECT", "WITH", "VALUES", "FROM")
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
