@@ -1,8 +1,9 @@
 """Conversation by the protocol of HiveServer2: recorded through a server before a real one, and played back by itself.
 
 A file has the calls in their order, each with its answer. A call is known by its name, a statement by its text, without
-what is chosen at random and the last digits of numbers, in which processors differ. Only the last of the answers to how a statement goes is recorded. Played back, a call that is
-not the next one ends the connection, and is reported at the end.
+what is chosen at random and the last digits of numbers, in which processors differ. Only the last of the answers to
+how a statement goes is recorded. Played back, a call that is not the next one ends the connection, and is reported at
+the end.
 """
 
 from __future__ import annotations
