@@ -36,6 +36,9 @@ EXPLAINERS = {
     )
 }
 
+LEAST_SAMPLES = 4
+WALKED = 3200  # samples times columns, above which a row is compared with fewer samples
+
 
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EXPLAIN. Raises errors that need no database."""
@@ -90,9 +93,17 @@ def explanation(
         temperature=uncertainty.temperature(model),
         explanation=spec.Explanation(
             "rows" if of_rows else "model",
-            value_of(attributes, "explain.samples", spec.Explanation().samples),
+            value_of(attributes, "explain.samples", default_samples(len(trained.columns))),
         ),
         output=spec.Output(table, predicted, keep),
         batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
         cluster=cluster_of(attributes, "explain"),
     )
+
+
+def default_samples(columns: int) -> int:
+    """Return the background rows that each row is compared with where nothing is written.
+
+    The predictions of a row grow with samples times columns, and each is slower the more columns the model has.
+    """
+    return min(max(WALKED // max(columns, 1), LEAST_SAMPLES), spec.Explanation().samples)

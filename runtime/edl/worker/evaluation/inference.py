@@ -130,7 +130,7 @@ def scoring_worker(
     if spec.kind == "explain" and spec.framework in TREES:
         scorer = TreeExplainer(program, adapter, spec.batch_size)
     elif spec.kind == "explain":
-        scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks))
+        scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks), cancelled)
     return Worker(
         blocks,
         scorer,

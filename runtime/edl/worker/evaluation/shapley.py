@@ -16,8 +16,9 @@ the probability of the class that is predicted for the row.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
@@ -29,6 +30,7 @@ from edl.arrays import Array
 from edl.data.batch_reader import BatchReader
 from edl.data.names import fitting, unique_names
 from edl.errors import JobError
+from edl.jobs.outcome import JobCancelledError
 from edl.program import Program
 from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
@@ -81,11 +83,13 @@ class Explainer(Scorer):
     """Scorer that explains rows.
 
     `predict` returns the model's scores, the base score and the value of each column: float64 (rows, classes + 1 +
-    columns). `evaluate` returns the values alone, and a loss of 0.
+    columns). `evaluate` returns the values alone, and a loss of 0. Both raise JobCancelledError if `cancelled` is set,
+    because the walks of a single row can take minutes.
     """
 
     blocks: Blocks
     walks: Walks
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
         return self.predict(block)[:, -len(self._columns) :], 0.0
@@ -133,6 +137,8 @@ class Explainer(Scorer):
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)
             for order in (there, there[::-1]):
+                if self.cancelled.is_set():
+                    raise JobCancelledError
                 passed = np.vstack([start[chosen], self._passed(batch, row, order, chosen), own])
                 total[:, order] += np.diff(passed, axis=0).T
         return total / (2 * len(self.walks.orders))

@@ -19,6 +19,7 @@ from edl.data import Reader
 from edl.data.batch_reader import BatchReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError
+from edl.jobs.outcome import JobCancelledError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Explanation, Label, Output, Rows
 from edl.tasks.job_state import plan
@@ -64,7 +65,7 @@ def program(
     return load(made, spec)
 
 
-def explained(found: Program, reader: Reader, folder: Path) -> Any:
+def explained(found: Program, reader: Reader, folder: Path, cancelled: threading.Event | None = None) -> Any:
     do: Callable[..., Any] = predict if found.spec.work == "predict" else evaluate
     outcome = do(
         found,
@@ -72,7 +73,7 @@ def explained(found: Program, reader: Reader, folder: Path) -> Any:
         {"one": np.ones(1, np.float32)},
         ResultFolder(folder / "results"),
         observer=Events(),
-        cancelled=threading.Event(),
+        cancelled=cancelled or threading.Event(),
     )
     return outcome, ResultFolder(folder / "results").read(outcome.tasks).read_all()
 
@@ -175,6 +176,28 @@ def test_all_rows_are_drawn_equally_often_where_they_are_few(tmp_path: Path) -> 
 
 def test_one_row_is_as_usual_as_can_be(tmp_path: Path) -> None:
     assert not values(of_rows(tmp_path, NUMBER, table(1))).any()
+
+
+class SetAfter(threading.Event):
+    """Event that is set once it has been asked for so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def is_set(self) -> bool:
+        self.times -= 1
+        return self.times < 0
+
+
+def test_an_explanation_that_is_cancelled_ends_in_the_midst_of_its_rows(tmp_path: Path) -> None:
+    found = program(
+        tmp_path / "program", NUMBER, explanation=Explanation("rows", 100), output=Output(column="y")
+    )
+    cancelled = SetAfter(10)
+    with pytest.raises(JobCancelledError):
+        explained(found, rows_of(tmp_path / "rows", table(3)), tmp_path, cancelled)
+    assert cancelled.times == -1
 
 
 def test_one_column_is_worth_all_that_it_changes(tmp_path: Path) -> None:
