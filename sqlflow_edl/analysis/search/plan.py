@@ -26,7 +26,7 @@ from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
-from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
+from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, work
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -102,6 +102,7 @@ class SearchPlan(RowPlan):
             self.held_out.test_rows(rows.validation),
             written=TEST in self._names,
             folds=1 if ordered or self.held_out.query or self.validates else self.folds,
+            columns=len(self.columns),
         )
         if not divided.rows.validation:
             raise self._too_few(rows.total)
@@ -161,7 +162,7 @@ class SearchPlan(RowPlan):
     def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
-        usual = 0.0 if self.is_in_folds else default_seconds(divided.rows.total)
+        usual = 0.0 if self.is_in_folds else default_seconds(work(divided.rows.total, len(self.columns)))
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
@@ -347,5 +348,5 @@ def _is_useless(column: str, found: ColumnStatistics) -> bool:
 
 
 def default_seconds(rows: int) -> float:
-    """Return the time limit of a search by the number of its rows."""
+    """Return the time limit of a search by the number of its rows, of which wide ones count several times."""
     return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)

@@ -31,6 +31,13 @@ def test_small_tables_have_folds_and_large_ones_test_rows(
     assert found.rows.training + found.rows.validation + found.test == total
 
 
+def test_few_rows_of_many_columns_have_no_folds() -> None:
+    rows = Rows(False, 2_000, 1_600, 400)
+    found = [divide(rows, 200, written=False, folds=None, columns=columns).folds for columns in (3, 500, 600)]
+    assert found == [5, 5, 1]
+    assert divide(rows, 200, written=False, folds=5, columns=600).folds == 5
+
+
 @pytest.mark.parametrize(
     ("folds", "written", "wanted"),
     [
