@@ -41,8 +41,9 @@ SEARCH = (
         FOLDS,
         "integer",
         "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
-        "1 is a single training. By default 5 for up to 5,000 rows (fewer of more than 200 columns), else 1, and 1 where "
-        "validation rows are written. A model that TO TRAIN names is cross-validated by them, and then trained on all rows.",
+        "1 is a single training. By default 5 for up to 5,000 rows (fewer of more than 200 columns), else 1, and 1 "
+        "where validation rows are written. A model that TO TRAIN names is cross-validated by them, and then trained "
+        "on all rows.",
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
