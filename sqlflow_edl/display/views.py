@@ -6,9 +6,11 @@ its form, and every other result, is a table; where that is wider than the termi
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
 from sqlflow_edl.display.grid import grid
@@ -130,6 +132,17 @@ def _percent(value: Any) -> Any:
 # Forms -----------------------------------------------------------------------------------------------------
 
 
+def shortened(found: FirstRows) -> FirstRows:
+    """Keep the first rows of each section, and say in a row of its own how many more there are."""
+    rows: list[Sequence[Any]] = []
+    for section, some in itertools.groupby(found.rows, key=itemgetter(0)):
+        own = list(some)
+        rows += own[:SHOWN_ROWS]
+        if len(own) > SHOWN_ROWS:
+            rows.append((section, f"{len(own) - SHOWN_ROWS:,} more", *[""] * (len(own[0]) - 2)))
+    return replace(found, rows=rows)
+
+
 def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a title for each section, with its names, values and reasons below."""
     from rich.table import Table
@@ -139,8 +152,8 @@ def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     table.add_column(overflow="fold", max_width=max(16, terminal.width // 3))
     for _ in found.columns[2:]:
         table.add_column(overflow="fold")
-    before = None
-    for section, name, *values in found.rows:
+    before, short = None, shortened(found)
+    for section, name, *values in short.rows:
         begins, before = section != before, section
         if begins and table.row_count:
             table.add_row()
@@ -150,7 +163,7 @@ def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
         for text in texts[1:]:
             text.stylize("dim")
         table.add_row(Text("  " + name) if name else Text(section, "bold"), *texts)
-    return Shown(table)
+    return Shown(table, others if len(short.rows) < len(found.rows) else "")
 
 
 def confusion_matrix(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
@@ -165,19 +178,25 @@ def confusion_matrix(found: FirstRows, terminal: Capabilities, others: str) -> S
 
 
 def importances(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
-    """Show a line for each column: its importance, and a bar where the terminal is wide enough."""
+    """Show a line for each of the most important columns, and a bar where the terminal is wide enough."""
+    footer = counted(found.total, "column")
+    if found.total > SHOWN_ROWS:
+        found, footer = (
+            replace(found, rows=found.rows[:SHOWN_ROWS]),
+            f"{footer}, {SHOWN_ROWS} shown ({others})",
+        )
     rows = [(name, _short(value), _percent(share)) for name, value, share in found.rows]
     columns = found.columns
     left = terminal.width - width(as_table(columns, rows)) - 2
     if not terminal.is_terminal or left < SHORTEST_BAR:
-        return Shown(as_table(columns, rows), counted(len(rows), "column"))
+        return Shown(as_table(columns, rows), footer)
     most = max((value for _, value, _ in found.rows if value), default=0.0)
     bars = (
         _bar((value or 0.0) / most if most else 0.0, min(left, LONGEST_BAR), terminal)
         for _, value, _ in found.rows
     )
     lines = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
-    return Shown(as_table([*columns, ("", False)], lines), counted(len(rows), "column"))
+    return Shown(as_table([*columns, ("", False)], lines), footer)
 
 
 def _bar(share: float, longest: int, terminal: Capabilities) -> str:

@@ -148,7 +148,8 @@ def _swarm(table: pa.Table, result: Result) -> str:
 
 
 def _sections(found: FirstRows) -> str:
-    return html.sections([(str(section), str(name), *values) for section, name, *values in found.rows])
+    rows = views.shortened(found).rows
+    return html.sections([(str(section), str(name), *values) for section, name, *values in rows])
 
 
 def _confusion_matrix(found: FirstRows) -> str:

@@ -68,6 +68,30 @@ def test_a_description_has_a_title_for_each_section_and_fits_the_terminal() -> N
     assert max(map(len, shown)) <= 80
 
 
+def test_a_long_section_ends_with_the_number_of_its_other_entries() -> None:
+    names = [f"x{i}" for i in range(130)]
+    described: dict[str, list[object]] = {
+        "section": [*["features"] * 130, "inputs"],
+        "name": [*names, "deep"],
+        "value": [*["a number"] * 130, "x0 …"],
+    }
+    out = io.StringIO()
+    footer = views.write(result(described, "sections"), out)
+    shown = _plain(out.getvalue()).splitlines()
+    assert [line.rstrip() for line in shown[100:104]] == ["  x99      a number", "  30 more", "", "inputs"]
+    assert footer == "--format csv has all"
+    important: dict[str, list[object]] = {
+        "feature": [*names],
+        "importance": [0.5] * 130,
+        "share": [0.1] * 130,
+    }
+    out = io.StringIO()
+    assert (
+        views.write(result(important, "importances"), out) == "130 columns, 100 shown (--format csv has all)"
+    )
+    assert len(out.getvalue().splitlines()) == 101
+
+
 def test_an_explanation_has_bars_where_the_terminal_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ["feature  importance   share", "long         0.1235  90.9 %", "short       0.01235   9.1 %"]
     assert lines(IMPORTANCES, "importances", "importance") == table
