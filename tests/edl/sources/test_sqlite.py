@@ -365,3 +365,18 @@ def test_rows_are_pinned_in_bounded_memory(tmp_path: Path) -> None:
         assert max(peaks) < 20 << 20
         pinned = source.pin("SELECT * FROM t", tmp_path / "rows", seed=1, shuffle=True)
     assert pinned.rows == open_reader(pinned, tmp_path / "rows").rows == 50_000
+
+
+def test_all_columns_of_a_wide_table_are_read_and_a_result_that_is_too_wide_is_refused(
+    sqlite: Source,
+) -> None:
+    names = [f"x{number}" for number in range(1_500)]
+    sqlite.execute(f"CREATE TABLE wide ({', '.join(f'{name} REAL' for name in names)})")
+    sqlite.execute(f"INSERT INTO wide VALUES ({', '.join(['0.5', '1'] * 750)})")
+    found = sqlite.stream("SELECT * FROM wide").read_all()
+    assert sqlite.schema("SELECT * FROM wide") == found.schema
+    assert found.schema.names == names
+    assert set(found.schema.types) == {pa.float64()}
+    with pytest.raises(SourceError, match="too many columns") as raised:
+        sqlite.execute(f"CREATE TABLE wider ({', '.join(f'{name}, {name}_shap' for name in names)})")
+    assert raised.value.hint == "a table of SQLite has at most 2,000 columns; write fewer"

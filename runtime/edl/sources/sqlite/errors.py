@@ -30,6 +30,7 @@ _HINTS = (
     (r"readonly|unable to open", "check the path and its write permissions"),
     (r"cannot start a transaction", "end the open transaction with COMMIT or ROLLBACK"),
     (r"parameters are not allowed|number of bindings", "write values in place of ? and :names"),
+    (r"too many columns|too many result", "a table of SQLite has at most 2,000 columns; write fewer"),
     (r"decode to UTF-8", "the text is not UTF-8; read it with CAST(column AS BLOB), or leave it out"),
 )
 _WRITES = frozenset(

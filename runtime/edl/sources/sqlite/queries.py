@@ -12,6 +12,7 @@ from edl.sources.sqlite.types import Column, declared, observed, scan
 
 VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
+SCANNED = 300  # a query of SQLite has 2,000 results by default, and there are up to five for each column
 _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
 
 # Reserved words, which must be quoted as names.
@@ -48,9 +49,13 @@ def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of the view with the kinds of their values."""
-    (row,) = connection.execute(scan(columns, VIEW)).fetchall()
-    return observed(columns, row)
+    """Return the columns of the view with the kinds of their values. A scan finds those of SCANNED columns."""
+    found: list[Column] = []
+    for first in range(0, len(columns), SCANNED):
+        some = columns[first : first + SCANNED]
+        (row,) = connection.execute(scan(some, VIEW)).fetchall()
+        found += observed(some, row)
+    return found
 
 
 def example(connection: sqlite3.Connection, column: Column) -> object:
