@@ -8,7 +8,7 @@ from edl.features.arrays import Floats
 
 DEFAULT_BINS = 16  # keeps the boundaries on the page of a program
 LEAST_BINS = 2
-WIDEST = 4096  # numbers that all columns become together; the time of a step grows with them
+WIDEST = 8192  # numbers that all columns become together; the time of a step grows with them
 
 
 def bins_of_each(columns: int) -> int:

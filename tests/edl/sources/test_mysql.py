@@ -570,3 +570,9 @@ def test_an_old_server_is_named(mariadb: Server, database: str, monkeypatch: pyt
     monkeypatch.setitem(connection._VERSIONS, "MariaDB", (99, 1, 0))
     with pytest.raises(SourceError, match=r"the server is MariaDB .*; MariaDB 99\.1\.0 or later is needed"):
         open_connection(parse(mariadb.url(database)))  # type: ignore[arg-type]
+
+
+def test_a_table_that_is_too_wide_is_refused_with_the_limit(source: MySQLSource) -> None:
+    with pytest.raises(SourceError, match="Too many columns") as raised:
+        source.execute(f"CREATE TABLE wide ({', '.join(f'x{number} DOUBLE' for number in range(1_018))})")
+    assert raised.value.hint == "a table of MySQL has at most 1,017 columns; write fewer"

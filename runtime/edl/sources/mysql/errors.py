@@ -20,6 +20,7 @@ DENIED = frozenset({1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151})
 
 _CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
 SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060
+_WIDE = 1117
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--(?=\s)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<text>'(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)
@@ -42,6 +43,7 @@ _HINTS = {
     1142: "request the privilege on this table",
     1227: "request the privilege that it names",
     1059: "a name has at most 64 characters in MySQL",
+    _WIDE: "a table of MySQL has at most 1,017 columns; write fewer",
     1153: "raise max_allowed_packet on the server",
     1205: "another connection holds a lock that this one needs; try again",
     1317: "the statement was stopped",
@@ -75,6 +77,8 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
         return _syntax(message, sql, connection)
     if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
         return _named(number, message, sql, connection)
+    if "Too many columns" in message:  # also of the storage engine, which has its own limit
+        number = _WIDE
     kind = ConflictError if number in _CONFLICTS else SourceError
     return kind(message, hint=_HINTS.get(number))
 

@@ -16,21 +16,18 @@ def test_bins_hold_equal_shares_of_the_values() -> None:
 
 
 def test_many_numbers_have_fewer_bins_each() -> None:
-    assert [bins_of_each(columns) for columns in (0, 1, 240, 250, 800, 5000)] == [16, 16, 16, 15, 4, 2]
+    assert [bins_of_each(columns) for columns in (0, 1, 480, 500, 800, 5000)] == [16, 16, 16, 15, 9, 2]
 
 
-def test_a_wide_table_makes_a_network_of_about_as_many_inputs_as_a_narrow_one() -> None:
-    numbers = ", ".join(f"(i * {n} % 997) / 7 AS x{n}" for n in range(1, 401))
+def test_the_numbers_of_a_wide_table_have_fewer_bins_each() -> None:
+    numbers = ", ".join(f"(i * {n} % 97) / 7 AS x{n}" for n in range(1, 501))
     with Session("duckdb:") as session:
         [found] = session.compile(
-            f"SELECT i % 10 AS y, {numbers} FROM range(500) AS t(i) TO TRAIN DNNRegressor LABEL y INTO m"
-        )
-        written = session.compile(
-            f"SELECT i % 10 AS y, {numbers} FROM range(500) AS t(i) TO TRAIN DNNRegressor COLUMN PLE(x7) LABEL y INTO m"
+            f"SELECT i % 10 AS y, {numbers} FROM range(97) AS t(i) TO TRAIN DNNRegressor LABEL y INTO m"
         )
     bins = [each.bins for each in found.spec.features if isinstance(each, spec.PiecewiseLinear)]
-    assert bins == [9] * 400
-    assert written[0].spec.features[0].bins == 16
+    assert bins == [15] * len(bins)
+    assert len(bins) > 490
 
 
 def test_few_values_are_all_boundaries() -> None:
