@@ -100,7 +100,8 @@ EXPLAIN = (
         "explain.samples",
         "integer",
         "Number of background rows, drawn at random from the query, that each row is compared with; more "
-        "rows are more exact and slower. Of more than 100 columns, by default 3,200 by their number, and at least 4.",
+        "rows are more exact and slower. Of more than 100 columns, the default is 3,200 divided by their number, "
+        "and at least 4.",
         32,
         low=1,
         high=10_000,
