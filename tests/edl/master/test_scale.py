@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,17 @@ def test_ten_thousand_workers_take_a_fraction_of_a_core(mode: str, tmp_path: Pat
     setting, seconds = Setting(10_000), 120.0
     if mode == "allreduce":  # each death costs a new group
         setting, seconds = Setting(10_000, death_secs=200.0, freeze_secs=0.0), 240.0
+    before = slowness()
     course = SimulatedJob(job_spec(mode, 10**9, 9_000), tmp_path, setting).run(seconds)
     most = 0.7 if mode == "allreduce" else 0.5  # groups of all workers form meanwhile
-    assert course.cores + course.rate * exchange_secs() < most
+    assert course.cores + course.rate * exchange_secs() < most * max(before, slowness())
+
+
+def slowness() -> float:
+    """CPU time of a loop of Python, over that on the machine of docs/benchmarks.md in a quiet hour; at least 1."""
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        sum(number * number for number in range(10**6))
+        found.append(time.process_time() - began)
+    return max(min(found) / 0.067, 1.0)
