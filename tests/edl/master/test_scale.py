@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -53,21 +52,9 @@ def test_a_job_ends_though_workers_die_and_fall_silent(mode: str, tmp_path: Path
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
-def test_ten_thousand_workers_take_a_fraction_of_a_core(mode: str, tmp_path: Path) -> None:
+def test_ten_thousand_workers_cost_the_master_less_than_their_calls(mode: str, tmp_path: Path) -> None:
     setting, seconds = Setting(10_000), 120.0
     if mode == "allreduce":  # each death costs a new group
         setting, seconds = Setting(10_000, death_secs=200.0, freeze_secs=0.0), 240.0
-    before = slowness()
     course = SimulatedJob(job_spec(mode, 10**9, 9_000), tmp_path, setting).run(seconds)
-    most = 0.7 if mode == "allreduce" else 0.5  # groups of all workers form meanwhile
-    assert course.cores + course.rate * exchange_secs() < most * max(before, slowness())
-
-
-def slowness() -> float:
-    """CPU time of a loop of Python, over that on the machine of docs/benchmarks.md in a quiet hour; at least 1."""
-    found = []
-    for _ in range(3):
-        began = time.process_time()
-        sum(number * number for number in range(10**6))
-        found.append(time.process_time() - began)
-    return max(min(found) / 0.067, 1.0)
+    assert course.cores < course.rate * exchange_secs()  # `benchmarks.scale` has the cores of an idle machine
