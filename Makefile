@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/pip --disable-pip-version-check install --quiet --no-compile
+FLAGS := --disable-pip-version-check install --quiet --no-compile
+INSTALL := $(BIN)/pip $(FLAGS)
 WORKERS ?= 3
 LINT = @$(MAKE) --no-print-directory --jobs=2 style bytecode
 DEMO := duckdb:///demo/demo.duckdb
@@ -98,8 +99,8 @@ clean:           ## remove everything that the other targets made
 	rm -rf $(VENV) build dist demo site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The environment. constraints.txt pins what is installed; torch comes first because its exact version decides
-# whether a CPU build or gigabytes of GPU packages are fetched. pip does not compile the 24,000 modules, which would take it longer
-# than all the rest: a quarter of them is ever imported, and Python compiles those when they are.
+# whether a CPU build or gigabytes of GPU packages are fetched. pip does not compile the 24,000 modules, which would
+# take it longer than all the rest: a quarter of them is ever imported, and Python compiles those when they are.
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -132,7 +133,7 @@ $(VENV)/ready-bench: $(VENV)/ready-test
 # JupyterLab has sixty packages, of which the tests of one file need none in their own environment.
 $(VENV)/jupyterlab/ready: $(BIN)/python constraints.txt
 	@$(PYTHON) -m venv $(VENV)/jupyterlab && \
-	$(VENV)/jupyterlab/bin/pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+	$(VENV)/jupyterlab/bin/pip $(FLAGS) --constraint constraints.txt \
 		jupyterlab==4.6.6 notebook==7.6.5 && touch $@ || \
 	echo "JupyterLab cannot be installed: the tests of cells in a browser are skipped"
 

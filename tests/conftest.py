@@ -78,7 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """Thaw what is frozen below: DuckDB reports what the interpreter cannot free at its end, in a hundred lines."""
-    gc.unfreeze()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -26,7 +26,7 @@ from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
-from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, work
+from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -162,7 +162,9 @@ class SearchPlan(RowPlan):
     def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
-        usual = 0.0 if self.is_in_folds else default_seconds(work(divided.rows.total, len(self.columns)))
+        usual = (
+            0.0 if self.is_in_folds else default_seconds(narrow_rows(divided.rows.total, len(self.columns)))
+        )
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,

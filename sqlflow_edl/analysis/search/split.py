@@ -22,7 +22,7 @@ class Division(NamedTuple):
     folds: int
 
 
-def work(rows: int, columns: int) -> int:
+def narrow_rows(rows: int, columns: int) -> int:
     """Return the number of narrow rows that take as long to train on: a row of 1,000 columns counts five times."""
     return rows * max(columns, NARROW) // NARROW
 
@@ -38,7 +38,7 @@ def divide(
     if not written and total <= SMALL:
         test = 0
     if folds is None:
-        folds = FOLDS if work(total, columns) <= SMALL else 1
+        folds = FOLDS if narrow_rows(total, columns) <= SMALL else 1
     validation = (total - test) // folds if folds > 1 else rows.validation - test
     training = total - test - validation
     return Division(msgspec.structs.replace(rows, training=training, validation=validation), test, folds)

@@ -12,7 +12,7 @@ from edl.sources.sqlite.types import Column, declared, observed, scan
 
 VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
-SCANNED = 300  # a query of SQLite has 2,000 results by default, and there are up to five for each column
+SCANNED = 400  # a query of SQLite has 2,000 results by default, and there are up to five for each column
 _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
 
 # Reserved words, which must be quoted as names.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import msgspec
@@ -89,7 +89,7 @@ class Explainer(Scorer):
 
     blocks: Blocks
     walks: Walks
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: threading.Event
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
         return self.predict(block)[:, -len(self._columns) :], 0.0
