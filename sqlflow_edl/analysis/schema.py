@@ -118,22 +118,22 @@ class Schema:
         return arrow.value_type if is_list else None
 
     def unusable(self, column: str, span: Span | None) -> SemanticError:
+        reason, hint = self.why_unusable(column)
+        return SemanticError(f"{column} {reason}", span=span, hint=hint)
+
+    def why_unusable(self, column: str) -> tuple[str, str]:
+        """Return why the column's type cannot be a feature, without the column's name, and what to write instead."""
         import pyarrow.types as types
 
         arrow = self._arrow_type(column)
         if types.is_struct(arrow) and arrow.num_fields:
             inner = arrow.field(0).name
             name = expressions.name(column, self.dialect)
-            return SemanticError(
-                f"{column} holds several values, {', '.join(field.name for field in list(arrow)[:12])}",
-                span=span,
-                hint=f"select them one by one, such as {name}.{expressions.name(inner, self.dialect)} AS {inner}",
+            return (
+                f"holds several values, {', '.join(field.name for field in list(arrow)[:12])}",
+                f"select them one by one, such as {name}.{expressions.name(inner, self.dialect)} AS {inner}",
             )
-        return SemanticError(
-            f"{column} is of type {self._arrow_type(column)}, which cannot be a feature yet",
-            span=span,
-            hint="cast it in the SELECT, or leave it out",
-        )
+        return f"is of type {arrow}, which cannot be a feature", "cast it in the SELECT to use it"
 
     def _arrow_type(self, name: str) -> pa.DataType:
         return self._types[name]

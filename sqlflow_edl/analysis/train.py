@@ -61,7 +61,9 @@ class TrainingPlan(RowPlan):
     drafts: tuple[Draft, ...]
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
-    decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
+    decisions: list[Decision] = field(
+        default_factory=list
+    )  # `fit` adds its own, in the order of the features
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""
@@ -253,7 +255,9 @@ class TrainingPlan(RowPlan):
                 SemanticError(
                     "no feature is left to learn from",
                     span=self.statement.select_span,
-                    hint="select columns beside the label that differ between rows",
+                    hint="\n".join(
+                        [*self._reasons[:5], "select columns beside the label that differ between rows"]
+                    ),
                 )
             )
             return {}
@@ -323,6 +327,12 @@ class TrainingPlan(RowPlan):
             ]
         return list(zip(drafts, found, strict=True))
 
+    @property
+    def _reasons(self) -> list[str]:
+        """A sentence for each column that is left out."""
+        out = (each for each in self.decisions if each.fitted is None)
+        return [f"{', '.join(each.columns)} is left out: {each.why}" for each in out]
+
     def _note(self, note: str) -> bool:
         """Add a note; true if it is new."""
         if note in self.notes:
@@ -367,10 +377,10 @@ def plan(
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
     resolver = Resolver(schema, reserved, errors, notes, models)
-    drafts = _written(statement, settings, resolver)
+    drafts, decisions = _written(statement, settings, resolver), list[Decision]()
     if not parent:
         groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
-        drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast)
+        drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast, decisions)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(
@@ -391,6 +401,7 @@ def plan(
         computed=resolver.computed | warm_start.computed(kept),
         more_labels={each: span for each, span in found.items() if each != label},
         notes=notes,
+        decisions=decisions,
     )
 
 
@@ -423,10 +434,11 @@ def _unwritten(
     drafts: Sequence[Draft],
     groups: Mapping[str, str],
     forecast: spec.Forecast | None,
+    decisions: list[Decision],
 ) -> list[Draft]:
     """Return the drafts of the columns that `drafts` do not mention.
 
-    groups: columns of groups -> why they are left out.
+    groups: columns of groups -> why they are left out. decisions: those on columns without drafts are added.
     """
     operands = {column for each in resolver.computed.values() for column in table_columns(each)}
     mentioned = operands | {column for draft in drafts for column in draft.columns}
@@ -442,9 +454,11 @@ def _unwritten(
         elif column not in resolver.reserved:
             own = forecasts.drafts(forecast, column, schema) if forecast else None
             if own is None:
-                own = derive(
-                    column, schema, resolver.errors, resolver.notes, statement.select_span, bins=bins
-                )
+                own = derive(column, schema, resolver.notes, statement.select_span, bins=bins)
+                if not own:
+                    reason, hint = schema.why_unusable(column)
+                    decisions.append(Decision((column,), f"it {reason}; {hint}"))
+                    resolver.notes.append(f"{column} is left out: {decisions[-1].why}")
             found += own
     return found
 

@@ -5,11 +5,9 @@ Data only, no narration.
 
 from __future__ import annotations
 
-import base64
 import datetime
 import decimal
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -171,9 +169,7 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") 
     writer.writerow(reader.schema.names)
     total = 0
     for batch in reader:
-        writer.writerows(
-            [None if value is None else _exact(value) for value in row] for row in rows_of(batch)
-        )
+        writer.writerows([None if value is None else cell(value) for value in row] for row in rows_of(batch))
         total += batch.num_rows
     return counted(total)
 
@@ -227,11 +223,11 @@ def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
     """Encode each row as a JSON object."""
     import msgspec
 
-    encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string")
+    encoder = msgspec.json.Encoder(enc_hook=str)
     names = keys(reader.schema.names)
     for batch in reader:
         for row in rows_of(batch):
-            yield encoder.encode(dict(zip(names, map(_finite, row), strict=True))).decode()
+            yield encoder.encode(dict(zip(names, map(_json, row), strict=True))).decode()
 
 
 def keys(names: Iterable[str]) -> list[str]:
@@ -266,9 +262,13 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def cell(value: Any) -> str:
-    """Format a value that is not NULL, as in the other formats; lists have SQL's form."""
+    """Format a value that is not NULL, as in the other formats; lists, structs and maps have the form of DuckDB's."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_item, value))}]"
+        items = ", ".join(map(_item, value))
+        is_map = value and isinstance(value[0], tuple)
+        return f"{{{items}}}" if is_map else f"[{items}]"
+    if isinstance(value, tuple):
+        return ": ".join(map(_item, value))
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name}: {_item(each)}' for name, each in value.items())}}}"
     return _exact(value)
@@ -285,16 +285,15 @@ def _exact(value: Any) -> str:
         return "0x" + value.hex()
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat(" ") if isinstance(value, datetime.datetime) else value.isoformat()
-    return str(value)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(value: Any) -> Any:
     if isinstance(value, decimal.Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+        return f"{value:f}"  # str writes 0.0000001 as 1E-7
     return str(value)
+
+
+def _json(value: Any) -> Any:
+    """Return the value with decimals as texts; msgspec writes those below a millionth with an exponent."""
+    if isinstance(value, decimal.Decimal):
+        return _exact(value)
+    if isinstance(value, dict):
+        return {name: _json(each) for name, each in value.items()}
+    return [_json(each) for each in value] if isinstance(value, list | tuple) else value

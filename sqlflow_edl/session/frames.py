@@ -65,8 +65,9 @@ def arrow_table(data: Any) -> pa.Table:
             return pa.Table.from_pandas(data, preserve_index=False)
         if hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch):
             return pa.table(data)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SemanticError(f"the data frame cannot become a table: {error}") from None
+    except pa.ArrowException as error:
+        reasons = ": ".join(map(str, reversed(error.args)))  # the last one names the column
+        raise SemanticError(f"the data frame cannot become a table: {reasons}") from None
     raise SemanticError(
         f"a {type(data).__name__} is not a data frame", hint="pandas, polars and Arrow tables are possible"
     )

@@ -161,12 +161,14 @@ def _normal_field(field: pa.Field) -> pa.DataType:
     metadata = field.metadata or {}
     kind = _normal(field.type) if _EXTENSION not in metadata else None
     if kind is None:
-        arrow = "INTERVAL" if pa.types.is_interval(field.type) else str(field.type)
+        is_interval = pa.types.is_interval(field.type)
+        arrow = "INTERVAL" if is_interval else str(field.type)
         shown = metadata.get(_EXTENSION, arrow.encode()).decode()
         name = field.name if field.name.isidentifier() else "…"
+        example = f"EXTRACT(EPOCH FROM {name}) AS {name}" if is_interval else f"CAST({name} AS VARCHAR)"
         raise SourceError(
             f"column {field.name} is of the type {shown}, which cannot be used",
-            hint=f"cast it in the SELECT, for example CAST({name} AS VARCHAR)",
+            hint=f"cast it in the SELECT, for example {example}",
         )
     return kind
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from edl import spec
-from edl.errors import Span, SQLFlowError
+from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
 from sqlflow_edl.analysis.columns.categories import date_part, words
@@ -33,16 +33,8 @@ ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 
 
-def derive(
-    column: str,
-    schema: Schema,
-    errors: list[SQLFlowError],
-    notes: list[str],
-    select: Span | None,
-    *,
-    bins: int,
-) -> list[Draft]:
-    """Return the drafts of an unmentioned column, or none, with a note, if its type cannot be a feature.
+def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *, bins: int) -> list[Draft]:
+    """Return the drafts of an unmentioned column, none if its type cannot be a feature.
 
     bins: of a number beside the number itself; whole numbers that repeat often are then categories as well. 0: none.
     For all models, whole numbers by which the label differs in no order are categories.
@@ -61,7 +53,6 @@ def derive(
         return [lists(column, schema, select, why="lists, of their items")]
     if kind.temporal:
         return calendar(column, schema, notes, encoded=encoded)
-    errors.append(schema.unusable(column, select))
     return []
 
 

@@ -187,6 +187,32 @@ def test_a_column_that_teaches_nothing_is_left_out_and_the_answer_says_so(
     assert found.notes[0].startswith(note)
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (
+            "{'city': city}",
+            "it holds several values, city; select them one by one, such as more.city AS city",
+        ),
+        ("city::BLOB", "it is of type binary, which cannot be a feature; cast it in the SELECT to use it"),
+        (
+            "MAP {city: 1}",
+            "it is of type map<string, int32>, which cannot be a feature; cast it in the SELECT to use it",
+        ),
+    ],
+)
+@pytest.mark.parametrize("session", ["duckdb"], indirect=True)
+def test_a_column_of_a_type_that_is_no_feature_is_left_out_and_the_answer_says_why(
+    session: Session, value: str, reason: str
+) -> None:
+    train = f"SELECT age, {value} AS more, income FROM people TO TRAIN DNNRegressor LABEL income INTO m"
+    found = compiled(session, train)
+    assert found.spec.columns == ("age",)
+    assert found.notes[0] == f"more is left out: {reason}"
+    [plan] = session.run(f"EXPLAIN {train}")
+    assert ("left out", "more", "", reason) in [tuple(row.values()) for row in plan.to_arrow().to_pylist()]
+
+
 def test_a_column_that_is_named_is_used_even_if_it_teaches_nothing(session: Session) -> None:
     text = "SELECT age, income, flat FROM people TO TRAIN DNNRegressor COLUMN flat LABEL income INTO m"
     assert isinstance(compiled(session, text).spec.features[0], spec.Embedding)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -18,9 +20,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def written(name: str) -> tuple[str, str]:
+def written(name: str, table: pa.Table = TABLE) -> tuple[str, str]:
     out = io.StringIO()
-    return WRITERS[name](TABLE.to_reader(), out), out.getvalue()
+    return WRITERS[name](table.to_reader(), out), out.getvalue()
 
 
 def test_a_table_of_markdown_keeps_its_cells_apart() -> None:
@@ -81,6 +83,30 @@ def test_values_are_those_of_the_database() -> None:
     found = first_rows(numbers.to_reader())
     write_rows(found.columns, found.rows, out)
     assert out.getvalue().splitlines()[1].strip().split("  ") == ["0.1", "1234567890.123", "[1.5, NULL]"]
+
+
+def test_a_value_within_others_is_written_as_it_is_by_itself() -> None:
+    price = Decimal("0.0000001")
+    inside = pa.table(
+        {
+            "price": [price],
+            "prices": [[price]],
+            "row": [{"price": price, "raw": b"ab", "day": dt.date(2024, 1, 2), "none": None}],
+            "map": pa.array([[("a", price)]], pa.map_(pa.string(), pa.decimal128(8, 7))),
+        }
+    )
+    assert written("tsv", inside)[1].splitlines()[1].split("\t") == [
+        "0.0000001",
+        "[0.0000001]",
+        "{price: 0.0000001, raw: 0x6162, day: 2024-01-02, none: NULL}",
+        "{a: 0.0000001}",
+    ]
+    assert json.loads(written("jsonl", inside)[1]) == {
+        "price": "0.0000001",
+        "prices": ["0.0000001"],
+        "row": {"price": "0.0000001", "raw": "YWI=", "day": "2024-01-02", "none": None},
+        "map": [["a", "0.0000001"]],
+    }
 
 
 def test_the_rows_that_are_left_out_are_told() -> None:

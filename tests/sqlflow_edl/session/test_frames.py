@@ -73,6 +73,7 @@ def test_what_can_become_arrow_can_be_registered(data: object) -> None:
     [
         ("mine", 3, "a int is not a data frame"),
         ("mine", pd.DataFrame({"x": [1, "a"]}), "the data frame cannot become a table"),
+        ("mine", pd.DataFrame({"x": [1j]}), "cannot become a table: Conversion failed for column x"),
         ("a b", ROWS, "'a b' cannot name a table"),
         ("pairs", ROWS, "there is a table pairs, which the data would hide"),
         ("Pairs", ROWS, "there is a table Pairs, which the data would hide"),
