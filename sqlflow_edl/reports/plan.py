@@ -124,7 +124,7 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
         "explanation",
         "samples",
         f"{spec.explanation.samples:,}",
-        f"{predictions:,} prediction{'' if predictions == 1 else 's'} for each row",
+        f"{'up to ' * (predictions > 1)}{predictions:,} prediction{'' if predictions == 1 else 's'} for each row",
     )
 
 

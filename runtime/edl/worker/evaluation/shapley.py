@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from edl.arrays import Array
 from edl.data.batch_reader import BatchReader
@@ -136,31 +137,46 @@ class Explainer(Scorer):
             return total
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)
+            differ = np.stack([_differ(batch.column(name), row.column(name)) for name in self._columns])
             for order in (there, there[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
-                passed = np.vstack([start[chosen], self._passed(batch, row, order, chosen), own])
-                total[:, order] += np.diff(passed, axis=0).T
+                passed = self._passed(batch, row, start[chosen], order, differ, chosen)
+                total[:, order] += np.diff([*passed, own], axis=0).T
         return total / (2 * len(self.walks.orders))
 
     def _passed(
         self,
         batch: pa.RecordBatch,
         start: pa.RecordBatch,
+        first: Floats,
         order: npt.NDArray[np.int64],
+        differ: npt.NDArray[np.bool_],
         chosen: npt.NDArray[np.intp],
     ) -> Floats:
-        """Return the scores between start and end of a walk, (columns - 1, rows), computed as one batch."""
-        stations = len(order) - 1
-        if not stations:
-            return np.empty((0, batch.num_rows))
-        late = {self._columns[position]: number for number, position in enumerate(order.tolist())}
+        """Return the scores of a walk but for its end, (columns, rows), computed as one batch.
+
+        first: scores at the start. differ: where rows differ from the start, (columns, rows). A replacement by an equal
+        value keeps the score, which spares most of the work where most values are 0, or categories are few.
+        """
+        is_new = np.vstack([np.zeros(len(first), dtype=bool), differ[order[:-1]]])
+        is_new[1:2] |= self.program.edited  # such a program may read columns that no walk replaces
+        stations, rows = np.nonzero(is_new)
+        if not len(rows):
+            return np.tile(first, (len(order), 1))
+        late = {self._columns[position]: number for number, position in enumerate(order.tolist(), 1)}
         mixed = {
-            name: _mixed(batch.column(name), start.column(name), late.get(name, 0), stations)
+            name: _mixed(batch.column(name), start.column(name), rows, stations < late.get(name, 0))
             for name in (batch.schema.names if self.program.edited else self._columns)
         }
         scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
-        return _pick(scores, np.tile(chosen, stations)).reshape(stations, -1)
+        found = np.concatenate([first, _pick(scores, chosen[rows])])
+        source = np.zeros(
+            is_new.shape, dtype=np.intp
+        )  # positions in `found` of the scores, of the last new one
+        source[0] = np.arange(len(first))
+        source[is_new] = np.arange(len(first), len(found))
+        return found[np.maximum.accumulate(source, axis=0)]
 
     def _block(self, batch: pa.RecordBatch) -> Block:
         return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
@@ -188,10 +204,19 @@ class Explainer(Scorer):
         return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)
 
 
-def _mixed(own: pa.Array, start: pa.Array, late: int, stations: int) -> pa.Array:
-    """Return one column at all steps of a walk: the start row's value until the column is replaced."""
-    before = start.take(pa.array(np.zeros(late * len(own), dtype=np.int64)))
-    return pa.concat_arrays([before, *[own] * (stations - late)])
+def _differ(own: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return True for the values that may differ from the one of the start row; nested values always may."""
+    if pa.types.is_nested(own.type):
+        return np.ones(len(own), dtype=bool)
+    found = pc.not_equal(own, start[0]) if start[0].is_valid else own.is_valid()
+    return np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False))
+
+
+def _mixed(
+    own: pa.Array, start: pa.Array, rows: npt.NDArray[np.intp], is_start: npt.NDArray[np.bool_]
+) -> pa.Array:
+    """Return one column at the new stations of a walk: the start row's value until the column is replaced."""
+    return pa.concat_arrays([own, start]).take(pa.array(np.where(is_start, len(own), rows)))
 
 
 def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:

@@ -24,6 +24,8 @@ from edl.program import Program, load
 from edl.spec import ClassLabel, Explanation, Label, Output, Rows
 from edl.tasks.job_state import plan
 from edl.worker.evaluation.inference import evaluate, predict
+from edl.worker.evaluation.shapley import Explainer
+from edl.worker.input.blocks import Block
 from tests.edl.programs import Events, rows_of, simple
 
 COLUMNS = ("a", "b", "c")
@@ -116,6 +118,16 @@ def softmax(logits: Floats) -> Floats:
     return found
 
 
+def counting(scores_of: Callable[[Explainer, Block], Floats], rows: list[int]) -> Callable[..., Floats]:
+    """Return the method, which notes how many rows it is called with."""
+
+    def counted(self: Explainer, block: Block) -> Floats:
+        rows.append(block.rows)
+        return scores_of(self, block)
+
+    return counted
+
+
 @pytest.mark.soak
 def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
     """An order and its reverse are exact where at most two columns work together."""
@@ -125,6 +137,22 @@ def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
     np.testing.assert_allclose(values(found), expected, atol=1e-5)
     assert found.schema.names == ["id", "y", "y_base", "a_shap", "b_shap", "c_shap"]
     assert np.array_equal(found["id"].to_numpy(), np.arange(40))
+
+
+def test_a_replacement_by_an_equal_value_takes_no_prediction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predicted: list[int] = []
+    monkeypatch.setattr(Explainer, "_scores_of", counting(Explainer._scores_of, predicted))
+    rows = pa.table({"id": range(12), "a": [1.0, 2.0] * 6, "b": [None, None, 4.0] * 4, "c": [5.0] * 12})
+    found = of_rows(tmp_path, NUMBER, rows)
+
+    filled = pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), "b": [0.0, 0.0, 4.0] * 4})
+    expected = shapley(lambda x: x[:, 0] * x[:, 1] + 3 * x[:, 2], matrix(filled))
+    np.testing.assert_allclose(values(found), expected, atol=1e-5)
+    assert (
+        sum(predicted) < 12 + 12 + 2 * 12 * 12
+    )  # of 4 * 12 * 12 replacements between the starts and the ends
 
 
 @pytest.mark.soak
