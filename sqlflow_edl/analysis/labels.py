@@ -10,6 +10,7 @@ from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
+from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
@@ -122,9 +123,10 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
     if found.nulls == found.rows:
         raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
     if found.nulls:
+        lacking = "NULL, NaN or infinite" if plan.schema.has_nan(plan.label) else "NULL"
         raise _fail(
             plan,
-            f"{plan.label} is NULL in {found.nulls:,} of {found.rows:,} training rows",
+            f"{plan.label} is {lacking} in {found.nulls:,} of {found.rows:,} training rows",
             f"add WHERE {expressions.name(plan.label, plan.query.dialect)} IS NOT NULL to the SELECT, or leave them "
             "out by WITH train.on_bad_row = skip",
         )
@@ -141,7 +143,7 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
         return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings))
     if model.task == "ranking":
         return model, _relevance(plan, found)
-    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))
+    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, found.rows))
 
 
 def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel:
@@ -192,16 +194,16 @@ def _suited(plan: TrainingPlan, classes: Values) -> Model:
     return catalog.MODELS.entries[name]
 
 
-def _classes(plan: TrainingPlan, model: Model, classes: Values) -> tuple[str | bool | int, ...]:
-    regressor = model.name.replace("Classifier", "Regressor")
+def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tuple[str | bool | int, ...]:
+    """Return the classes. rows: the training rows."""
+    is_number = "Classifier" in model.name and plan.schema.type(plan.label) is ColumnType.NUMBER
+    other = f"train a {model.name.replace('Classifier', 'Regressor')}" if is_number else None
     if classes is None or len(classes) > MOST_CLASSES:
-        raise _fail(
-            plan,
-            f"{plan.label} has more than {MOST_CLASSES:,} different values, too many for classes",
-            f"train a {regressor}"
-            if "Classifier" in model.name and plan.schema.type(plan.label) is ColumnType.NUMBER
-            else None,
-        )
+        message = f"{plan.label} has more than {MOST_CLASSES:,} different values, too many for classes"
+        raise _fail(plan, message, other)
+    if len(classes) >= rows >= FEWEST_ROWS:
+        message = f"{plan.label} has {len(classes):,} different values, and there are {rows:,} training rows"
+        raise _fail(plan, message, other or "name a column whose values repeat: each is a class to learn")
     wanted = plan.settings.get("model.n_classes")
     if isinstance(wanted, int) and wanted != len(classes):
         known = range(wanted)

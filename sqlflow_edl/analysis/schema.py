@@ -99,6 +99,12 @@ class Schema:
         arrow = self._item_type(column) or self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
 
+    def has_nan(self, column: str) -> bool:
+        """Return True if the column's type has NaN and infinities."""
+        import pyarrow.types as types
+
+        return bool(types.is_floating(self._arrow_type(column)))
+
     def is_null(self, column: str) -> bool:
         """Return True if the column has no type because all its values are NULL."""
         import pyarrow.types as types
@@ -133,7 +139,7 @@ class Schema:
                 f"holds several values, {', '.join(field.name for field in list(arrow)[:12])}",
                 f"select them one by one, such as {name}.{expressions.name(inner, self.dialect)} AS {inner}",
             )
-        return f"is of type {arrow}, which cannot be a feature", "cast it in the SELECT to use it"
+        return f"is of type {arrow}, which models cannot read", "cast it in the SELECT"
 
     def _arrow_type(self, name: str) -> pa.DataType:
         return self._types[name]

@@ -182,7 +182,7 @@ def _ids_and_constants(
 def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
     advice = f"if it is known only when {label} is, leave it out of the SELECT"
     for each in scores:
-        if each.score < NEAR_PERFECT:
+        if not each.score >= NEAR_PERFECT:  # NaN, of numbers whose squares overflow, is no finding
             continue
         if each.kind == "copy":
             message = f"{each.column} is a copy of the label {label}"

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec.computed import json_columns
 from sqlflow_edl.analysis import expressions
@@ -84,5 +82,5 @@ def _known(column: str, schema: Schema, dialect: str) -> Iterator[str]:
     """Yield the conditions of a value that can be trained on."""
     name = expressions.name(column, dialect)
     yield f"{name} IS NOT NULL"
-    if pa.types.is_floating(schema.arrow.field(column).type):
+    if schema.has_nan(column):
         yield _FINITE.format(name)

@@ -194,10 +194,10 @@ def test_a_column_that_teaches_nothing_is_left_out_and_the_answer_says_so(
             "{'city': city}",
             "it holds several values, city; select them one by one, such as more.city AS city",
         ),
-        ("city::BLOB", "it is of type binary, which cannot be a feature; cast it in the SELECT to use it"),
+        ("city::BLOB", "it is of type binary, which models cannot read; cast it in the SELECT"),
         (
             "MAP {city: 1}",
-            "it is of type map<string, int32>, which cannot be a feature; cast it in the SELECT to use it",
+            "it is of type map<string, int32>, which models cannot read; cast it in the SELECT",
         ),
     ],
 )
