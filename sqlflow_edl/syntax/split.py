@@ -132,7 +132,7 @@ class _Walk:
         self._dialect = dialect
         self._tokens = code_tokens(text, start, dialect)
         self._ahead: deque[Token] = deque()
-        self._before = Token("", start, start, "")
+        self._earlier = self._before = Token("", start, start, "")  # the last two tokens
         self._open: list[Token] = []  # open parentheses
         self._routine = False  # CREATE TRIGGER …
         self._blocks = 0  # open BEGINs in it
@@ -187,7 +187,7 @@ class _Walk:
             self._blocks -= self._peek(0).word not in _LOOPS
         elif token.word in ("SELECT", "WITH") and (self._before.word == "AS" or self._before.kind == "open"):
             self._select = token.start if self._select is None else self._select
-        self._before = token
+        self._earlier, self._before = self._before, token
 
     # -------------------------------------------------------------------------- beginning of clauses
 
@@ -212,7 +212,7 @@ class _Walk:
             return False
         if token.word == "TO":
             return self._to(token)
-        if self._open or self._before.word in _CONTINUES or self._before.text in _CONTINUES:
+        if self._open or self._continues():
             return False
         if self._peek(0).kind not in ("word", "name", "string"):
             return False
@@ -221,6 +221,16 @@ class _Walk:
         if self._is_query:
             self._suspect(token)
         return False
+
+    def _continues(self) -> bool:
+        """Return True if the query cannot end behind the last token."""
+        last, earlier = self._before, self._earlier
+        ends = (
+            (last.word == "ALL" and earlier.word in ("BY", "LIMIT"))
+            or (last.text == "*" and (earlier.word or earlier.text) in ("SELECT", "DISTINCT", ",", "."))
+            or (last.text == "%" and earlier.text.isdecimal())  # LIMIT 10%
+        )
+        return not ends and (last.word in _CONTINUES or last.text in _CONTINUES)
 
     def _suspect(self, token: Token) -> None:
         """Remember a word in the query that looks like a misplaced or misspelt keyword of a clause."""

@@ -128,7 +128,7 @@ def _check_duplicates(
     row = int(order[twice[0]])
     at = _text(rows.column(time)[row])
     raise SemanticError(
-        f"{_which(rows, series, row)}{time} = {at} has several rows: {len(twice):,} rows too many in all",
+        f"{_which(rows, series, row)}{time} = {at} has several rows: {len(twice):,} too many in all",
         hint="aggregate them, GROUP BY …, or name the columns that tell the series apart: "
         f"forecast.series = [{', '.join([*series, 'other_column'])}]",
     )

@@ -143,6 +143,8 @@ class SearchPlan(RowPlan):
         return draft, train.plan(draft.statement, self.query, self.schema, models=self.models)
 
     def _too_few(self, rows: int) -> SemanticError:
+        if not rows:
+            return SemanticError("the query yields no rows", span=self.statement.select_span)
         few = "1 row leaves" if rows == 1 else f"{rows:,} rows leave"
         return SemanticError(
             f"a search needs validation rows, and {few} none",
