@@ -82,7 +82,6 @@ def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array
 
 
 STATEMENTS = Path(__file__).parent / "fixtures" / "trained"
-SOAK = ("linear", "keras_periodic", "keras_deep", "keras_wide", "poisson", "xgboost_number")
 
 
 def statements() -> dict[str, str]:

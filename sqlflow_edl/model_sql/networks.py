@@ -158,10 +158,23 @@ def _elu(name: str, scale: float = 1.0, alpha: float = 1.0) -> Expression:
     return case([(exp.GT(this=own(name), expression=number(0)), above)], below)
 
 
+def _mish(name: str) -> Expression:
+    """Return x tanh(ln(1 + e^x)), where the tangent is s / (s + 2) of s = e^x (e^x + 2)."""
+
+    def power() -> Expression:
+        return power_of_e(_half_clamped(name))
+
+    def product() -> Expression:
+        return times(power(), grouped(add(power(), number(2))))
+
+    return times(own(name), grouped(divided(grouped(product()), grouped(add(product(), number(2))))))
+
+
 _ACTIVATIONS: Mapping[str, Callable[[str], Expression]] = {
     "tanh": _tanh,
     "sigmoid": sigmoid,
     "silu": lambda name: times(own(name), grouped(sigmoid(name))),
+    "mish": _mish,
     "elu": _elu,
     "selu": lambda name: _elu(name, 1.0507009873554805, 1.6732632423543772),
 }

@@ -284,6 +284,7 @@ SOAK = (
     "keras_periodic",
     "keras_deep",
     "keras_wide",
+    "keras_real_mlp",
     "poisson",
     "xgboost_number",
     "ensemble",

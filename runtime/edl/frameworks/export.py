@@ -44,7 +44,8 @@ def check_target(framework: str, path: Path) -> None:
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
-        raise JobError(f"a model in {framework} cannot be written to {path.name}", hint=f"there are {known}")
+        what = "an ensemble" if framework == ENSEMBLE else f"a model in {framework}"
+        raise JobError(f"{what} cannot be written to {path.name}", hint=f"there are {known}")
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
     if not path.parent.is_dir():

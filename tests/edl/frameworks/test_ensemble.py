@@ -201,6 +201,6 @@ def test_a_member_without_a_graph_is_named(numbers: Made, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("path", ["m.keras", "m.txt", "m"])
 def test_only_onnx_holds_it(path: str) -> None:
-    with pytest.raises(JobError, match="a model in ensemble cannot be written") as caught:
+    with pytest.raises(JobError, match="an ensemble cannot be written") as caught:
         check_target(ENSEMBLE, Path(path))
     assert "an ONNX model" in str(caught.value.hint)

@@ -127,6 +127,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Softmax": tf.nn.softmax,
     "Sqrt": tf.sqrt,
     "Sub": tf.subtract,
+    "Softplus": tf.math.softplus,
     "Tanh": tf.tanh,
     "Unsqueeze": _unsqueeze,
     "Where": tf.where,

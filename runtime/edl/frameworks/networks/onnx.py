@@ -105,6 +105,10 @@ class _Graph:
             error = graph.add("Erf", graph.add("Mul", value, self._constant(np.array(math.sqrt(0.5)))))
             above = graph.add("Add", error, self._constant(np.array(1.0)))
             return graph.add("Mul", graph.add("Mul", value, self._constant(np.array(0.5))), above)
+        if activation == "mish":
+            return graph.add("Mul", value, graph.add("Tanh", graph.add("Softplus", value)))
+        if activation:
+            raise ValueError(f"the activation {activation} has no operator")
         return value
 
     # Blocks --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from edl.arrays import Array
 from edl.embeddings.placement import firsts, grouped, owners
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry, SeveralTarget
+from edl.frameworks.networks import real_mlp
 from edl.frameworks.networks.network import (
     Block,
     Floats,
@@ -24,19 +26,23 @@ from edl.frameworks.networks.network import (
 )
 from edl.spec import Embedding, JobSpec, Label, SeveralLabels, source_columns
 
-MODELS = ("DNN", "DNNLinearCombined", "Linear")  # before Classifier or Regressor
+REAL_MLP = "RealMLP"
+MODELS = ("DNN", "DNNLinearCombined", "Linear", REAL_MLP)  # before Classifier or Regressor
 Weights = Mapping[str, Array]
 _NORM = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
 def unsupported(spec: JobSpec) -> str:
     """Return the reason why the model is no such network, empty if it is one."""
-    stem = spec.model.name.removesuffix("Classifier").removesuffix("Regressor")
-    if spec.own is not None or spec.zoo is not None or stem not in MODELS:
+    if spec.own is not None or spec.zoo is not None or _stem(spec) not in MODELS:
         return f"{spec.model.name} is not a built-in dense network or linear model"
     if spec.edited:
         return "its program was edited"
     return ""
+
+
+def _stem(spec: JobSpec) -> str:
+    return spec.model.name.removesuffix("Classifier").removesuffix("Regressor")
 
 
 def large_tables(weights: Weights) -> str:
@@ -55,8 +61,12 @@ def network(spec: JobSpec, weights: Weights) -> Network:
         raise JobError(f"the layers of the model are not known: {reason}")
     shape = shape_of(spec)
     exact = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
+    if _stem(spec) == REAL_MLP:
+        made_of = _real_mlp_of_torch if spec.framework == "torch" else _real_mlp_of_keras
+    else:
+        made_of = _of_torch if spec.framework == "torch" else _of_keras
     try:
-        found = (_of_torch if spec.framework == "torch" else _of_keras)(shape, exact)
+        found = made_of(shape, exact)
         _check(found, shape)
         found = _in_units(found, spec.label)
     except (KeyError, IndexError, ValueError, StopIteration) as error:
@@ -100,10 +110,24 @@ def _refuse_lists(entries: Sequence[Entry]) -> None:
 
 
 def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
-    prefix = "deep" if shape.wide is not None else "features"
-    _refuse_lists(shape.deep.entries)
-    blocks, owner = [], owners(shape.deep.entries)
-    for entry in shape.deep.entries:
+    blocks = _torch_blocks("deep" if shape.wide is not None else "features", shape.deep.entries, weights)
+    last = weights["output.weight"]
+    return Network(
+        blocks,
+        tuple(_torch_layers(shape, weights)),
+        Layer(last if last.ndim == 3 else last.T, weights["output.bias"]),
+        weights["members.scales"] if shape.members > 1 else None,
+        tuple(_torch_wide(shape, weights)),
+        shape.std,
+        shape.mean,
+    )
+
+
+def _torch_blocks(prefix: str, entries: Sequence[Entry], weights: Mapping[str, Floats]) -> tuple[Block, ...]:
+    """Return the blocks of the module `prefix`, which puts the entries side by side."""
+    _refuse_lists(entries)
+    blocks, owner = [], owners(entries)
+    for entry in entries:
         name = f"{prefix}.{entry.name}"
         if entry.kind == "periodic":
             frequencies, weight, bias = (
@@ -113,16 +137,7 @@ def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
         else:
             table = weights[f"{prefix}.{owner[entry.name]}.weight"] if _is_embedding(entry) else None
             blocks.append(Block(entry, table))
-    last = weights["output.weight"]
-    return Network(
-        tuple(blocks),
-        tuple(_torch_layers(shape, weights)),
-        Layer(last if last.ndim == 3 else last.T, weights["output.bias"]),
-        weights["members.scales"] if shape.members > 1 else None,
-        tuple(_torch_wide(shape, weights)),
-        shape.std,
-        shape.mean,
-    )
+    return tuple(blocks)
 
 
 def _torch_layers(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[Layer]:
@@ -163,6 +178,17 @@ def _wide_parts(
         weights = of_ids()
         for entry, first in zip(ids, firsts(ids)[0], strict=True):
             yield Block(entry), weights[first : first + entry.num_ids]
+
+
+def _real_mlp_of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
+    blocks = _torch_blocks("layers.0", shape.deep.entries, weights)
+    numbers = sorted(int(name.split(".")[1]) for name in weights if name.endswith(".bias"))
+    found = (
+        (weights[f"layers.{number}.weight"].T, weights[f"layers.{number}.bias"])
+        for number in numbers
+        if number > 1
+    )
+    return real_mlp.network(shape, blocks, weights["layers.1.scale"], found)
 
 
 # Keras -----------------------------------------------------------------------------------------------------
@@ -223,6 +249,20 @@ def _of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
         output = Layer(left.take("kernel", width, shape.outputs), left.take("bias", shape.outputs))
     left.end()
     return Network(blocks, tuple(hidden), output, scales, wide, shape.std, shape.mean)
+
+
+def _real_mlp_of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
+    left = _Numbered(weights)
+    _refuse_lists(shape.deep.entries)
+    blocks = tuple(_keras_blocks(shape.deep.entries, left))
+    widths = [shape.deep.width, *shape.units, shape.outputs]
+    scale = left.take("scale", widths[0])
+    layers = [
+        (left.take("kernel", inputs, units), left.take("bias", units))
+        for inputs, units in itertools.pairwise(widths)
+    ]
+    left.end()
+    return real_mlp.network(shape, blocks, scale, layers)
 
 
 def _keras_blocks(entries: Sequence[Entry], left: _Numbered) -> Iterator[Block]:

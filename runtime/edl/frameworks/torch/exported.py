@@ -132,6 +132,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Softmax": lambda values, axis: functional.softmax(values, dim=axis),
     "Sqrt": torch.sqrt,
     "Sub": torch.sub,
+    "Softplus": functional.softplus,
     "Tanh": torch.tanh,
     "Where": torch.where,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-SCALE_RATE, BIAS_RATE = 6.0, 0.1  # learning rates of scales and biases, as factors of that of weights
+from edl.frameworks.networks.real_mlp import BIAS_RATE, SCALE_RATE
 
 
 class FeatureScales(nn.Module):
