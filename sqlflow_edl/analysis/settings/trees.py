@@ -194,7 +194,7 @@ PARAMETERS = (
     ),
     _parameter(
         "scale_pos_weight", "number", "Weight of the second of two classes in training. By default 1.",
-        lightgbm="scale_pos_weight", xgboost="scale_pos_weight", low=0,
+        lightgbm="scale_pos_weight", xgboost="scale_pos_weight", low=1e-6,
     ),
     _parameter(
         "tree_method", "text", "How splits are sought (XGBoost). By default hist, in intervals.",

@@ -341,9 +341,13 @@ def test_the_bytes_of_a_model_do_not_depend_on_the_number_of_threads(
         ("[02:59:29] /src/linear.cc:135: Check failed: !p->Has(): no categories", "no categories"),
         ("[02:59:29] /src/linear.cc:135: Check failed: !p->Has(): ", "Check failed: !p->Has():"),
         ("value -7 for max_depth\nStack trace:", "value -7 for max_depth"),
+        (
+            "Check failed: (max_bin) > (1) at /src/io/config_auto.cpp, line 607 .",
+            "Check failed: (max_bin) > (1)",
+        ),
     ],
 )
-def test_a_message_of_xgboost_says_nothing_of_its_source(message: str, wanted: str) -> None:
+def test_a_message_of_a_library_says_nothing_of_its_source(message: str, wanted: str) -> None:
     assert first_line(ValueError(message)) == wanted
 
 

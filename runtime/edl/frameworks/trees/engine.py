@@ -19,7 +19,7 @@ from edl.frameworks.trees.objectives import Objective
 GROWING, SCORING = 1_000_000, 20_000
 
 
-_SOURCE = re.compile(r"^\[[\d:]+\] \S+: (?:Check failed: .*?: )?(?=.)")
+_SOURCE = re.compile(r"^\[[\d:]+\] \S+: (?:Check failed: .*?: )?(?=.)| at /\S+, line \d+ \.$")
 
 
 def threads_for(matrix: Array, most: int, each: int) -> int:
@@ -142,7 +142,7 @@ class Engine(abc.ABC):
 
 
 def first_line(error: Exception) -> str:
-    """Return what a library's message says, without time, source file and condition of XGBoost."""
+    """Return what a library's message says, without its source file, and the time and condition of XGBoost."""
     return _SOURCE.sub("", str(error).strip().partition("\n")[0])
 
 
