@@ -39,6 +39,12 @@ def trained_weights(path: Path | None) -> Mapping[str, Array]:
         raise SpecError(f"cannot read {path}: {error.strerror}") from None
 
 
+def trained_temperature(path: Path) -> float:
+    """Return the temperature by which the model of an archive was calibrated, 1 without one."""
+    calibration = read_archive(path).calibration if is_archive(path) else None
+    return 1.0 if calibration is None else calibration.temperature
+
+
 def take(job: JobFolder, path: Path) -> None:
     """Copy the weights to the path from which workers read them."""
     if path.is_dir():

@@ -39,7 +39,7 @@ from edl.models import weights as weight_files
 from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
-from edl.run.initial_weights import trained_weights
+from edl.run.initial_weights import trained_temperature, trained_weights
 from edl.spec import ENSEMBLE, TREES, JobSpec, RawLabel, Rows
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
@@ -152,8 +152,10 @@ def export(program: Program, weights: Path, path: Path) -> str:
     nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
     exact = program.spec.framework in TREES
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
-    program = dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, device="cpu"))
-    adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
+    temperature = trained_temperature(weights)
+    spec = msgspec.structs.replace(program.spec, device="cpu", temperature=temperature)
+    program = dataclasses.replace(program, spec=spec)
+    adapter = frameworks.create(program, features, None, seed=spec.training.seed)
     trained = trained_weights(weights)
     adapter.set_weights(trained)
     reason = ""

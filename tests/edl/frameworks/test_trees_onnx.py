@@ -17,6 +17,7 @@ from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter
 from edl.frameworks.trees.forest import of_lightgbm, of_xgboost
+from edl.metrics.calibration import tempered
 from edl.spec import (
     ALL_ROWS,
     Bucket,
@@ -186,6 +187,21 @@ def test_outputs_and_scores_of_raw_columns_are_those_of_predict(
         np.testing.assert_allclose(scores[0], target.scores(wanted), rtol=1e-6, atol=1e-6)
     else:
         assert not scores
+
+
+@pytest.mark.parametrize(("objective", "kind"), [("binary", "two"), ("multiclass", "three")])
+def test_scores_have_the_temperature_of_a_calibration(tmp_path: Path, objective: str, kind: str) -> None:
+    classes = {"num_class": 3} if kind == "three" else {}
+    subject, made = grown(tmp_path, "lightgbm", objective, kind, classes, rounds=3)
+    subject.program = loaded(tmp_path, temperature=2.5)
+    rows = drawn(200, 1)
+    session = onnxruntime.InferenceSession(subject.standalone().of_onnx())
+    outputs, scores = session.run(None, fed(rows, made.source_columns))
+    label = KINDS[kind][0]
+    assert isinstance(label, ClassLabel)
+    plain = fc.class_label("y", label.classes).scores(outputs)
+    both = np.stack([1 - plain, plain], axis=1) if plain.ndim == 1 else plain
+    np.testing.assert_allclose(scores, tempered(both, 2.5), rtol=1e-9)
 
 
 @pytest.mark.soak

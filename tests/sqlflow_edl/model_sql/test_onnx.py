@@ -14,6 +14,7 @@ import pytest
 from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.ensemble import EnsembleFile
+from edl.models.archive import Archive
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
 from tests.sqlflow_edl.model_sql.test_text import CITY, archive, no_forest
@@ -31,6 +32,12 @@ def scores(file: NetworkFile | EnsembleFile, batch: pa.RecordBatch) -> np.ndarra
     return found
 
 
+def calibrated(archive: Archive) -> spec.JobSpec:
+    """The JobSpec as `sqlflow export` has it."""
+    found = archive.calibration
+    return msgspec.structs.replace(archive.spec, temperature=found.temperature if found else 1.0)
+
+
 @pytest.mark.soak
 def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> None:
     members = [trained["deep"], trained["linear_classes"]]
@@ -40,7 +47,7 @@ def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> Non
         inputs={},
         members=tuple(spec.Member(0.5, each.archive.spec) for each in members),
     )
-    parts = [NetworkFile(each.archive.spec, each.archive.weights()) for each in members]
+    parts = [NetworkFile(calibrated(each.archive), each.archive.weights()) for each in members]
     file = EnsembleFile(whole, list(zip((0.25, 0.75), parts, strict=True)))
     [batch] = fresh.to_batches()
     deep, linear = (each.model.predictor.scores(batch.select(each.model.schema.names))[0] for each in members)

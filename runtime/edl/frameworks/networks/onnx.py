@@ -21,7 +21,7 @@ from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardized
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import ids, unsupported
-from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns
+from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns, tempered
 from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels
 from edl.spec import Periodic as PeriodicFeature
 
@@ -57,7 +57,8 @@ class NetworkFile:
         outputs = _Graph(graph).outputs(network)
         if isinstance(self.spec.label, SeveralLabels):
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
-        return _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        found, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        return found, scores if scores is None else tempered(graph, scores, self.spec.temperature)
 
     @property
     def onnx_inputs(self) -> str:

@@ -165,6 +165,13 @@ def logits_of(graph: Graph, scores: Value, is_binary: bool) -> Value:
     return second - first
 
 
+def tempered(graph: Graph, scores: Value, temperature: float) -> Value:
+    """Return the probabilities whose logits are divided by the temperature, as `edl.metrics.calibration` does."""
+    if temperature == 1:
+        return scores
+    return graph.add("Softmax", graph.add("Log", scores) * (1 / temperature), axis=-1)
+
+
 def check_installed() -> None:
     """Raise JobError if the package onnx is missing."""
     if importlib.util.find_spec("onnx") is None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edl.frameworks.onnx.columns import matrix, unsupported
-from edl.frameworks.onnx.graph import ML, Graph, Results, Value, of_columns, tensor
+from edl.frameworks.onnx.graph import ML, Graph, Results, Value, of_columns, tempered, tensor
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
 from edl.spec import Feature, source_columns
@@ -31,24 +31,38 @@ def by_column(features: Sequence[Feature]) -> Sequence[Feature]:
     return () if unsupported(features) else features
 
 
-def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature]) -> bytes:
+def encoded(
+    forest: Forest, link: Link, width: int, features: Sequence[Feature], temperature: float = 1.0
+) -> bytes:
     """Return the file of the model. Raises JobError if the package onnx is missing.
 
     `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
     """
     columns = [name for feature in features for name in source_columns(feature)] or [DENSE]
-    return of_columns(columns, len(forest.base), lambda graph: results(graph, forest, link, width, features))
+
+    def make(graph: Graph) -> Results:
+        return results(graph, forest, link, width, features, temperature)
+
+    return of_columns(columns, len(forest.base), make)
 
 
-def results(graph: Graph, forest: Forest, link: Link, width: int, features: Sequence[Feature]) -> Results:
+def results(
+    graph: Graph,
+    forest: Forest,
+    link: Link,
+    width: int,
+    features: Sequence[Feature],
+    temperature: float = 1.0,
+) -> Results:
     """Return the outputs and the scores of the model, float64; numbers have no scores."""
     dense = matrix(graph, features) if features else graph.input(DENSE, "DOUBLE", ["rows", width])
     margins = _margins(graph, forest, dense)
     if link == "logit":
         second = graph.add("Sigmoid", margins)
-        return margins, graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
+        both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
+        return margins, tempered(graph, both, temperature)
     if link == "softmax":
-        return margins, graph.add("Softmax", margins, axis=1)
+        return margins, tempered(graph, graph.add("Softmax", margins, axis=1), temperature)
     return (graph.add("Exp", margins) if link == "log" else margins), None
 
 
