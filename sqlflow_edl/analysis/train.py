@@ -61,9 +61,8 @@ class TrainingPlan(RowPlan):
     drafts: tuple[Draft, ...]
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
-    decisions: list[Decision] = field(
-        default_factory=list
-    )  # `fit` adds its own, in the order of the features
+    # on columns that their type leaves out; `fit` adds its own, in the order of the features
+    decisions: list[Decision] = field(default_factory=list)
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""

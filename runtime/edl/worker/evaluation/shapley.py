@@ -142,7 +142,7 @@ class Explainer(Scorer):
                 if self.cancelled.is_set():
                     raise JobCancelledError
                 passed = self._passed(batch, row, start[chosen], order, differ, chosen)
-                total[:, order] += np.diff([*passed, own], axis=0).T
+                total[:, order] += np.diff(np.vstack([passed, own]), axis=0).T
         return total / (2 * len(self.walks.orders))
 
     def _passed(
@@ -171,9 +171,7 @@ class Explainer(Scorer):
         }
         scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
         found = np.concatenate([first, _pick(scores, chosen[rows])])
-        source = np.zeros(
-            is_new.shape, dtype=np.intp
-        )  # positions in `found` of the scores, of the last new one
+        source = np.zeros(is_new.shape, dtype=np.intp)  # the positions in `found` of new scores
         source[0] = np.arange(len(first))
         source[is_new] = np.arange(len(first), len(found))
         return found[np.maximum.accumulate(source, axis=0)]
