@@ -285,6 +285,7 @@ SOAK = (
     "keras_deep",
     "keras_wide",
     "keras_real_mlp",
+    "real_mlp",
     "poisson",
     "xgboost_number",
     "ensemble",

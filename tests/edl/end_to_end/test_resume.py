@@ -65,11 +65,11 @@ def stored_step(job: Job) -> int:
     return 0
 
 
-def break_off(job: SlowJob, workers: int = 1) -> None:
-    """Run the job, and kill all of it once a checkpoint of it has been stored and it has trained beyond."""
+def break_off(job: SlowJob, workers: int = 1, after: int = 0) -> None:
+    """Run the job, and kill all of it once a checkpoint behind the step `after` is stored and it has trained beyond."""
     job.slow_down()
     with pytest.raises(ClusterError, match="supervisor died"), job.running():
-        job.until(lambda now: stored_step(job) >= OFTEN.steps and job.trains(workers)(now))
+        job.until(lambda now: stored_step(job) >= after + OFTEN.steps and job.trains(workers)(now))
         kill_processes(job.folder)
         job.result()
 
@@ -143,6 +143,6 @@ def test_a_training_that_is_resumed_is_killed_again_and_resumed_again() -> None:
     break_off(job)
     first = prepare(job.folder)
     job.spec = job.cluster.run_spec()
-    break_off(job)
+    break_off(job, after=first.step)
     assert resumed(job).step > first.step
     assert has_the_weights_of(job, alone)

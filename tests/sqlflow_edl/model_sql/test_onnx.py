@@ -77,6 +77,30 @@ def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> No
     np.testing.assert_allclose(np.stack([*columns.values()][2:], axis=1).astype(float), wanted, **near)
 
 
+def test_real_mlp_is_a_dense_network(tmp_path: Path) -> None:
+    features = (spec.Standardize("amount", 0.0, 1.0), spec.OneHot(CITY))
+    draw, width = np.random.default_rng(5), sum(map(spec.width, features))
+    shapes = {"1.scale": (width,), "2.weight": (3, width), "2.bias": (3,), "4.weight": (1, 3), "4.bias": (1,)}
+    weights = {f"layers.{name}": draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    found = archive(
+        tmp_path,
+        weights,
+        model=spec.Component(
+            "RealMLPRegressor", {"hidden_units": (3,), "activation": "mish", "dropout": 0.0}
+        ),
+        inputs={"features": features},
+        label=spec.RegressionLabel("y", 7.0, 3.0),
+        loss=spec.Component("mean_squared_error"),
+        metrics=("rmse",),
+    )
+    amounts = pa.array([None, *np.linspace(-9, 9, 20)], pa.float64())
+    [batch] = pa.table({"amount": amounts, "ci ty": ["O'slo"] * 21}).to_batches()
+    wanted = load_model(tmp_path / "m.zip").predictor.scores(batch)[0]
+    assert np.ptp(wanted) > 1
+    made = scores(NetworkFile(found.spec, found.weights()), batch)
+    np.testing.assert_allclose(made, wanted.reshape(made.shape), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

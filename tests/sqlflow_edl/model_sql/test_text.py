@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ SCHEMA = {
 CLASSES = spec.ClassLabel("kind", ("x", 'y"', "z"))
 
 
-def archive(folder: Path, **changes: Any) -> Archive:
-    """A model with one hidden layer of two units, whose weights are 1/8, 2/8, …"""
+def archive(folder: Path, weights: Mapping[str, np.ndarray] | None = None, **changes: Any) -> Archive:
+    """A model with the weights, by default with one hidden layer of two units, whose weights are 1/8, 2/8, …"""
     fields = tuple(spec.Field(name, kind) for name, kind in SCHEMA.items())
     defaults: dict[str, Any] = {
         "query": msgspec.structs.replace(SPEC.query, schema=fields),
@@ -48,7 +48,7 @@ def archive(folder: Path, **changes: Any) -> Archive:
     made = msgspec.structs.replace(SPEC, **{**defaults, **changes})
     width = sum(map(spec.width, made.features))
     units = made.model.params.get("hidden_units", (2,))
-    weights = {
+    weights = weights or {
         "hidden.0.weight": eighths(units[0], width),
         "hidden.0.bias": eighths(units[0]),
         "output.weight": eighths(made.label.outputs, units[0]),
