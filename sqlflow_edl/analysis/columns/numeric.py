@@ -49,7 +49,7 @@ def binned(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, w
         cuts = boundaries(found.sample, bins)
         if len(cuts) < 2:
             raise SemanticError(
-                f"{column} has {len(cuts)} different values in the training rows, and bins need two",
+                f"{column} is {'the same' if len(cuts) else 'NULL'} in every training row, and bins need two values",
                 span=span,
                 hint="leave it out",
             )

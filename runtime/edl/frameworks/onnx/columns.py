@@ -1,8 +1,8 @@
 """Raw columns of a table as numbers, codes of categories and the matrix of trees, in ONNX: `edl.features` in a graph.
 
 An input is a column by its name, (rows,): text as strings, in which NULL is any text that training did not have, such
-as the empty one; all else as float64, in which NULL is NaN. Booleans are 0 and 1, dates and timestamps seconds since
-1970 in UTC, times of day seconds since midnight.
+as the empty one; all else as float64, in which NULL is NaN. Booleans are 0 and 1, as categories the texts true and
+false; dates and timestamps are seconds since 1970 in UTC, times of day seconds since midnight.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_the_function_fits_bins_to_the_training_rows(session: Session) -> None:
 
 def test_a_constant_has_no_bins(session: Session) -> None:
     with pytest.raises(
-        SemanticError, match="age has 1 different values in the training rows, and bins need two"
+        SemanticError, match="age is the same in every training row, and bins need two values"
     ):
         session.compile(
             "SELECT 1 AS age, income FROM packed TO TRAIN DNNRegressor COLUMN PLE(age) LABEL income INTO m"
