@@ -250,12 +250,13 @@ class TrainingPlan(RowPlan):
             return self._kept(self.parent, statistics, errors)
         fitted = self._fitted(statistics, label, errors)
         if not fitted and not errors and not self.forecast:
+            reasons = [each.note for each in self.decisions if each.fitted is None]
             errors.append(
                 SemanticError(
                     "no feature is left to learn from",
                     span=self.statement.select_span,
                     hint="\n".join(
-                        [*self._reasons[:5], "select columns beside the label that differ between rows"]
+                        [*reasons[:5], "select columns beside the label that differ between rows"]
                     ),
                 )
             )
@@ -289,9 +290,9 @@ class TrainingPlan(RowPlan):
         for draft, found in self._left_out(statistics):
             if found:
                 what, reason = found
-                note = f"{what} is left out: {reason}"
-                if self._note(note):  # once: a date becomes several features
-                    self.decisions.append(Decision((what,), reason))
+                without = Decision((what,), reason)
+                if self._note(without.note):  # once: a date becomes several features
+                    self.decisions.append(without)
                 continue
             try:
                 column = of_label(draft.fit(statistics), label, draft.span)
@@ -325,12 +326,6 @@ class TrainingPlan(RowPlan):
                 for draft, each in zip(drafts, found, strict=True)
             ]
         return list(zip(drafts, found, strict=True))
-
-    @property
-    def _reasons(self) -> list[str]:
-        """A sentence for each column that is left out."""
-        out = (each for each in self.decisions if each.fitted is None)
-        return [f"{', '.join(each.columns)} is left out: {each.why}" for each in out]
 
     def _note(self, note: str) -> bool:
         """Add a note; true if it is new."""
@@ -457,7 +452,7 @@ def _unwritten(
                 if not own:
                     reason, hint = schema.why_unusable(column)
                     decisions.append(Decision((column,), f"it {reason}; {hint}"))
-                    resolver.notes.append(f"{column} is left out: {decisions[-1].why}")
+                    resolver.notes.append(decisions[-1].note)
             found += own
     return found
 

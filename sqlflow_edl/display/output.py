@@ -169,7 +169,7 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") 
     writer.writerow(reader.schema.names)
     total = 0
     for batch in reader:
-        writer.writerows([None if value is None else cell(value) for value in row] for row in rows_of(batch))
+        writer.writerows(_converted(batch, cell))
         total += batch.num_rows
     return counted(total)
 
@@ -226,8 +226,8 @@ def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
     encoder = msgspec.json.Encoder(enc_hook=str)
     names = keys(reader.schema.names)
     for batch in reader:
-        for row in rows_of(batch):
-            yield encoder.encode(dict(zip(names, map(_json, row), strict=True))).decode()
+        for row in _converted(batch, _json):
+            yield encoder.encode(dict(zip(names, row, strict=True))).decode()
 
 
 def keys(names: Iterable[str]) -> list[str]:
@@ -258,6 +258,20 @@ TEXT_FORMATS = tuple(name for name in FORMATS if name not in OF_FILES)
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in batch.columns]
+    return zip(*columns, strict=True)
+
+
+def _converted(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows, with `convert` of what is neither NULL nor of a type that its format writes by itself."""
+    import pyarrow.types as types
+
+    plain = (types.is_integer, types.is_floating, types.is_string, types.is_large_string)
+    columns = [
+        values
+        if any(is_plain(kind) for is_plain in plain)
+        else [None if value is None else convert(value) for value in values]
+        for kind, values in ((column.type, column.to_pylist()) for column in batch.columns)
+    ]
     return zip(*columns, strict=True)
 
 

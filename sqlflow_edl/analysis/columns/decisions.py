@@ -23,6 +23,11 @@ class Decision:
     why: str
     fitted: Fitted | None = None
 
+    @property
+    def note(self) -> str:
+        """Sentence on columns that are left out."""
+        return f"{', '.join(self.columns)} is left out: {self.why}"
+
 
 def decision(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""

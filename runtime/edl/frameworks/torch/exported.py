@@ -130,9 +130,9 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Sign": torch.sign,
     "Sin": torch.sin,
     "Softmax": lambda values, axis: functional.softmax(values, dim=axis),
+    "Softplus": functional.softplus,
     "Sqrt": torch.sqrt,
     "Sub": torch.sub,
-    "Softplus": functional.softplus,
     "Tanh": torch.tanh,
     "Where": torch.where,
 }
