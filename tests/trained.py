@@ -68,9 +68,16 @@ def rows(count: int, seed: int, *, training: bool = False, infinite: bool = Fals
             "day": column([FIRST + dt.timedelta(days=int(n)) for n in days], pa.date32()),
             "seen": column(instants, pa.timestamp("us")),
             "is_new": column(draw.random(count) < 0.5, pa.bool_()),
+            "bonus": _one_number_or_null(count, seed, signal, training=training),
             **(_labels(signal, draw) if training else {}),
         }
     )
+
+
+def _one_number_or_null(count: int, seed: int, signal: np.ndarray, *, training: bool) -> pa.Array:
+    draw = np.random.default_rng((seed, 1))
+    values = np.full(count, 5.0) if training else draw.choice([5.0, 0.0, -1e300], count)
+    return pa.array(values, mask=(signal > 12) if training else draw.random(count) < 0.5)
 
 
 def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array]:

@@ -139,6 +139,8 @@ class Schema:
                 f"holds several values, {', '.join(field.name for field in list(arrow)[:12])}",
                 f"select them one by one, such as {name}.{expressions.name(inner, self.dialect)} AS {inner}",
             )
+        if types.is_interval(arrow):
+            return "is an interval", f"select its seconds: {expressions.seconds(column, self.dialect)}"
         return f"is of type {arrow}, which models cannot read", "cast it in the SELECT"
 
     def _arrow_type(self, name: str) -> pa.DataType:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from edl.data.names import duplicate
 from edl.errors import SemanticError
 
 if TYPE_CHECKING:
@@ -56,18 +58,71 @@ class Frames:
 def arrow_table(data: Any) -> pa.Table:
     """Return a pandas or polars data frame, Arrow data, or an object that exports an Arrow stream, as an Arrow table.
 
-    Of pandas, NaN becomes NULL, and the index is left out. Raises SemanticError for other objects and other values.
+    Of pandas, NaN becomes NULL, the index is left out, and sparse columns become dense. Raises SemanticError for other
+    objects, for values and types that no table has, and for names that differ in case alone.
     """
     import pyarrow as pa
 
+    is_pandas = all(hasattr(data, name) for name in ("dtypes", "columns", "iloc"))
+    if is_pandas:
+        _check_names(map(str, data.columns))
+    elif not (hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch)):
+        raise SemanticError(
+            f"a {type(data).__name__} is not a data frame",
+            hint="pandas, polars and Arrow tables are possible",
+        )
     try:
-        if hasattr(data, "dtypes") and hasattr(data, "columns") and hasattr(data, "iloc"):
-            return pa.Table.from_pandas(data, preserve_index=False)
-        if hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch):
-            return pa.table(data)
-    except pa.ArrowException as error:
-        reasons = ": ".join(map(str, reversed(error.args)))  # the last one names the column
-        raise SemanticError(f"the data frame cannot become a table: {reasons}") from None
+        table = pa.Table.from_pandas(_densified(data), preserve_index=False) if is_pandas else pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reasons = ": ".join(map(str, reversed(error.args)))  # Arrow's last one names the column, as a rule
+        raise SemanticError(
+            f"the data frame cannot become a table: {reasons}",
+            hint=_hint_on_column(data) if is_pandas else None,
+        ) from None
+    _check_names(table.column_names)
+    return _usual_types(table)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise SemanticError if two columns have one name: SQL ignores the case of names."""
+    names = list(names)
+    if (name := duplicate(names)) is None:
+        return
+    alike = dict.fromkeys(each for each in names if each.casefold() == name.casefold())
     raise SemanticError(
-        f"a {type(data).__name__} is not a data frame", hint="pandas, polars and Arrow tables are possible"
+        f"the data frame has several columns named {' and '.join(alike)}, and SQL ignores case",
+        hint=f"rename them, such as {name} and {name}_2",
     )
+
+
+def _hint_on_column(frame: Any) -> str | None:
+    """Return how to convert the first column of a pandas frame that does not become an Arrow array."""
+    import pyarrow as pa
+
+    for number, name in enumerate(frame.columns):
+        try:
+            pa.Array.from_pandas(frame.iloc[:, number])
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return f"convert column {name}, such as frame[{name!r}].astype(str)"
+    return None
+
+
+def _densified(frame: Any) -> Any:
+    """Return a pandas frame whose sparse columns are dense, which Arrow requires."""
+    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
+    return frame.astype(sparse) if sparse else frame
+
+
+def _usual_types(table: pa.Table) -> pa.Table:
+    """Return the table with the types that databases have. Raises SemanticError for a type that no cast converts."""
+    import pyarrow as pa
+
+    for number, field in enumerate(table.schema):
+        if pa.types.is_float16(field.type):
+            table = table.set_column(number, field.name, table.column(number).cast(pa.float32()))
+        elif isinstance(field.type, pa.BaseExtensionType):
+            raise SemanticError(
+                f"column {field.name} of the data frame is of the type {field.type}, which no table has",
+                hint=f"convert it, such as frame[{field.name!r}].astype(str)",
+            )
+    return table

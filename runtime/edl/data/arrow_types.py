@@ -24,7 +24,7 @@ _EXTENSION = b"ARROW:extension:name"
 _KEPT = (
     pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal,
     pa.types.is_date, pa.types.is_time, pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary,
-    pa.types.is_duration,
+    pa.types.is_duration, pa.types.is_interval,
 )  # fmt: skip
 
 
@@ -35,6 +35,11 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
     """
     check_unique(schema.names)
     return pa.schema([pa.field(field.name, _normal_field(field)) for field in schema])
+
+
+def is_supported(field: pa.Field) -> bool:
+    """Return True if `normal_schema` accepts the column."""
+    return _supported(field) is not None
 
 
 def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -158,17 +163,14 @@ def _type_named(text: str) -> pa.DataType:
 
 
 def _normal_field(field: pa.Field) -> pa.DataType:
-    metadata = field.metadata or {}
-    kind = _normal(field.type) if _EXTENSION not in metadata else None
+    kind = _supported(field)
     if kind is None:
-        is_interval = pa.types.is_interval(field.type)
-        arrow = "INTERVAL" if is_interval else str(field.type)
-        shown = metadata.get(_EXTENSION, arrow.encode()).decode()
+        metadata = field.metadata or {}
+        shown = metadata.get(_EXTENSION, str(field.type).encode()).decode()
         name = field.name if field.name.isidentifier() else "…"
-        example = f"EXTRACT(EPOCH FROM {name}) AS {name}" if is_interval else f"CAST({name} AS VARCHAR)"
         raise SourceError(
             f"column {field.name} is of the type {shown}, which cannot be used",
-            hint=f"cast it in the SELECT, for example {example}",
+            hint=f"cast it in the SELECT, for example CAST({name} AS VARCHAR)",
         )
     return kind
 
@@ -192,21 +194,21 @@ def _normal(kind: pa.DataType) -> pa.DataType | None:
 def _normal_nested(kind: pa.DataType) -> pa.DataType | None:
     types = pa.types
     if types.is_struct(kind):
-        inner = [(field.name, _inner(field)) for field in kind]
+        inner = [(field.name, _supported(field)) for field in kind]
         return pa.struct(inner) if all(value is not None for _, value in inner) else None
     if types.is_map(kind):
-        key, value = _inner(kind.key_field), _inner(kind.item_field)
+        key, value = _supported(kind.key_field), _supported(kind.item_field)
         return pa.map_(key, value) if key is not None and value is not None else None
     if types.is_fixed_size_list(kind):
-        value = _inner(kind.value_field)
+        value = _supported(kind.value_field)
         return pa.list_(value, kind.list_size) if value is not None else None
     if types.is_list(kind) or types.is_large_list(kind):
-        value = _inner(kind.value_field)
+        value = _supported(kind.value_field)
         return pa.list_(value) if value is not None else None
     return None
 
 
-def _inner(field: pa.Field) -> pa.DataType | None:
+def _supported(field: pa.Field) -> pa.DataType | None:
     return _normal(field.type) if _EXTENSION not in (field.metadata or {}) else None
 
 

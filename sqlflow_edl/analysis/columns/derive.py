@@ -15,7 +15,7 @@ from edl import spec
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
-from sqlflow_edl.analysis.columns.categories import date_part, words
+from sqlflow_edl.analysis.columns.categories import date_part, presence, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
@@ -42,11 +42,13 @@ def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *
     kind, encoded = schema.type(column), bins > 0
     if kind is ColumnType.NUMBER:
         number = standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
+        values = differing_values(number, "one number or NULL, by its presence")
         parts = [in_bins_too(column, bins, why="a number, in bins too")] if encoded else []
         groups = [ids_too(column, encoded=encoded)] if schema.is_integer(column) else []
-        return [number, *parts, *groups]
+        return [*values, *parts, *groups]
     if kind is ColumnType.BOOLEAN:
-        return [numeric(column, why="a boolean, as 0 and 1")]
+        boolean = numeric(column, why="a boolean, as 0 and 1")
+        return differing_values(boolean, "one boolean or NULL, by its presence")
     if kind is ColumnType.TEXT:
         return [text(column, select, why="a text, as a category", frequent=encoded)]
     if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
@@ -54,6 +56,18 @@ def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *
     if kind.temporal:
         return calendar(column, schema, notes, encoded=encoded)
     return []
+
+
+def differing_values(values: Draft, why: str) -> list[Draft]:
+    """Return drafts of a column's values, and of their presence in place of them if only that differs between rows.
+
+    why: of the presence.
+    """
+    [column] = values.columns
+    return [
+        replace(values, applies=lambda statistics: not statistics[column].value_or_null),
+        presence(column, why=why, applies=lambda statistics: statistics[column].value_or_null),
+    ]
 
 
 @functools.lru_cache(maxsize=10_000)  # the candidates of a search derive from the same columns
@@ -169,14 +183,18 @@ def calendar(
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
     notes.append(f"{column}, {kind}, becomes {', '.join(['the time itself', *recurring])}")
-    trend = (
+    time = (
         binned(column, why=f"{kind}, in bins")
         if encoded
         else trend_of(
             column, span, why="" if span else f"{kind}, from the first to the last of the training rows"
         )
     )
-    return [trend, *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring)]
+    if span:
+        return [time, *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring)]
+    parts = (date_part(column, part, None, why=f"{kind}, its {part}") for part in recurring)
+    values = differing_values(time, f"{kind} or NULL, by its presence")
+    return [*values, *(replace(each, applies=values[0].applies) for each in parts)]
 
 
 def _is_free_text(found: ColumnStatistics) -> bool:

@@ -41,6 +41,8 @@ def fitted(column: Fitted, span: Span | None) -> spec.Feature:
     category = column.category if isinstance(column, spec.OneHot) else column
     if isinstance(category, spec.DatePart):
         return spec.Raw(category.column, category.part)
+    if isinstance(category, spec.Bucket) and not category.boundaries:
+        return spec.Raw(category.column)  # present or not: NaN is missing in trees anyway
     if isinstance(category, spec.ListOf | spec.NGrams | spec.Concat):
         return _counted(category, span)
     return spec.Codes(category)

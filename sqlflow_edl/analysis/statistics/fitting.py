@@ -105,7 +105,7 @@ class ColumnStatistics:
     distinct: int = 0  # without NULL; a lower bound if there are too many to count
     longest: int = 0  # characters of the longest text
     delimiter: str = ""  # of texts that are lists, else empty
-    constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
+    single_value: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
     unique: bool = False  # no value occurs twice, judged by a sample of the values
     span: int = 0  # of unique integers: whole numbers from the least to the largest
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
@@ -116,6 +116,16 @@ class ColumnStatistics:
     error: SemanticError | None = None  # of the first cell of several values that cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
     state: str = ""  # of a function of a user's own, fitted to the rows
+
+    @property
+    def constant(self) -> bool:
+        """True if all rows are the same, where NULL is a value, too."""
+        return self.single_value and self.nulls in (0, self.rows)
+
+    @property
+    def value_or_null(self) -> bool:
+        """True if some rows hold one value and the others NULL, as a flag does behind a LEFT JOIN."""
+        return self.single_value and 0 < self.nulls < self.rows
 
     def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return the quantiles of the sample, in the order of `probabilities`; empty without values."""
@@ -257,7 +267,7 @@ class _Column:
             distinct=self.counts.distinct,
             longest=self.shape.longest,
             delimiter=self.shape.delimiter,
-            constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
+            single_value=bool(self.want & (Want.MOMENTS | Want.COUNTS))
             and least == most
             and self.counts.distinct <= 1,
             unique=self.unique.count > 0 and not self.unique.repeats,

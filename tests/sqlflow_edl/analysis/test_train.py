@@ -199,6 +199,7 @@ def test_a_column_that_teaches_nothing_is_left_out_and_the_answer_says_so(
             "MAP {city: 1}",
             "it is of type map<string, int32>, which models cannot read; cast it in the SELECT",
         ),
+        ("INTERVAL (age) DAY", "it is an interval; select its seconds: epoch(more)"),
     ],
 )
 @pytest.mark.parametrize("session", ["duckdb"], indirect=True)

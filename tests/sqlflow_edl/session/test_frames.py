@@ -74,6 +74,10 @@ def test_what_can_become_arrow_can_be_registered(data: object) -> None:
         ("mine", 3, "a int is not a data frame"),
         ("mine", pd.DataFrame({"x": [1, "a"]}), "the data frame cannot become a table"),
         ("mine", pd.DataFrame({"x": [1j]}), "cannot become a table: Conversion failed for column x"),
+        ("mine", pd.DataFrame({"x": [1 << 70]}), "too large"),
+        ("mine", pd.DataFrame([[1, 2]], columns=["x", "x"]), "several columns named x, and SQL ignores case"),
+        ("mine", pa.table({"x": [1], "X": [2]}), "several columns named x and X, and SQL ignores case"),
+        ("mine", pd.DataFrame({"x": pd.period_range("2024", periods=1)}), "column x .* pandas"),
         ("a b", ROWS, "'a b' cannot name a table"),
         ("pairs", ROWS, "there is a table pairs, which the data would hide"),
         ("Pairs", ROWS, "there is a table Pairs, which the data would hide"),
@@ -86,6 +90,29 @@ def test_what_cannot_be_registered_is_refused(name: str, data: object, message: 
             session.register(name, data)
         with pytest.raises(SQLFlowError, match="mine is not registered"):
             session.unregister("mine")
+
+
+HOURS = pd.to_timedelta(pd.Series(range(50)) % 9, unit="h")
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        (pd.arrays.SparseArray([0.0, 1.0] * 25), ""),
+        (pd.Series([0.5, 1.5] * 25, dtype="float16"), ""),
+        (HOURS, "x is left out: it is an interval; select its seconds: epoch(x)"),
+    ],
+    ids=["sparse", "float16", "timedelta"],
+)
+def test_a_frame_of_unusual_numbers_trains_a_model(values: object, note: str) -> None:
+    frame = pd.DataFrame({"x": values, "z": [1, 2, 3, 4, 5] * 10, "y": [float(n) for n in range(50)]})
+    with sqlflow_edl.connect("duckdb:") as session:
+        session.register("mine", frame)
+        [result] = session.run(f"SELECT x, z, y FROM mine {MODEL.partition('pairs')[2]}")
+        assert note in (result.notes or ("",))
+        if note:
+            [seconds] = session.run("SELECT epoch(x) AS x FROM mine LIMIT 2")
+            assert seconds.to_arrow().to_pylist() == [{"x": 0.0}, {"x": 3600.0}], "as the note says"
 
 
 # The caller's own connection ------------------------------------------------------------------------------

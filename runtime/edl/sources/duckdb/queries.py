@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from edl.data.arrow_types import is_supported
 from edl.data.names import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from edl.sources.row_order import Column
 
-# Types whose Arrow form loses information or costs more -> type they are cast to. sum(integer) is a HUGEINT.
+# Types whose Arrow form loses information, costs more, or is of DuckDB alone -> type they are cast to.
 READ_AS = {
     "hugeint": "BIGINT",
     "uhugeint": "UBIGINT",
+    "bignum": "DOUBLE",
     "bit": "VARCHAR",
     "enum": "VARCHAR",
     "time with time zone": "VARCHAR",
 }
+_OF_DUCKDB_ALONE = re.compile("BIGNUM|GEOMETRY|UNION|VARIANT")  # in the name of a type, perhaps of an element
+_OF_128_BITS = ("hugeint", "uhugeint")  # sum(integer) is one, and seldom needs the bits
 
 # The parts of each table's and view's name that a query must write, as a list.
 CURRENT_DATABASE = "SELECT path FROM duckdb_databases() WHERE database_name = current_catalog()"
@@ -38,15 +45,33 @@ NAMES_OF = "SELECT table_name, column_name FROM duckdb_columns() WHERE list_cont
 RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
 
 
-def plain(query: str, columns: Sequence[Column]) -> str:
-    """Cast columns of types that Arrow cannot hold. Return the query itself if there are none."""
-    if not any(kind.id in READ_AS for _, kind in columns):
+def wide_numbers(query: str, columns: Sequence[Column]) -> tuple[list[str], str]:
+    """Return the columns of 128 bits, and a query of one row: for each, whether a number needs more than 64 bits."""
+    wide = {name: READ_AS[kind.id] for name, kind in columns if kind.id in _OF_128_BITS}
+    needs = (
+        f"coalesce(bool_or({quoted(name)} IS NOT NULL AND TRY_CAST({quoted(name)} AS {narrow}) IS NULL), false)"
+        for name, narrow in wide.items()
+    )
+    return list(wide), f"SELECT {', '.join(needs)} FROM (\n{query}\n)"
+
+
+def read_as(columns: Sequence[Column], arrow: Callable[[], pa.Schema]) -> dict[str, str]:
+    """Return the types to which columns are cast, by their names. arrow: finds the schema of the columns as they are."""
+    types = {name: READ_AS[kind.id] for name, kind in columns if kind.id in READ_AS}
+    suspects = [name for name, kind in columns if name not in types and _OF_DUCKDB_ALONE.search(str(kind))]
+    if suspects:
+        fields = {field.name: field for field in arrow()}
+        types |= {name: "VARCHAR" for name in suspects if not is_supported(fields[name])}
+    return types
+
+
+def plain(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> str:
+    """Cast columns to `types`, by their names. Return the query itself if there are none."""
+    if not types:
         return query
     casts = (
-        f"CAST({quoted(name)} AS {READ_AS[kind.id]}) AS {quoted(name)}"
-        if kind.id in READ_AS
-        else quoted(name)
-        for name, kind in columns
+        f"CAST({quoted(name)} AS {types[name]}) AS {quoted(name)}" if name in types else quoted(name)
+        for name, _ in columns
     )
     return f"SELECT {', '.join(casts)} FROM (\n{query}\n)"
 

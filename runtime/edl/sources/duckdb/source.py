@@ -162,11 +162,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
         query = query.rstrip().rstrip(";")
         with self._errors(query):
             # Parentheses first: DuckDB runs a writing statement at once, and parentheses allow none.
-            self.connection.sql(queries.without_rows(query))
+            empty = self.connection.sql(queries.without_rows(query))
             relation = self.connection.sql(query)
             columns = list(zip(relation.columns, relation.types, strict=True))
-        check_unique(name for name, _ in columns)
-        return queries.plain(query, columns), columns
+            check_unique(name for name, _ in columns)
+            types = queries.read_as(columns, lambda: empty.to_arrow_reader(1).schema)
+            wide, needs = queries.wide_numbers(query, columns)
+            if wide:
+                [answers] = self.connection.execute(needs).fetchall()
+                types |= {name: "DOUBLE" for name, needed in zip(wide, answers, strict=True) if needed}
+        return queries.plain(query, columns, types), columns
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
         with self._errors(sql):

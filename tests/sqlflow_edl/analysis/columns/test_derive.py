@@ -12,6 +12,7 @@ from edl import spec
 from edl.features.transform import Features
 from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import fill, has_lists
+from tests.sql_cases import FIXTURES
 
 # MaxCompute has no times of day: there they are text.
 has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql", "postgres"], indirect=True)
@@ -196,6 +197,61 @@ def test_words_that_occur_once_count_as_unseen_if_there_are_many(many: Session) 
     assert isinstance(found.category, spec.Vocabulary)
     assert len(found.category.values) == 30
     assert not [value for value in found.category.values if str(value).startswith("rare")]
+
+
+# One value or NULL ------------------------------------------------------------------------------------------
+
+FLAGS = (FIXTURES / "reported" / "one_value_or_null.sql").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with Session("duckdb:") as session:
+            list(session.run(FLAGS))
+            yield session
+
+
+def test_a_column_of_one_value_and_nulls_tells_its_presence(flags: Session) -> None:
+    [found] = flags.compile("SELECT * FROM flags TO TRAIN LinearRegressor LABEL y INTO m")
+    features = {next(spec.source_columns(each)): each for each in found.spec.features}
+    present = {name: spec.OneHot(spec.Bucket(name, ())) for name in ("flag", "member", "returned", "fine")}
+    assert {name: features[name] for name in present} == present
+    assert features["promo"] == spec.OneHot(spec.Vocabulary("promo", ("X",)))
+    assert not [note for note in found.notes if "left out" in note]
+    [found] = flags.compile("SELECT * FROM flags TO TRAIN BoostedTreesRegressor LABEL y INTO m")
+    assert spec.Raw("fine") in found.spec.features
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "BoostedTreesRegressor WITH train.num_boost_round = 150",
+        pytest.param(
+            "BoostedTreesRegressor WITH model.framework = xgboost, train.num_boost_round = 40",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            "LinearRegressor WITH train.epoch = 30, model.framework = torch", marks=pytest.mark.soak
+        ),
+        pytest.param("DNNRegressor WITH train.epoch = 8, model.framework = torch", marks=pytest.mark.soak),
+    ],
+)
+def test_a_model_learns_from_the_presence_of_values(flags: Session, model: str) -> None:
+    train, measured = flags.run(
+        f"SELECT * FROM flags TO TRAIN {model} LABEL y INTO m; SELECT * FROM flags TO EVALUATE m"
+    )
+    assert measured.to_arrow()["r2"][0].as_py() > 0.99
+    assert not [note for note in train.notes if "left out" in note]
+
+
+def test_a_column_whose_null_is_the_information_is_a_feature(flags: Session) -> None:
+    *_, predicted = flags.run(
+        "SELECT * FROM null_decides TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 20 LABEL y INTO m;"
+        "SELECT 9999.0 AS x UNION ALL SELECT NULL TO PREDICT USING m"
+    )
+    assert [row["y"] for row in predicted.to_arrow().to_pylist()] == [1, 0]
 
 
 # Several values in a cell ----------------------------------------------------------------------------------
