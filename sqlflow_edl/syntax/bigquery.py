@@ -25,14 +25,22 @@ from sqlflow_edl.syntax.ast import (
 from sqlflow_edl.syntax.bigquery_transform import column_text
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import LazyTokens
-from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens, name_value, sql_tokens
-
-_CREATES = re.compile(
-    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?MODEL\s+(?P<absent>IF\s+NOT\s+EXISTS\s+)?"
-    r"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+)\s*(?P<word>OPTIONS|TRANSFORM)\s*\(",
-    re.IGNORECASE,
+from sqlflow_edl.syntax.lexer import (
+    Token,
+    clause_tokens,
+    code_tokens,
+    name_value,
+    sql_tokens,
+    with_hash_comments,
 )
-_OPTIONS = re.compile(r"\s*(?P<word>OPTIONS)\s*\(", re.IGNORECASE)
+
+_GAP = r"(?:\s|(?:--|\#)[^\n]*|/\*.*?\*/)"  # white space and comments
+_CREATES = re.compile(
+    rf"{_GAP}*CREATE{_GAP}+(?:OR{_GAP}+REPLACE{_GAP}+)?MODEL{_GAP}+(?P<absent>IF{_GAP}+NOT{_GAP}+EXISTS{_GAP}+)?"
+    rf"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+?){_GAP}*(?P<word>OPTIONS|TRANSFORM){_GAP}*\(",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPTIONS = re.compile(rf"{_GAP}*(?P<word>OPTIONS){_GAP}*\(", re.IGNORECASE | re.DOTALL)
 # model_type -> model of ours, None for the short form
 MODELS: Mapping[str, str | None] = {
     "linear_reg": "LinearRegressor",
@@ -173,7 +181,7 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
 def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
     """Return the place of the parenthesis that closes that of the options or of TRANSFORM."""
     depth = 0
-    for token in sql_tokens(text, opening, dialect):
+    for token in sql_tokens(text, opening, with_hash_comments(dialect)):
         depth += token.nesting
         if token.start >= end:
             break
@@ -185,7 +193,7 @@ def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
 
 
 def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
-    tokens = code_tokens(text, closing + 1, dialect)
+    tokens = code_tokens(text, closing + 1, with_hash_comments(dialect))
     word = next(tokens, Token("end", span.end, span.end, ""))
     first = next(tokens, Token("end", span.end, span.end, ""))
     if word.word != "AS" or first.start >= span.end:

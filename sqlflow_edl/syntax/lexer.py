@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -62,6 +63,12 @@ def sql_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
 def code_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
     """Yield the tokens of `text` from `start` in the dialect, without comments."""
     return (token for token in sql_tokens(text, start, dialect) if token.kind != "comment")
+
+
+@cache
+def with_hash_comments(dialect: Dialect) -> Dialect:
+    """Return the dialect in which # begins a comment, as it does in our clauses and in statements of BigQuery."""
+    return replace(dialect, hash_comments=True)
 
 
 @cache

@@ -34,7 +34,7 @@ from sqlflow_edl.syntax.error_messages import (
     variable,
 )
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
-from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens
+from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens, with_hash_comments
 from sqlflow_edl.syntax.lookalikes import FEW, lookalike
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
@@ -123,6 +123,35 @@ def split(text: str, dialect: Dialect) -> Iterator[Piece]:
         start = piece.raw.end
 
 
+def _statement_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
+    """Yield the tokens of a statement without comments.
+
+    Before a statement, and in CREATE MODEL before its query, # begins a comment in every dialect: no database has
+    another meaning for it there, and most older files for BigQuery ML begin with #standardSQL.
+    """
+    head: list[Token] = []
+    depth, begin = 0, len(text)
+    for token in code_tokens(text, start, with_hash_comments(dialect)):
+        if not _may_create_model([each.word for each in (*head, token)]):
+            begin, head = (head or [token])[0].start, []
+            break
+        if head and (head[-1].kind == "semicolon" or (head[-1].word == "AS" and not depth)):
+            begin = token.start
+            break
+        head.append(token)
+        depth += token.nesting
+    yield from head
+    yield from code_tokens(text, begin, dialect)
+
+
+def _may_create_model(words: Sequence[str]) -> bool:
+    """Return True if CREATE MODEL begins with these words, or these words begin with it."""
+    return any(
+        all(word == wanted for word, wanted in zip(words, beginning, strict=False))
+        for beginning in (("CREATE", "MODEL"), ("CREATE", "OR", "REPLACE", "MODEL"))
+    )
+
+
 class _Walk:
     """Pass over one statement, from `start` to its semicolon."""
 
@@ -130,7 +159,7 @@ class _Walk:
         self._text = text
         self._start = start
         self._dialect = dialect
-        self._tokens = code_tokens(text, start, dialect)
+        self._tokens = _statement_tokens(text, start, dialect)
         self._ahead: deque[Token] = deque()
         self._earlier = self._before = Token("", start, start, "")  # the last two tokens
         self._open: list[Token] = []  # open parentheses

@@ -35,6 +35,10 @@ _HINTS = (
         r"not a valid DuckDB database",
         "the file is of another format; read it with a data source of that format",
     ),
+    (
+        r'at or near "#"',
+        "write -- before a comment: # begins one before statements and in clauses, not in a query",
+    ),
     (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
     (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
     (r"were not provided for the following parameters", "write values in place of ? and $names"),
