@@ -16,7 +16,7 @@ Text that looks like clauses and does not parse as such is ordinary SQL with a `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edl.errors import Span, StatementSyntaxError, nearest
