@@ -88,7 +88,7 @@ def _validation_rows(trained: JobSpec) -> str:
             "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
             "group": f"{which} of other values of {split.column}",
             "column": f"{which} that {split.column} marks",
-            "stratified": f"{which} of all classes",
+            "stratified": f"{which} stratified by {split.column}",
             "random": counted(count, "random row"),
         }[split.by]
     elif trained.validation is None:

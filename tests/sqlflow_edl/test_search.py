@@ -101,7 +101,7 @@ def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None
     sizes = searched.results["sizes"]
     assert (
         sizes.message
-        == "searched among 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
+        == "searched among 2 candidates for sizes@1 on 120 rows, chosen on 40 rows stratified by size"
     )
     assert sizes.measured_on.startswith("40 validation rows")
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)

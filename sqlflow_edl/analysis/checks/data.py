@@ -126,7 +126,7 @@ class DataChecks:
             *_ids_and_constants(statistics, used, named),
             *_predictors(label.column, [scores[each] for each in used if each in scores]),
             *self._copied(statistics, scores, used),
-            *labels.frequent_class(label, statistics[label.column], job),
+            *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
             *(
                 warning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     FEW_ROWS,
     FEWEST_OF_A_CLASS,
     FEWEST_OF_FEW,
+    FEWEST_ROWS,
     FREQUENT_CLASS,
     SKEW,
 )
@@ -21,13 +23,23 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 _SHOWN = 3  # classes that a warning names
 
 
-def frequent_class(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
-    """Yield a warning if one class has nearly all rows and the statement does nothing about it."""
+def frequent_class(
+    label: spec.Label, training: ColumnStatistics, validation: ColumnStatistics | None, job: spec.JobSpec
+) -> Iterator[DataWarning]:
+    """Yield a warning if one class has nearly all rows and the statement does nothing about it.
+
+    validation: statistics of the label in the validation rows, if they are known.
+    """
     counts = training.counts
-    if not isinstance(label, spec.ClassLabel) or counts is None or "class_weights" in job.loss.params:
+    if not isinstance(label, spec.ClassLabel) or counts is None:
         return
     often, rows = counts.counts[0], sum(counts.counts)
-    if often < FREQUENT_CLASS * rows or rows - often < FEWEST_OF_A_CLASS:
+    if rows < FEWEST_ROWS or often < FREQUENT_CLASS * rows:
+        return
+    if rows - often < FEWEST_OF_A_CLASS:
+        yield _too_few_others(label, training, validation)
+        return
+    if "class_weights" in job.loss.params:
         return
     measures = "auc and f1" if label.binary else "f1"
     advice = f"compare {measures}; train.class_weights = balanced gives each class the same weight"
@@ -35,9 +47,30 @@ def frequent_class(label: spec.Label, training: ColumnStatistics, job: spec.JobS
         advice += ", predict.threshold = f1 another threshold"
     yield DataWarning(
         label.column,
-        f"{often / rows:.1%} of the training rows are of the class {counts.values[0]!r}, and to predict it always is "
+        f"{often / rows:.1%} of the training rows are of the class {_shown(counts.values[0])}, and to predict it always is "
         "right as often, so accuracy says little",
         advice,
+    )
+
+
+def _too_few_others(
+    label: spec.ClassLabel, training: ColumnStatistics, validation: ColumnStatistics | None
+) -> DataWarning:
+    """Return the warning of a label in which nearly no row differs from the most frequent class."""
+    known = [each.counts for each in (training, validation) if each is not None and each.counts is not None]
+    totals = Counter[object]()
+    for counts in known:
+        totals.update(dict(zip(counts.values, counts.counts, strict=True)))
+    (frequent, often), rows = totals.most_common(1)[0], totals.total()
+    others = [value for value in label.classes if value != frequent]
+    count = "1 row" if rows - often == 1 else f"{rows - often:,} rows"
+    classes = f"the class{'es' if len(others) > 1 else ''} {_some(others)}"
+    return DataWarning(
+        label.column,
+        f"only {count} of {rows:,} {'is' if rows - often == 1 else 'are'} of {classes}: next to nothing can be learned "
+        f"or measured of {'them' if len(others) > 1 else 'it'}, and to predict {_shown(frequent)} always is right in "
+        f"{often / rows:.4%} of them",
+        "select more rows of the rare class, perhaps with fewer of the others",
     )
 
 
@@ -84,7 +117,9 @@ def held_out(
     missing = [each for each in label.classes if each not in set(held_out.counts.values)]
     advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
     if len(held_out.counts.values) == 1:
-        message = f"all {held_out.rows:,} validation rows have the same class, {held_out.counts.values[0]!r}"
+        message = (
+            f"all {held_out.rows:,} validation rows have the same class, {_shown(held_out.counts.values[0])}"
+        )
         yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
     elif missing:
         message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
@@ -97,5 +132,10 @@ def held_out(
 
 
 def _some(classes: Sequence[object]) -> str:
-    shown = ", ".join(map(repr, classes[:_SHOWN]))
+    shown = ", ".join(map(_shown, classes[:_SHOWN]))
     return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown
+
+
+def _shown(value: object) -> str:
+    """Return a class as SQL writes it."""
+    return str(value).upper() if isinstance(value, bool) else repr(value)

@@ -22,7 +22,7 @@ BY_CHANCE = 0.1  # of the share found: if chance alone gives more, rows are simi
 
 # Labels that make a metric or a loss say little.
 FREQUENT_CLASS = 0.95  # share of the rows; accuracy then has 0.05 to tell models apart
-FEWEST_OF_A_CLASS = 10  # rows of the others; with fewer there is nothing to weight
+FEWEST_OF_A_CLASS = 10  # rows of the others; fewer teach next to nothing, and weights do not help
 FEW_ROWS = 0.01  # share of the rows with the largest deviations
 FEWEST_OF_FEW = 5  # rows that are so many
 SKEW = 0.6  # share of the variance that few rows make up: 0.08 of normal labels, 0.2 of exponential, 0.5 of lognormal

@@ -94,4 +94,4 @@ def test_rows_of_a_query_of_their_own_are_checked_too(session: Session) -> None:
         ).warnings
     ]
     assert said[0].startswith("10 of 10 validation rows (100.0%) have the same features")
-    assert said[1].startswith("all 10 validation rows have the same class, True")
+    assert said[1].startswith("all 10 validation rows have the same class, TRUE")
