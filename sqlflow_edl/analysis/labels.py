@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
-from sqlflow_edl.analysis import catalog, expressions, forecasts
+from sqlflow_edl.analysis import catalog, expressions, forecasts, text_expressions
+from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
@@ -61,7 +62,9 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
             f"{label} is a text, and {model.name} predicts numbers",
-            hint=f"train a {model.name.replace('Regressor', 'Classifier')}",
+            hint=f"if its texts are numbers, select {text_expressions.number(label, NumberReading(), schema.dialect)} "
+            f"AS {expressions.name(label, schema.dialect)}; a {model.name.replace('Regressor', 'Classifier')} predicts "
+            "texts",
         )
     return None
 

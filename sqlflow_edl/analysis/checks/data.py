@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from edl import spec
 from edl.spec.features import source_columns
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
+from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
 from sqlflow_edl.analysis.checks.thresholds import (
     BY_CHANCE,
     COINCIDENCES,
@@ -27,9 +29,11 @@ from sqlflow_edl.analysis.checks.thresholds import (
 )
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.drafts import Statistics
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
+from sqlflow_edl.analysis.text_expressions import read_column
 
+_OTHERS_SHOWN = 3  # texts that a warning names
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
@@ -66,6 +70,7 @@ class DataChecks:
     ) -> None:
         self._labels = [label, *more_labels] if label else []
         self._columns = [each for each in columns if each not in self._labels]
+        self._schema = schema
         self._sample = LabelledRows(label, self._columns, seed) if label else None
         is_flat = label and self._columns and not any(schema.items(each) for each in self._columns)
         self._duplicates = Duplicates(self._columns) if is_flat else None
@@ -114,16 +119,18 @@ class DataChecks:
 
         job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
+        readings = list(self._readings(statistics, named))
         every_label, features = spec.each_label(job.label), job.features
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         if self._sample is None or not every_label:
-            return list(_ids_and_constants(statistics, used, named))
+            return [*_ids_and_constants(statistics, used, named), *readings]
         label = every_label[0]
         scores = {
             each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
         }
         return [
             *_ids_and_constants(statistics, used, named),
+            *readings,
             *_predictors(label.column, [scores[each] for each in used if each in scores]),
             *self._copied(statistics, scores, used),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
@@ -135,6 +142,18 @@ class DataChecks:
                 for warning in labels.held_out(each, statistics[each.column], self.held_out[each.column])
             ),
         ]
+
+    def _readings(self, statistics: Statistics, named: Collection[str]) -> Iterator[DataWarning]:
+        """Warn of texts that are almost all numbers or dates, and become categories or classes."""
+        for column in [*self._labels, *self._columns]:
+            if (
+                column in named
+                or column not in statistics
+                or self._schema.type(column) is not ColumnType.TEXT
+            ):
+                continue
+            if reading := read_texts(statistics[column].counts):
+                yield _reading_warning(column, reading, self._schema.dialect, column in self._labels)
 
     def _copied(
         self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]
@@ -155,6 +174,23 @@ class DataChecks:
                 "SELECT DISTINCT, or select the validation rows by a query of their own: VALIDATE ON "
                 "(SELECT …)",
             )
+
+
+def _reading_warning(column: str, reading: TextReading, dialect: str, is_label: bool) -> DataWarning:
+    what = "numbers" if isinstance(reading, NumberReading) else "dates"
+    others = ", ".join(map(repr, reading.others[:_OTHERS_SHOWN]))
+    more = ", …" if len(reading.others) > _OTHERS_SHOWN else ""
+    message = f"{reading.share:.1%} of the texts of {column} are {what}"
+    message += f", the others {others}{more}" if others else ""
+    message += ", and each different text is a class of its own" if is_label else ", and it is no number here"
+    expression = read_column(column, reading, dialect)
+    if expression is None:
+        return DataWarning(column, message, "convert them in the table")
+    advice = f"select {expression} AS {expressions.name(column, dialect)}"
+    if reading.ambiguous:
+        doubt = "a fraction behind the comma" if what == "numbers" else "the month before the day"
+        advice += f" (of {reading.ambiguous!r} no text tells whether it has {doubt})"
+    return DataWarning(column, message, advice)
 
 
 def _ids_and_constants(

@@ -47,8 +47,8 @@ def frequent_class(
         advice += ", predict.threshold = f1 another threshold"
     yield DataWarning(
         label.column,
-        f"{often / rows:.1%} of the training rows are of the class {_shown(counts.values[0])}, and to predict it always "
-        "is right as often, so accuracy says little",
+        f"{often / rows:.1%} of the training rows are of the class {_shown(counts.values[0])}, and to predict it "
+        "always is right as often, so accuracy says little",
         advice,
     )
 

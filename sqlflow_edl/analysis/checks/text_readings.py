@@ -1,0 +1,165 @@
+"""Texts that are almost all numbers or dates: `'12.5'`, `'$1,003.50'`, `'7,5'`, `'31/12/2024'`, and a few `'?'`.
+
+Such a column becomes a category, and as a label it has hundreds of classes, without an order among them. A warning
+names the expression that reads it; see `sqlflow_edl.analysis.text_expressions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.features.arrays import Bools, Ints
+from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
+from sqlflow_edl.analysis.statistics.fitting import ValueCounts
+
+ALMOST_ALL = 0.9  # share of the rows that a reading explains; of an enumeration hardly one does
+FEW_VALUES = 20  # distinct plain whole numbers that are as good as categories
+_MOST_EXCEPTIONS = 5  # distinct texts that a reading lists
+_SYMBOLS = "$€£¥₹%"
+_CODE_DIGITS = 4  # digits that texts of one length have as codes, such as postcodes
+_DIGITS = r"\d+"
+# decimal mark -> pattern of the numbers without symbols and white space
+_NUMBERS = {
+    ".": r"^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?$",
+    ",": r"^[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)?(?:,\d*)?$",
+}
+_ISO = r"^\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?$"
+_YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-]\d{4}$"
+_YEAR_FIRST = r"^\d{4}(?P<mark>[./])\d{1,2}[./]\d{1,2}$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Reading of texts. share: of the rows with a text that it explains.
+
+    others: texts that it does not explain, the most frequent first, the empty one among them; at most one more than
+    are listed. ambiguous: a text that has another reading, too, where no text decides between them.
+    """
+
+    share: float = 1.0
+    others: tuple[str, ...] = ()
+    ambiguous: str = ""
+
+    @property
+    def lists_others(self) -> bool:
+        """True if `others` are all."""
+        return len(self.others) <= _MOST_EXCEPTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberReading(_Reading):
+    """Numbers in texts. symbols: characters beside the numbers, such as $ and thousands separators, in order.
+
+    decimal: the mark before the fraction, `.` or `,`. Ambiguous is 1,234, which may be 1234 or 1.234.
+    """
+
+    symbols: str = ""
+    decimal: str = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DateReading(_Reading):
+    """Dates in texts. order: of day, month and year, as `dmy`; `iso` with or without a time of day.
+
+    mark: between the parts. Ambiguous is 1/2/2024, in which the day may be first or second.
+    """
+
+    order: str
+    mark: str = "-"
+
+
+TextReading = NumberReading | DateReading
+
+
+def read_texts(counts: ValueCounts | None) -> TextReading | None:
+    """Return how almost all texts can be read, or None if they are a category.
+
+    counts: the distinct texts of a column and their rows; None if there are too many to know.
+    """
+    if counts is None or not counts.values or not isinstance(counts.values[0], str):
+        return None
+    texts = pc.utf8_trim_whitespace(pa.array(counts.values, pa.large_string()))
+    rows = np.array(counts.counts)
+    held = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+    if rows[held].sum() < FEWEST_ROWS:
+        return None
+    some = texts.filter(pa.array(held))
+    reading = _read_numbers(some, rows[held]) or _read_dates(some, rows[held])
+    return reading if reading is None or held.all() else replace(reading, others=(*reading.others, ""))
+
+
+def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
+    marks = [mark for mark in _SYMBOLS if pc.any(pc.match_substring(texts, mark)).as_py()]
+    bare = pc.replace_substring_regex(texts, rf"[{_SYMBOLS}\s]", "")
+    digits = _matches(bare, r"\d")
+    matching = {decimal: _matches(bare, pattern) & digits for decimal, pattern in _NUMBERS.items()}
+    decimal = max(matching, key=lambda each: int(rows[matching[each]].sum()))
+    numbers = matching[decimal]
+    share = float(rows[numbers].sum() / rows.sum())
+    if share < ALMOST_ALL or _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all())):
+        return None
+    known = bare.filter(pa.array(numbers))
+    if pc.any(pc.match_substring(texts.filter(pa.array(numbers)), " ")).as_py():
+        marks.append(" ")
+    thousands = "," if decimal == "." else "."
+    if pc.any(pc.match_substring(known, thousands)).as_py():
+        marks.append(thousands)
+    both = bool(rows[matching["."] & matching[","]].sum() >= rows[numbers].sum())
+    separated = known.filter(pc.match_substring_regex(known, "[.,]"))
+    is_ambiguous = both and len(separated) > 0 and "," in marks
+    return NumberReading(
+        share=share,
+        others=_others(texts, numbers),
+        ambiguous=separated[0].as_py() if is_ambiguous else "",
+        symbols="".join(marks),
+        decimal=decimal,
+    )
+
+
+def _are_codes(texts: pa.Array, *, whole: bool) -> bool:
+    """Return True for digits that name something: with leading zeros, of one length, or few whole numbers."""
+    if pc.any(pc.match_substring_regex(texts, r"^0\d")).as_py():
+        return True
+    if not whole or not _matches(texts, rf"^{_DIGITS}$").all():
+        return False
+    lengths = pc.unique(pc.utf8_length(texts)).to_pylist()
+    return len(texts) <= FEW_VALUES or (len(lengths) == 1 and lengths[0] >= _CODE_DIGITS)
+
+
+def _read_dates(texts: pa.Array, rows: Ints) -> DateReading | None:
+    for order, pattern in (("iso", _ISO), ("ymd", _YEAR_FIRST), ("dmy", _YEAR_LAST)):
+        dates = _matches(texts, pattern)
+        share = float(rows[dates].sum() / rows.sum())
+        if share < ALMOST_ALL:
+            continue
+        known = texts.filter(pa.array(dates))
+        others = _others(texts, dates)
+        if order == "iso":
+            return DateReading(share=share, others=others, order=order)
+        parts = pc.extract_regex(known, pattern)
+        mark = parts.field("mark")[0].as_py()
+        if order == "ymd":
+            return DateReading(share=share, others=others, order=order, mark=mark)
+        first, second = (
+            int(pc.max(parts.field(each).cast(pa.int64())).as_py()) for each in ("first", "second")
+        )
+        if first > 12 and second > 12:
+            return None
+        ambiguous = known[0].as_py() if max(first, second) <= 12 else ""
+        order = "mdy" if second > 12 else "dmy"
+        return DateReading(share=share, others=others, ambiguous=ambiguous, order=order, mark=mark)
+    return None
+
+
+def _matches(texts: pa.Array, pattern: str) -> Bools:
+    found: Bools = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _others(texts: pa.Array, known: Bools) -> tuple[str, ...]:
+    others = texts.filter(pa.array(~known))
+    return tuple(dict.fromkeys(others[: _MOST_EXCEPTIONS + 1].to_pylist()))
