@@ -38,7 +38,7 @@ from sqlflow_edl.reports import features as feature_report
 from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import activation, comparison
-from sqlflow_edl.session.compiler import Compiler, target_span
+from sqlflow_edl.session.compiler import Compiler, Use, target_span
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.syntax.ast import Statement
@@ -150,7 +150,7 @@ class JobRunner:
             if not found.planned.cluster.workers and not trains_nothing:
                 self._submitter.warm(found.trained.framework)
             if found.planned.report == "features":
-                return self._features(statement, found.planned)
+                return self._features(statement, found)
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
@@ -162,6 +162,7 @@ class JobRunner:
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = used_model.notes(statement, found.trained, planned)
+            notes += tuple(used_model.time_zone_notes(found.trained, planned))
             if planned.kind in ("predict", "evaluate"):
                 notes += comparison.notes(planned, pinned, job)
             report(self._observer, notes)
@@ -182,8 +183,10 @@ class JobRunner:
         result = job_results.written(statement, planned, outcome, notes, written, found.reference)
         return drift_report.added(result, drift, found.reference)
 
-    def _features(self, statement: Statement, planned: JobSpec) -> Result:
+    def _features(self, statement: Statement, use: Use) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""
+        planned, notes = use.planned, tuple(used_model.time_zone_notes(use.trained, use.planned))
+        report(self._observer, notes)
         schema = self._source.schema(statement.select)
         others = [name for name in schema.names if name not in planned.columns]
 
@@ -198,7 +201,8 @@ class JobRunner:
         with at(statement.select_span):
             found = feature_report.reader(planned, rows(), schema, others)
         reader = pa.RecordBatchReader.from_batches(found.schema, seen())
-        return Result(statement, reader=reader, computed=tuple(found.schema.names[len(others) :]))
+        computed = tuple(found.schema.names[len(others) :])
+        return Result(statement, reader=reader, computed=computed, notes=notes)
 
     def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
         """Compare the pinned rows with the training rows of the job's model."""

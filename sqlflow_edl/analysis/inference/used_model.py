@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.spec.forecast import PREFIX
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
+
+_TIMESTAMP, _ZONED = "timestamp", "tz="  # in the name of an Arrow type
+_HAS, _HAD = ("has no time zone", "has a time zone"), ("had none", "had one")
+_WITH_ZONES = ("duckdb", "postgres", "redshift", "trino")  # dialects of AT TIME ZONE
 
 
 def is_of_other_explainers(statement: ast.Statement, key: str) -> bool:
@@ -60,6 +65,33 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
         *decided,
         f"each row counts once: the query has no column {column}, which weighed the rows in training",
     )
+
+
+def time_zone_notes(trained: spec.JobSpec, used: spec.JobSpec) -> Iterator[str]:
+    """Yield a note for each timestamp that has a time zone in one of training and use, and none in the other.
+
+    A zoned one counts in UTC, one without a zone as it is written, so that their hours and days may differ.
+    """
+    types = {field.name.casefold(): field.type for field in used.query.schema}
+    for field in trained.query.schema:
+        here = types.get(field.name.casefold(), "")
+        are_timestamps = here.startswith(_TIMESTAMP) and field.type.startswith(_TIMESTAMP)
+        if (
+            field.name not in trained.columns
+            or not are_timestamps
+            or (_ZONED in here) == (_ZONED in field.type)
+        ):
+            continue
+        name = expressions.name(field.name, used.query.dialect)
+        whose = "the rows of the training" if _ZONED in here else "these rows"
+        advice = (
+            f"; select {name} AT TIME ZONE 'UTC' AS {name}, for UTC the zone in which {whose} are written"
+        )
+        yield (
+            f"{field.name} {_HAS[_ZONED in here]} here and {_HAD[_ZONED in field.type]} in training: with a zone it "
+            "counts in UTC, without one as it is written, so hours and days may differ"
+            + (advice if used.query.dialect in _WITH_ZONES else "")
+        )
 
 
 def _of_training(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
