@@ -13,7 +13,8 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from edl.spec.computed import table_columns
+from edl.features.text_numbers import PATTERNS
+from edl.spec.computed import TO_NUMBER, table_columns
 from sqlflow_edl.analysis import (
     catalog,
     forecasts,
@@ -24,13 +25,14 @@ from sqlflow_edl.analysis import (
     warm_start,
 )
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.checks.text_readings import read_texts
 from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import reused
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.binning import bins_of_each
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, decision
-from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
+from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out, numbers_in_text
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.encodings import of_label
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, written_input
@@ -50,6 +52,8 @@ from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.analysis.train_settings import Settings, check_settings, written_parameters
 from sqlflow_edl.syntax import ast
+
+TEXT_NUMBERS = "train.text_numbers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +96,17 @@ class TrainingPlan(RowPlan):
 
     @property
     def _operands(self) -> set[str]:
-        """Columns of the table that expressions read."""
-        return {column for each in self.computed.values() for column in table_columns(each)}
+        """Columns of the table that written expressions read."""
+        derived = {column for draft in self.drafts if draft.why for column in draft.columns}
+        written = (each for name, each in self.computed.items() if name not in derived)
+        return {column for each in written for column in table_columns(each)}
+
+    def unread_columns(self, statistics: Statistics) -> set[str]:
+        """Return the computed columns of derived features that these statistics rule out."""
+        derived = [draft for draft in self.drafts if draft.why and draft.columns[0] in self.computed]
+        return {draft.columns[0] for draft in derived} - {
+            draft.columns[0] for draft in derived if draft.applies(statistics)
+        }
 
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
@@ -118,7 +131,8 @@ class TrainingPlan(RowPlan):
         return [
             column
             for column in derived
-            if self.schema.type(column) is ColumnType.NUMBER
+            if column not in self.computed
+            and self.schema.type(column) is ColumnType.NUMBER
             and self.schema.is_integer(column)
             and not self.schema.is_null(column)
         ]
@@ -303,6 +317,7 @@ class TrainingPlan(RowPlan):
                     column = reused.form(column, draft, trees=self.settings.is_trees)
                 if self.settings.is_trees:
                     column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
+                self._note_on_texts(draft, statistics)
                 fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(decision(draft, column))
             except SQLFlowError as error:
@@ -310,6 +325,16 @@ class TrainingPlan(RowPlan):
                 if not any(same):  # an item that makes several features
                     errors.append(error)
         return fitted
+
+    def _note_on_texts(self, draft: Draft, statistics: Statistics) -> None:
+        """Say that the numbers in texts are the feature, and which texts are NULL."""
+        source = self.computed.get(draft.columns[0])
+        if not draft.why or source is None or source.operator != TO_NUMBER:
+            return
+        [column] = table_columns(source)
+        reading = read_texts(statistics[column].counts)
+        others = ", ".join(map(repr, reading.others)) if reading else ""
+        self._note(f"{column}, a text, is read as numbers" + (f"; NULL is {others}" if others else ""))
 
     def _left_out(self, statistics: Statistics) -> list[tuple[Draft, tuple[str, str] | None]]:
         """Return each draft with the reason to leave it out, or None.
@@ -449,12 +474,24 @@ def _unwritten(
             own = forecasts.drafts(forecast, column, schema) if forecast else None
             if own is None:
                 own = derive(column, schema, resolver.notes, statement.select_span, bins=bins)
+                if schema.type(column) is ColumnType.TEXT and settings.get(TEXT_NUMBERS) == "convert":
+                    own = _numbers_in_text(column, own, resolver, bins)
                 if not own:
                     reason, hint = schema.why_unusable(column)
                     decisions.append(Decision((column,), f"it {reason}; {hint}"))
                     resolver.notes.append(decisions[-1].note)
             found += own
     return found
+
+
+def _numbers_in_text(column: str, category: Sequence[Draft], resolver: Resolver, bins: int) -> list[Draft]:
+    """Return the drafts of a column of texts, of which statistics decide whether they are numbers."""
+    names = {decimal: resolver.number_in_text(column, decimal) for decimal in PATTERNS}
+    numbers = {
+        decimal: resolver.over_the_table(derive(name, resolver.schema, [], None, bins=bins))
+        for decimal, name in names.items()
+    }
+    return numbers_in_text(column, category, numbers)
 
 
 def check_without_columns(

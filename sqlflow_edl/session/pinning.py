@@ -136,7 +136,9 @@ def _fitted(
     fitted = plan.fit(statistics, rows, known)
     validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
-    return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
+    wants, unread = plan.wants(), plan.unread_columns(statistics)
+    read = {name: want for name, want in wants.items() if name not in unread}
+    return Planned(plan, fitted, summaries(statistics, read), warnings)
 
 
 def _statistics(

@@ -10,10 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
-from edl.features import json_values, own_functions
+from edl.features import json_values, own_functions, text_numbers
 from edl.features.arrays import Floats, common, numbers, texts
 from edl.spec import Computed, Function, Source
-from edl.spec.computed import DEEPEST, FUNCTION, JSON_PATH, OF_JSON, OPERATORS, depth, table_columns
+from edl.spec.computed import (
+    DEEPEST,
+    FUNCTION,
+    JSON_PATH,
+    OF_TEXT,
+    OPERATORS,
+    TO_NUMBER,
+    depth,
+    table_columns,
+)
 
 
 def function(
@@ -34,7 +43,7 @@ def computed(
     operator: str, *operands: Source | float, path: str = "", function: Function | None = None
 ) -> Computed:
     """Return the column that an operator makes of columns, numbers and other operators: + - * / LN EXP SQRT ABS LEAST
-    GREATEST COALESCE; or JSON and JSON_TEXT, of a column and a path; or FUNCTION, of columns.
+    GREATEST COALESCE; or JSON and JSON_TEXT, of a column and a path; TO_NUMBER, of a column; or FUNCTION, of columns.
     """
     made = tuple(float(each) if isinstance(each, int) else each for each in operands)
     return check(Computed(operator, made, path, function))
@@ -44,7 +53,7 @@ def check(found: Computed) -> Computed:
     """Return the computed column itself. Raises SemanticError for an operator that is not one, or its operands."""
     if found.function is not None:
         return _checked_function(found)
-    known = {**OPERATORS, **OF_JSON}
+    known = {**OPERATORS, **OF_TEXT}
     if found.operator not in known:
         raise SemanticError(
             f"computed has no operator {found.operator!r}",
@@ -82,9 +91,12 @@ def _checked_function(found: Computed) -> Computed:
 
 
 def _check_path(found: Computed) -> None:
-    if found.operator not in OF_JSON:
+    if found.operator not in OF_TEXT:
         if found.path:
             raise SemanticError(f"{found.operator} takes no path")
+    elif found.operator == TO_NUMBER:
+        if not isinstance(found.operands[0], str) or found.path not in ("", ","):
+            raise SemanticError(f"{TO_NUMBER} takes a column, and a comma if it stands before fractions")
     elif not isinstance(found.operands[0], str) or not JSON_PATH.fullmatch(found.path):
         raise SemanticError(f"{found.operator} takes a column and a path such as $.user.ages[0]")
 
@@ -109,7 +121,9 @@ def with_computed(
 
 
 def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
-    if isinstance(source, Computed) and source.operator in OF_JSON:
+    if isinstance(source, Computed) and source.operator == TO_NUMBER:
+        found = text_numbers.numbers(_text(batch, source), source.path or ".")
+    elif isinstance(source, Computed) and source.operator in OF_TEXT:
         found = json_values.numbers(_text(batch, source), source)
     elif isinstance(source, Computed) and source.function is not None:
         found = own_functions.values(source.function, arguments(batch, source))

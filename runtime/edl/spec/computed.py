@@ -5,6 +5,7 @@ logarithm of a number that is not above zero, the root of a negative one, an ove
 operand that is not NULL. Numbers are float64; a boolean is 1 or 0, a date or time counts in seconds.
 
 JSON is the number at a path of a JSON text, and JSON_TEXT the text there, for a category; NULL where there is none.
+TO_NUMBER is the number in a text such as `$1,003.50`, NULL where there is none.
 
 `edl.features.computed` evaluates them, and `edl.frameworks.onnx.columns` and `sqlflow_edl.model_sql.columns` write
 them in ONNX and in SQL.
@@ -33,6 +34,8 @@ OPERATORS: Mapping[str, int] = {  # operator -> its operands; 0 is two or more
 }
 # Number of columns of the operators that read a JSON text at a path.
 OF_JSON: Mapping[str, int] = {"JSON": 1, "JSON_TEXT": 1}
+TO_NUMBER = "TO_NUMBER"
+OF_TEXT: Mapping[str, int] = {**OF_JSON, TO_NUMBER: 1}  # all that read a text
 FUNCTION = "FUNCTION"  # of a user's own
 # DuckDB reads "*" as a wildcard, with quotation marks too
 JSON_PATH = re.compile(r"""\$(?:\.\w+|\."(?!\*")[^"\\]+"|\[[0-9]{1,9}\])+""")
@@ -61,7 +64,8 @@ class Function(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators.
 
-    path: in a JSON text, such as `$.user.ages[0]`. function: of a user's own, whose operator is FUNCTION.
+    path: in a JSON text, such as `$.user.ages[0]`; of TO_NUMBER the mark before a fraction, a comma or nothing, which
+    is a point. function: of a user's own, whose operator is FUNCTION.
     """
 
     operator: str
@@ -92,8 +96,16 @@ def functions(source: Source | float) -> Iterator[Computed]:
 
 
 def is_portable(source: Source | float) -> bool:
-    """Return True if other programs can compute the source: it has no JSON and no function of a user's own."""
-    return not any(json_columns(source)) and not any(functions(source))
+    """Return True if other programs can compute the source: it reads no text and has no function of a user's own."""
+    return not any(_operators_of_text(source)) and not any(functions(source))
+
+
+def _operators_of_text(source: Source | float) -> Iterator[str]:
+    if isinstance(source, Computed):
+        if source.operator in OF_TEXT:
+            yield source.operator
+        for operand in source.operands:
+            yield from _operators_of_text(operand)
 
 
 def json_columns(source: Source | float) -> Iterator[str]:
@@ -129,7 +141,9 @@ def _written(source: Source | float) -> str:
     if not isinstance(source, Computed):
         return f"{source:.17g}" if float(f"{source:.15g}") != source else f"{source:.15g}"
     operator, operands = source.operator, source.operands
-    if operator in OF_JSON:
+    if operator == TO_NUMBER and not source.path:
+        return f"{operator}({_written(operands[0])})"
+    if operator in OF_TEXT:
         return f"{operator}({_written(operands[0])}, '{source.path}')"
     if source.function is not None:
         params = (f"{name}={json.dumps(value)}" for name, value in source.function.params)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from edl import spec
+from edl.spec.computed import TO_NUMBER, table_columns
 from edl.spec.features import source_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels
@@ -119,8 +120,8 @@ class DataChecks:
 
         job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
-        readings = list(self._readings(statistics, named))
         every_label, features = spec.each_label(job.label), job.features
+        readings = list(self._readings(statistics, {*named, *_read_as_numbers(features)}))
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         if self._sample is None or not every_label:
             return [*_ids_and_constants(statistics, used, named), *readings]
@@ -176,17 +177,30 @@ class DataChecks:
             )
 
 
+def _read_as_numbers(features: Iterable[spec.Feature]) -> Iterator[str]:
+    """Yield the columns of texts from which features read numbers."""
+    for source in (source for feature in features for source in spec.sources(feature)):
+        if isinstance(source, spec.Computed) and source.operator == TO_NUMBER:
+            yield from table_columns(source)
+
+
 def _reading_warning(column: str, reading: TextReading, dialect: str, is_label: bool) -> DataWarning:
     what = "numbers" if isinstance(reading, NumberReading) else "dates"
     others = ", ".join(map(repr, reading.others[:_OTHERS_SHOWN]))
     more = ", …" if len(reading.others) > _OTHERS_SHOWN else ""
     message = f"{reading.share:.1%} of the texts of {column} are {what}"
     message += f", the others {others}{more}" if others else ""
-    message += ", and each different text is a class of its own" if is_label else ", and it is no number here"
+    message += (
+        ", and each different text is a class of its own"
+        if is_label
+        else ", and the column becomes a category"
+    )
     expression = read_column(column, reading, dialect)
     if expression is None:
         return DataWarning(column, message, "convert them in the table")
     advice = f"select {expression} AS {expressions.name(column, dialect)}"
+    if what == "numbers" and not (is_label or reading.ambiguous):
+        advice += ", or write train.text_numbers = convert"
     if reading.ambiguous:
         doubt = "a fraction behind the comma" if what == "numbers" else "the month before the day"
         advice += f" (of {reading.ambiguous!r} no text tells whether it has {doubt})"

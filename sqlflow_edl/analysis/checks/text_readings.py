@@ -6,6 +6,7 @@ names the expression that reads it; see `sqlflow_edl.analysis.text_expressions`.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,20 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.features.arrays import Bools, Ints
+from edl.features.text_numbers import PATTERNS, SYMBOLS, are_numbers, without_symbols
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.statistics.fitting import ValueCounts
 
 ALMOST_ALL = 0.9  # share of the rows that a reading explains; of an enumeration hardly one does
 FEW_VALUES = 20  # distinct plain whole numbers that are as good as categories
 _MOST_EXCEPTIONS = 5  # distinct texts that a reading lists
-_SYMBOLS = "$€£¥₹%"
 _CODE_DIGITS = 4  # digits that texts of one length have as codes, such as postcodes
 _DIGITS = r"\d+"
-# decimal mark -> pattern of the numbers without symbols and white space
-_NUMBERS = {
-    ".": r"^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?$",
-    ",": r"^[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)?(?:,\d*)?$",
-}
 _ISO = r"^\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?$"
 _YEAR_LAST = r"^(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})[./-]\d{4}$"
 _YEAR_FIRST = r"^\d{4}(?P<mark>[./])\d{1,2}[./]\d{1,2}$"
@@ -75,6 +71,7 @@ class DateReading(_Reading):
 TextReading = NumberReading | DateReading
 
 
+@functools.lru_cache(maxsize=64)  # the drafts of a column ask once each
 def read_texts(counts: ValueCounts | None) -> TextReading | None:
     """Return how almost all texts can be read, or None if they are a category.
 
@@ -92,11 +89,16 @@ def read_texts(counts: ValueCounts | None) -> TextReading | None:
     return reading if reading is None or held.all() else replace(reading, others=(*reading.others, ""))
 
 
+def decimal_mark(counts: ValueCounts | None) -> str:
+    """Return the mark before the fractions of texts that are almost all numbers, empty for other texts."""
+    reading = read_texts(counts)
+    return reading.decimal if isinstance(reading, NumberReading) and not reading.ambiguous else ""
+
+
 def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
-    marks = [mark for mark in _SYMBOLS if pc.any(pc.match_substring(texts, mark)).as_py()]
-    bare = pc.replace_substring_regex(texts, rf"[{_SYMBOLS}\s]", "")
-    digits = _matches(bare, r"\d")
-    matching = {decimal: _matches(bare, pattern) & digits for decimal, pattern in _NUMBERS.items()}
+    marks = [mark for mark in SYMBOLS if pc.any(pc.match_substring(texts, mark)).as_py()]
+    bare = without_symbols(texts)
+    matching = {decimal: are_numbers(bare, decimal).to_numpy(zero_copy_only=False) for decimal in PATTERNS}
     decimal = max(matching, key=lambda each: int(rows[matching[each]].sum()))
     numbers = matching[decimal]
     share = float(rows[numbers].sum() / rows.sum())

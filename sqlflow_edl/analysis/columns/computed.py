@@ -20,7 +20,8 @@ from edl.spec.computed import (
     FUNCTION,
     JSON_PATH,
     MOST_OPERATORS,
-    OF_JSON,
+    OF_TEXT,
+    TO_NUMBER,
     depth,
     functions,
     table_columns,
@@ -62,6 +63,13 @@ FUNCTIONS = (
     ComputedFunction("MEAN", "MEAN(x)", "the mean of the training rows"),
     ComputedFunction("MEDIAN", "MEDIAN(x)", "the median of the training rows"),
     ComputedFunction("MODE", "MODE(x)", "the most frequent number of the training rows"),
+    ComputedFunction(
+        TO_NUMBER,
+        "TO_NUMBER(price), or TO_NUMBER(price, ',') with decimal commas",
+        "the number in a text such as $1,003.50; NULL where there is none",
+        1,
+        2,
+    ),
     ComputedFunction(
         "JSON",
         "JSON(payload, '$.user.age')",
@@ -132,7 +140,7 @@ def wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Wa
         return
     for operand in source.operands:
         if isinstance(operand, str):
-            kind = ColumnType.OTHER if source.operator in OF_JSON else schema.type(operand)
+            kind = ColumnType.OTHER if source.operator in OF_TEXT else schema.type(operand)
             moments = kind not in (ColumnType.TEXT, ColumnType.OTHER)
             yield operand, Want.MOMENTS if moments else Want.NONE
             yield operand, Want.COUNTS if kind is ColumnType.TEXT else _WANTS.get(source.operator, Want.NONE)
@@ -239,6 +247,8 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
         return _imputed(call, column)
     if function.name == "JSON":
         return _json(call, column)
+    if function.name == TO_NUMBER:
+        return _text_number(call, column)
     values = [_source(each, column) for each in call.args]
     if function.name in _WANTS:
         return _of_rows(function.name, values[0], call)
@@ -313,6 +323,18 @@ def _json(call: ast.Call, column: Column) -> spec.Computed:
             hint="such as '$.user.ages[0]' or '$.\"a key\".b', without wildcards",
         )
     return spec.Computed("JSON", (column(name, "text"),), written)
+
+
+def _text_number(call: ast.Call, column: Column) -> spec.Computed:
+    name, *rest = call.args
+    mark = rest[0].value if rest and isinstance(rest[0], ast.Constant) else "." if not rest else None
+    if not isinstance(name, ast.Name) or mark not in (".", ","):
+        raise SemanticError(
+            f"{TO_NUMBER} takes a column of texts, and the mark before fractions",
+            span=call.span,
+            hint=f"write {_function(call).usage}",
+        )
+    return spec.Computed(TO_NUMBER, (column(name, "text"),), "," if mark == "," else "")
 
 
 def _imputed(call: ast.Call, column: Column) -> spec.Computed:

@@ -8,13 +8,15 @@ first pass over the rows finds the delimiter; a second one then examines the ite
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from edl import spec
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
+from sqlflow_edl.analysis.checks.text_readings import decimal_mark
 from sqlflow_edl.analysis.columns.categories import date_part, presence, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
@@ -106,6 +108,26 @@ def text(
         return _by_items(cells, span, statistics, is_category, frequent)
 
     return Draft((column,), Want.COUNTS | Want.TEXT, fit, span, is_category=is_category, why=why)
+
+
+def numbers_in_text(
+    column: str, category: Sequence[Draft], numbers: Mapping[str, Sequence[Draft]]
+) -> list[Draft]:
+    """Return drafts of a column of texts: the numbers in them if almost all have one, else the category.
+
+    numbers: decimal mark -> drafts over the column of these numbers.
+    """
+
+    def when(draft: Draft, applies: Callable[[str], bool]) -> Draft:
+        own = draft.applies
+        return replace(
+            draft, applies=lambda found: applies(decimal_mark(found[column].counts)) and own(found)
+        )
+
+    drafts = [when(draft, lambda mark: not mark) for draft in category]
+    for decimal, those in numbers.items():
+        drafts += (when(draft, functools.partial(operator.eq, decimal)) for draft in those)
+    return drafts
 
 
 def lists(

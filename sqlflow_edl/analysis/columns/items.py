@@ -15,7 +15,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from edl.spec.computed import json_columns
+from edl.spec.computed import TO_NUMBER, json_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns import json_values, reused
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
@@ -92,7 +92,17 @@ class Resolver:
             if alias and len(found) == 1 and is_column:
                 self._columns_of[alias] = found[0].columns[0]
             drafts.extend((draft, alias) for draft in found)
-        return [self._over_the_table(draft) for draft, alias in drafts if alias is None or alias not in used]
+        return self.over_the_table(draft for draft, alias in drafts if alias is None or alias not in used)
+
+    def number_in_text(self, column: str, decimal: str) -> str:
+        """Return the name of a computed column of the numbers in a column of texts. decimal: `.` or `,`."""
+        return self._computed_name(
+            spec.Computed(TO_NUMBER, (column,), "" if decimal == "." else decimal), is_text=False
+        )
+
+    def over_the_table(self, drafts: Iterable[Draft]) -> list[Draft]:
+        """Return drafts whose features have expressions in the place of their names."""
+        return [self._over_the_table(draft) for draft in drafts]
 
     def _with_names(self, value: ast.Value) -> ast.Value:
         """Return the item with names in place of texts that are a column or an alias, such as "my size" + 1."""
@@ -327,12 +337,16 @@ class Resolver:
         found = computed(value, self._operand)
         if text and found.operator == "JSON":
             found = msgspec.structs.replace(found, operator="JSON_TEXT")
+        return self._computed_name(found, is_text=found.operator == "JSON_TEXT")
+
+    def _computed_name(self, found: spec.Computed, *, is_text: bool) -> str:
+        """Return the name of a computed column, which it gets if it has none."""
         name = expressions.Written(found)
         while name in self.schema.names or self.computed.get(name, found) != found:
             name = expressions.Written(f"{name} ")  # SELECT x / y has a column of that name
         if name not in self.computed:
             self.computed[name] = found
-            self.schema = self.schema.with_column(name, text=found.operator == "JSON_TEXT")
+            self.schema = self.schema.with_column(name, text=is_text)
         return name
 
     def _operand(self, name: ast.Name, wanted: Kind) -> spec.Source:
@@ -343,7 +357,7 @@ class Resolver:
             return self.computed.get(column, column)
         if wanted == "text":
             if kind is not ColumnType.TEXT:
-                raise SemanticError(f"JSON takes texts, {column} is {kind.words}", span=name.span)
+                raise SemanticError(f"a text is read here, and {column} is {kind.words}", span=name.span)
             return column
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.temporal:
             return self.computed.get(column, column)

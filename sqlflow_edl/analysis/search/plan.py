@@ -14,6 +14,7 @@ from edl import metrics, spec
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.checks.text_readings import decimal_mark
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
@@ -86,6 +87,9 @@ class SearchPlan(RowPlan):
         """Columns of the table that have statistics."""
         return [column for column in self.wants() if column not in self.computed]
 
+    def unread_columns(self, statistics: Statistics) -> set[str]:
+        return self.first.unread_columns(statistics)
+
     def checks(self) -> DataChecks:
         return self.first.checks()
 
@@ -136,7 +140,14 @@ class SearchPlan(RowPlan):
         self, draft: CandidateDraft, own: train.TrainingPlan, statistics: Statistics
     ) -> tuple[CandidateDraft, train.TrainingPlan]:
         """Return a candidate that encodes texts without those that are left out of the others."""
-        useful = [each for each in draft.encoded if not _is_useless(each, statistics[each])]
+        converts = own.settings.get(train.TEXT_NUMBERS) == "convert"
+        useful = [
+            each
+            for each in draft.encoded
+            if not (
+                _is_useless(each, statistics[each]) or (converts and decimal_mark(statistics[each].counts))
+            )
+        ]
         if len(useful) == len(draft.encoded):
             return draft, own
         draft = draft.with_encodings(useful, self.query.dialect)

@@ -357,6 +357,16 @@ TRAIN = (
         aliases=("on_bad_row",),
     ),
     Attribute(
+        "train.text_numbers",
+        "text",
+        "Texts that are almost all numbers, such as $1,003.50 and a few '?', and that COLUMN does not name: warn says "
+        "how to select the numbers; convert makes numbers of them in the model, as TO_NUMBER does, and NULL of the "
+        "other texts.",
+        "warn",
+        choices=("warn", "convert"),
+        aliases=("text_numbers",),
+    ),
+    Attribute(
         "train.label_weights",
         "numbers",
         "Weights of several labels in the sum of their losses, in the order of LABEL; 1 by default.",

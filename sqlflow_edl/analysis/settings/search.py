@@ -73,9 +73,9 @@ SEARCH = (
 _FOLDS = next({row.name, *row.aliases} for row in SEARCH if row.name == FOLDS)
 # Attributes of TRAIN that a search passes on to its candidates.
 SHARED = (
-    "train.seed", "train.weight_column", "train.on_bad_row", "train.class_weights", "validation.fraction",
-    "validation.select", "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
-    "validation.calibration", "validation.threshold",
+    "train.seed", "train.weight_column", "train.on_bad_row", "train.text_numbers", "train.class_weights",
+    "validation.fraction", "validation.select", "validation.test_fraction", "validation.metrics", "validation.split",
+    "validation.column", "validation.calibration", "validation.threshold",
 )  # fmt: skip
 _OWN = tuple(row for row in TRAIN if row.name in (TIME_LIMIT, ACTIVATE))
 # of a TRAIN statement with several values
