@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
-from sqlflow_edl.analysis import catalog, expressions, forecasts, text_expressions
+from sqlflow_edl.analysis import catalog, expressions, forecasts
+from sqlflow_edl.analysis.checks import text_expressions
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES

@@ -19,6 +19,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
+from sqlflow_edl.analysis.checks.text_expressions import read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
 from sqlflow_edl.analysis.checks.thresholds import (
     BY_CHANCE,
@@ -32,7 +33,6 @@ from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
-from sqlflow_edl.analysis.text_expressions import read_column
 
 _OTHERS_SHOWN = 3  # texts that a warning names
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")

@@ -1,7 +1,7 @@
 """Texts that are almost all numbers or dates: `'12.5'`, `'$1,003.50'`, `'7,5'`, `'31/12/2024'`, and a few `'?'`.
 
 Such a column becomes a category, and as a label it has hundreds of classes, without an order among them. A warning
-names the expression that reads it; see `sqlflow_edl.analysis.text_expressions`.
+names the expression that reads it; see `sqlflow_edl.analysis.checks.text_expressions`.
 """
 
 from __future__ import annotations
