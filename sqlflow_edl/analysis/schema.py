@@ -105,6 +105,13 @@ class Schema:
 
         return bool(types.is_floating(self._arrow_type(column)))
 
+    def has_time_zone(self, column: str) -> bool:
+        """Return True if the column holds timestamps with a time zone."""
+        import pyarrow.types as types
+
+        arrow = self._arrow_type(column)
+        return bool(types.is_timestamp(arrow) and arrow.tz)
+
     def is_null(self, column: str) -> bool:
         """Return True if the column has no type because all its values are NULL."""
         import pyarrow.types as types

@@ -38,6 +38,7 @@ from sqlflow_edl.analysis.columns.encodings import of_label
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, written_input
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.inference.used_model import time_zone_notes
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, splits
 from sqlflow_edl.analysis.rows import row_weights as weights
@@ -400,6 +401,8 @@ def plan(
     if not parent:
         groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
         drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast, decisions)
+    if parent:
+        notes += time_zone_notes(parent.spec, query)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(

@@ -162,7 +162,7 @@ class JobRunner:
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = used_model.notes(statement, found.trained, planned)
-            notes += tuple(used_model.time_zone_notes(found.trained, planned))
+            notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             if planned.kind in ("predict", "evaluate"):
                 notes += comparison.notes(planned, pinned, job)
             report(self._observer, notes)
@@ -185,7 +185,7 @@ class JobRunner:
 
     def _features(self, statement: Statement, use: Use) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""
-        planned, notes = use.planned, tuple(used_model.time_zone_notes(use.trained, use.planned))
+        planned, notes = use.planned, tuple(used_model.time_zone_notes(use.trained, use.planned.query))
         report(self._observer, notes)
         schema = self._source.schema(statement.select)
         others = [name for name in schema.names if name not in planned.columns]

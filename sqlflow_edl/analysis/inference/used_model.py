@@ -67,12 +67,12 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
     )
 
 
-def time_zone_notes(trained: spec.JobSpec, used: spec.JobSpec) -> Iterator[str]:
-    """Yield a note for each timestamp that has a time zone in one of training and use, and none in the other.
+def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
+    """Yield a note for each timestamp of the model that has a time zone either in its training or in the query.
 
     A zoned one counts in UTC, one without a zone as it is written, so that their hours and days may differ.
     """
-    types = {field.name.casefold(): field.type for field in used.query.schema}
+    types = {field.name.casefold(): field.type for field in query.schema}
     for field in trained.query.schema:
         here = types.get(field.name.casefold(), "")
         are_timestamps = here.startswith(_TIMESTAMP) and field.type.startswith(_TIMESTAMP)
@@ -82,7 +82,7 @@ def time_zone_notes(trained: spec.JobSpec, used: spec.JobSpec) -> Iterator[str]:
             or (_ZONED in here) == (_ZONED in field.type)
         ):
             continue
-        name = expressions.name(field.name, used.query.dialect)
+        name = expressions.name(field.name, query.dialect)
         whose = "the rows of the training" if _ZONED in here else "these rows"
         advice = (
             f"; select {name} AT TIME ZONE 'UTC' AS {name}, for UTC the zone in which {whose} are written"
@@ -90,7 +90,7 @@ def time_zone_notes(trained: spec.JobSpec, used: spec.JobSpec) -> Iterator[str]:
         yield (
             f"{field.name} {_HAS[_ZONED in here]} here and {_HAD[_ZONED in field.type]} in training: with a zone it "
             "counts in UTC, without one as it is written, so hours and days may differ"
-            + (advice if used.query.dialect in _WITH_ZONES else "")
+            + (advice if query.dialect in _WITH_ZONES else "")
         )
 
 

@@ -118,6 +118,13 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
         elif given.type(found) is not own.type(column) and not given.is_null(found):
             here, there = own.type(column).words, given.type(found).words
             message, hint = f"{column} is {here} in training and {there} in the validation rows", "cast it"
+        elif given.has_time_zone(found) is not own.has_time_zone(column):
+            here, there = (
+                "with a time zone" if each else "without a time zone"
+                for each in (own.has_time_zone(column), given.has_time_zone(found))
+            )
+            message = f"{column} is a timestamp {here} in training and {there} in the validation rows"
+            hint = "select it AT TIME ZONE 'UTC' in one of them, for UTC the zone in which it is written"
         else:
             continue
         errors.append(SemanticError(message, span=held_out.span, hint=hint or given.known()))

@@ -50,3 +50,10 @@ def test_the_advice_on_zones_gives_the_figures_of_the_training(session: Session)
     followed = run(session, f"SELECT {advised}, y FROM {rows} TO EVALUATE hours")
     assert followed.to_arrow()["accuracy"][0].as_py() == 1
     assert not followed.notes
+
+
+def test_a_training_that_goes_on_over_other_times_says_so(session: Session) -> None:
+    [compiled] = session.compile(
+        "SELECT t::TIMESTAMPTZ AS t, y FROM visits TO TRAIN BoostedTreesClassifier LABEL y USING hours INTO later"
+    )
+    assert SAID in compiled.notes
