@@ -117,9 +117,16 @@ def test_figures_keep_nine_digits_of_the_deviation() -> None:
 def test_a_constant_has_no_deviation_whatever_rounding_does() -> None:
     found = statistics([0.1] * 1001, cuts=[7, 300])
     assert (found.mean, found.std, found.constant) == (0.1, 0.0, True)
-    assert statistics([0.1, None, 0.1]).constant
     assert not statistics([0.1, 0.2]).constant
     assert not statistics([0.1, 0.1], Want.QUANTILES).constant  # nobody looked
+
+
+def test_null_is_a_value_of_a_constant() -> None:
+    some_null = statistics([0.1, None, 0.1])
+    assert (some_null.constant, some_null.value_or_null) == (False, True)
+    all_null = statistics([None, None])
+    assert (all_null.constant, all_null.value_or_null) == (True, False)
+    assert not statistics([0.1, None, 0.2]).value_or_null
 
 
 def test_no_values_have_zeros() -> None:
