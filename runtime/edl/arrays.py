@@ -70,11 +70,16 @@ def checked_features(features: Features, rows: int, by: str = "feed", *, exact: 
     return map_arrays(_same if exact else _narrow, features)
 
 
-def checked_labels(labels: object, rows: int, by: str = "feed", *, ranking: bool = False) -> Array:
-    """Return labels as float32 (n, k) or int64 (n,), of a ranking int64 (n, 2). Raises JobError for others."""
+def checked_labels(
+    labels: object, rows: int, by: str = "feed", *, ranking: bool = False, exact: bool = False
+) -> Array:
+    """Return labels as float32 (n, k) or int64 (n,), of a ranking int64 (n, 2); with `exact`, float64 stays.
+
+    Raises JobError for others.
+    """
     _check("labels", labels, rows, by)
-    array = _narrowed(labels)
-    if not ranking and array.dtype == np.float32 and array.ndim < 2:
+    array = _same(labels) if exact else _narrowed(labels)
+    if not ranking and array.dtype.kind == "f" and array.ndim < 2:
         raise JobError(
             f"{by} gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
             hint="a loss of (n,) and (n, 1) broadcasts to (n, n): reshape the labels with labels.reshape(-1, 1)",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
-from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
+from sqlflow_edl.analysis import catalog, expressions, forecasts, precision
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
@@ -142,12 +142,20 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
             raise _fail(
                 plan, f"{plan.label} is {found.min:g} in every training row; there is nothing to learn"
             )
-        return model, spec.RegressionLabel(plan.label, found.mean, found.std)
+        return model, _number(plan, found)
     if model.task == "forecasting":
         return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings))
     if model.task == "ranking":
         return model, _relevance(plan, found)
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, found.rows))
+
+
+def _number(plan: TrainingPlan, found: ColumnStatistics) -> spec.RegressionLabel:
+    """Return the label of a regression, with a centre if float32 rounds it much and the loss allows one."""
+    allows_centre = plan.settings.loss not in precision.LOGARITHMIC and not plan.settings.own_function("loss")
+    if allows_centre and precision.is_coarse(found):
+        return precision.centred(plan.label, found)
+    return spec.RegressionLabel(plan.label, found.mean, found.std)
 
 
 def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel:

@@ -303,9 +303,9 @@ def _label(label: Label) -> Expression:
         return Call("fc.forecast", (literal(label.column), *wanted))
     if isinstance(label, RawLabel | NoLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
-    return Call(
-        "fc.label", (literal(label.column), ("mean", literal(label.mean)), ("std", literal(label.std)))
-    )
+    centre = (("centre", literal(label.centre)),) if label.offset else ()
+    moments = (("mean", literal(label.mean)), ("std", literal(label.std)))
+    return Call("fc.label", (literal(label.column), *moments, *centre))
 
 
 def _weights(spec: JobSpec) -> str:

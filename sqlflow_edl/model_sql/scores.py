@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from edl.frameworks.trees.objectives import Link
-from edl.spec import ClassLabel, JobSpec
+from edl.spec import ClassLabel, JobSpec, label_offset
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
+    add,
     case,
     clamped,
     divided,
@@ -54,7 +55,8 @@ class Scores:
         parts = [row[0] for row in outputs]
         if self._link == "log":
             return power_of_e(clamped(lambda: own(parts[0].name)))
-        return self._mean(parts)
+        offset = label_offset(self._spec.label)
+        return add(self._mean(parts), number(offset)) if offset else self._mean(parts)
 
     def _mean(self, parts: Sequence[exp.Column]) -> Expression:
         if len(parts) == 1:

@@ -29,6 +29,7 @@ from edl.spec import (
     Standardize,
     Vocabulary,
     Year,
+    label_offset,
     source_columns,
     width,
 )
@@ -79,7 +80,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
     if classes:
         types["class_label"] = pa.string()
-    intercepts = found.output.bias * found.std + found.mean
+    intercepts = found.output.bias * found.std + found.mean + label_offset(spec.label)
     listed = (
         (*row, *(str(name) for name in classes[place : place + 1]))
         for place, intercept in enumerate(intercepts)

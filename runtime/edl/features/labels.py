@@ -8,11 +8,14 @@ A target is the transform of one label, as `Features` is that of the features. I
              (n, outputs) float32 for several of them, classes as a 1 among zeros,
              (n, 5) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts,
              the scale of the series, and the forecast of AutoETS
-    outputs  (n, 1) output of the model: the number, or the logit of the second class or of an anomaly; (n, k) logits
-             of k classes, or squared distances to the centres of k clusters
+    outputs  (n, 1) output of the model: the number less its centre, or the logit of the second class or of an anomaly;
+             (n, k) logits of k classes, or squared distances to the centres of k clusters
     scores   (n, 1) float64 numbers or scores of a ranking or of anomalies, (n, 2) or (n, k) float64 probabilities,
              (n, k) distances
     values   predictions for the user, an Arrow array
+
+Models learn float32 labels. In evaluation numbers are float64, the values in the table themselves, with which metrics
+compare the scores; `learned` makes of them what the model learns, for the loss.
 
 In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
 have are SemanticErrors; in prediction the label is not read at all.
@@ -27,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import UNSET, UnsetType
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
@@ -50,7 +54,8 @@ from edl.spec.forecast import BESIDE
 Mode = Literal["train", "evaluate", "predict"]
 _MANY = 8  # classes, of which NumPy adds rows up in another order than columns
 
-Labels = npt.NDArray[np.float32] | npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float32] | Floats
+Labels = Numbers | npt.NDArray[np.int64]
 Outputs = npt.NDArray[Any]  # float32 of a model, or float64
 MOST_RELEVANCE = 30  # as in LightGBM: a gain is 2^relevance - 1
 _LARGEST_GROUP = 2**53  # numbers of groups are exact as float64
@@ -59,7 +64,8 @@ _LARGEST_GROUP = 2**53  # numbers of groups are exact as float64
 class RegressionTarget:
     """Number to predict.
 
-    `mean` and `std` are of the training rows; a built-in model ends with `outputs * std + mean`.
+    `mean` and `std` are of the training rows; a built-in model ends with `outputs * std + mean`. Labels in training are
+    less the `centre` of the JobSpec's label, which `scores` adds again.
     """
 
     def __init__(self, spec: RegressionLabel) -> None:
@@ -69,28 +75,32 @@ class RegressionTarget:
         self.mean = spec.mean
         self.std = spec.std
 
-    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """Return labels as float32 of shape (n, 1), or None in prediction."""
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
+        """Return what the model learns as float32 of shape (n, 1), float64 numbers in evaluation, None in prediction."""
         if mode == "predict":
             return None
         column = self.spec.column
         array = _column(batch, column)
-        values = numbers(array, column)
+        values = numbers(array, column)[:, np.newaxis]
         refuse_unknown(column, array)
-        with np.errstate(over="ignore"):
-            labels = values.astype(np.float32)
+        labels = self.learned(values)
         if np.isinf(labels).any():
             raise SemanticError(
                 f"label {column} holds {values[np.isinf(labels)][0]:g}, beyond the range of float32",
                 hint="scale it in the query, to thousands or millions for instance",
             )
-        return labels[:, np.newaxis]
+        return values if mode == "evaluate" else labels
+
+    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+        """Return numbers as the model learns them: less the centre, float32."""
+        with np.errstate(over="ignore"):
+            return _shifted(values, -self.spec.offset).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the numbers themselves, or the mean of an ensemble's members, float64 of shape (n, 1)."""
         _check_outputs(outputs, self.spec)
         numbers = outputs.astype(np.float64)
-        return numbers.mean(axis=1) if numbers.ndim == 3 else numbers
+        return _shifted(numbers.mean(axis=1) if numbers.ndim == 3 else numbers, self.spec.offset)
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the predicted numbers as float64; NULL for NaN and infinities."""
@@ -253,15 +263,16 @@ class ForecastTarget:
         _check_name(spec.column)
         self.spec = spec
 
-    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """Return labels as float32 of shape (n, 5), or None in prediction."""
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
+        """Return labels as float32 of shape (n, 5), float64 in evaluation, or None in prediction."""
         if mode == "predict":
             return None
         columns = (self.spec.column, *BESIDE)
         arrays = [_column(batch, column) for column in columns]
         refuse_unknown(self.spec.column, arrays[0])
         values = [numbers(array, column) for array, column in zip(arrays, columns, strict=True)]
-        return np.stack(values, axis=1).astype(np.float32)
+        labels = np.stack(values, axis=1)
+        return labels if mode == "evaluate" else labels.astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the forecasts and their quantiles, float64 of shape (n, 1 + quantiles).
@@ -311,8 +322,8 @@ class SeveralTarget:
     def _by_output(self, name: str, otherwise: float) -> list[float]:
         return [getattr(each, name, otherwise) for each in self.spec.labels for _ in range(each.outputs)]
 
-    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """Return labels as float32 of shape (n, outputs), or None in prediction."""
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
+        """Return labels as float32 of shape (n, outputs), float64 in evaluation, or None in prediction."""
         if mode == "predict":
             return None
         return np.concatenate([self._side_by_side(each, batch, mode) for each in self.targets], axis=1)
@@ -323,6 +334,10 @@ class SeveralTarget:
         if labels is None:
             raise RuntimeError("rows to train or measure have labels")
         return labels if labels.ndim == 2 else np.eye(target.spec.outputs, dtype=np.float32)[labels]
+
+    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+        """Return labels of shape (n, outputs) as the model learns them: numbers less their centres, float32."""
+        return (values - np.array(self._by_output("offset", 0.0))).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the scores of each label, side by side, float64."""
@@ -365,9 +380,14 @@ Target = (
 )
 
 
-def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
-    """Return the target that predicts the number in `column`; `mean` and `std` are of the training rows."""
-    return RegressionTarget(RegressionLabel(column, mean, std))
+def label(
+    column: str, mean: float = 0.0, std: float = 1.0, centre: float | UnsetType = UNSET
+) -> RegressionTarget:
+    """Return the target that predicts the number in `column`; `mean` and `std` are of the training rows.
+
+    With a `centre` the model learns the number less it, and `mean` is of the differences.
+    """
+    return RegressionTarget(RegressionLabel(column, mean, std, centre))
 
 
 def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget:
@@ -419,6 +439,14 @@ def target(spec: Label) -> Target:
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 
+def learned(wanted: Target, labels: Labels) -> Labels:
+    """Return labels of an evaluation as the model learns them: float64 numbers as float32, less their centre."""
+    if labels.dtype != np.float64:
+        return labels
+    has_numbers = isinstance(wanted, RegressionTarget | SeveralTarget)
+    return wanted.learned(labels) if has_numbers else labels.astype(np.float32)
+
+
 def probabilities(logits: Outputs) -> Floats:
     """Return float64 probabilities of classes: (n, k) of (n, k) logits, or (n, 2) of (n, 1) logits."""
     wide = logits.astype(np.float64)
@@ -440,7 +468,13 @@ def _check_name(column: object) -> None:
         raise SemanticError(f"a label needs the name of a column, not {column!r}")
 
 
+def _shifted(values: Floats, offset: float) -> Floats:
+    return values + offset if offset else values
+
+
 def _check_scale(spec: RegressionLabel) -> None:
+    if not math.isfinite(spec.offset):
+        raise SemanticError(f"label {spec.column} has the centre {spec.offset}, which must be finite")
     if not (math.isfinite(spec.mean) and math.isfinite(spec.std) and spec.std > 0):
         raise SemanticError(
             f"label {spec.column} has mean {spec.mean} and std {spec.std}; both must be finite, std positive"

@@ -40,7 +40,7 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.initial_weights import trained_temperature, trained_weights
-from edl.spec import ENSEMBLE, TREES, JobSpec, RawLabel, Rows
+from edl.spec import ENSEMBLE, TREES, JobSpec, Label, RawLabel, Rows, each_label, label_offset
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -171,7 +171,15 @@ def export(program: Program, weights: Path, path: Path) -> str:
     check_lists(adapter.framework, model, features, outputs)
     if outputs.ndim == 3 and not isinstance(program.spec.label, RawLabel):
         model = averaged(adapter.framework, model, program.spec.label)
+    if adapter.framework not in TREES or path.suffix != ".onnx":
+        reason += _without_centre(program.spec.label)
     return write(adapter.framework, model, features, path) + reason
+
+
+def _without_centre(label: Label) -> str:
+    """Return what an export says if its outputs are less a centre, which files of columns add."""
+    of_labels = [(each.column, label_offset(each)) for each in each_label(label)]
+    return "".join(f", which gives {name} less {offset!r}" for name, offset in of_labels if offset)
 
 
 def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:

@@ -91,6 +91,7 @@ from edl.spec.labels import (
     Unlabelled,
     each_label,
     label_columns,
+    label_offset,
 )
 from edl.spec.residuals import Residuals
 
@@ -181,6 +182,7 @@ __all__ = [
     "from_json",
     "is_dense",
     "label_columns",
+    "label_offset",
     "matrix_columns",
     "num_ids",
     "source_columns",

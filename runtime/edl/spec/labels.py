@@ -13,15 +13,24 @@ from edl.spec.forecast import BESIDE
 class RegressionLabel(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"
 ):
-    """Number to predict. Labels are float32 of shape (n, 1); the model has one output.
+    """Number to predict. Labels are float32 of shape (n, 1), those to measure float64; the model has one output.
 
     `mean` and `std` are of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss
     in units of std, so that a learning rate means the same for an income as for a ratio.
+
+    With a `centre` the model learns the number less it, which float32 holds more exactly than the number itself, as of
+    seconds since 1970. `mean` is then that of the differences, and the centre is added to the outputs in float64.
     """
 
     column: str
     mean: float = 0.0
     std: float = 1.0
+    centre: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def offset(self) -> float:
+        """Number that is added to the outputs of the model: the centre, or 0 without one."""
+        return 0.0 if self.centre is msgspec.UNSET else self.centre
 
     @property
     def outputs(self) -> int:
@@ -183,6 +192,11 @@ def each_label(label: Label) -> tuple[Label, ...]:
     if isinstance(label, NoLabel):
         return ()
     return label.labels if isinstance(label, SeveralLabels) else (label,)
+
+
+def label_offset(label: Label) -> float:
+    """Return the number that is added to the outputs of a model of one label: the centre of a number, else 0."""
+    return label.offset if isinstance(label, RegressionLabel) else 0.0
 
 
 def label_columns(label: Label) -> tuple[str, ...]:

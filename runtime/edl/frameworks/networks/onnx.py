@@ -21,8 +21,8 @@ from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardized
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import ids, unsupported
-from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns, tempered
-from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels
+from edl.frameworks.onnx.graph import Graph, Results, Value, centred, logits_of, of_columns, tempered
+from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels, label_offset
 from edl.spec import Periodic as PeriodicFeature
 
 
@@ -58,7 +58,9 @@ class NetworkFile:
         if isinstance(self.spec.label, SeveralLabels):
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
         found, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
-        return found, scores if scores is None else tempered(graph, scores, self.spec.temperature)
+        if scores is None:
+            return centred(graph, found, self.spec.label), None
+        return found, tempered(graph, scores, self.spec.temperature)
 
     @property
     def onnx_inputs(self) -> str:
@@ -185,12 +187,15 @@ _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sig
 
 def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
-    found = []
+    parts, found = [], []
     for each, (first, last) in zip(label.labels, label.places, strict=True):
-        part = graph.columns(outputs, first, last)
+        part = centred(graph, graph.columns(outputs, first, last), each)
+        parts.append(part)
         if isinstance(each, ClassLabel):
             part = _two(graph, part) if each.binary else graph.add("Softmax", part, axis=-1)
         found.append(part)
+    if any(map(label_offset, label.labels)):
+        outputs = graph.add("Concat", *parts, axis=-1)
     return outputs, graph.add("Concat", *found, axis=-1)
 
 

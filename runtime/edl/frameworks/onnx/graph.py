@@ -11,6 +11,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.spec import Label, label_offset
 
 _IR, _OPSET, _ML_OPSET = 10, 18, 5
 ML = "ai.onnx.ml"
@@ -170,6 +171,12 @@ def tempered(graph: Graph, scores: Value, temperature: float) -> Value:
     if temperature == 1:
         return scores
     return graph.add("Softmax", graph.add("Log", scores) * (1 / temperature), axis=-1)
+
+
+def centred(graph: Graph, numbers: Value, label: Label) -> Value:
+    """Return predicted numbers with the centre of their label, float64; other outputs as they are."""
+    offset = label_offset(label)
+    return numbers + offset if offset else numbers
 
 
 def check_installed() -> None:

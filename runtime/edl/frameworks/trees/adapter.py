@@ -237,20 +237,20 @@ class Files:
     def __init__(self, adapter: TreeAdapter) -> None:
         self._engine, self._rounds, self._width = adapter.engine, adapter.rounds, adapter.model.width
         self._features = by_column(() if adapter.program.edited else adapter.program.spec.features)
-        self._temperature = adapter.program.spec.temperature
+        self._spec = adapter.program.spec
 
     def of_library(self, suffix: str) -> bytes:
         return self._engine.file(self._rounds, suffix)
 
     def of_onnx(self) -> bytes:
         forest = self._engine.forest(self._rounds)
-        return encoded(forest, self._engine.objective.link, self._width, self._features, self._temperature)
+        return encoded(forest, self._engine.objective.link, self._width, self._features, self._spec)
 
     def results(self, graph: Graph) -> Results:
         """Return the outputs and the scores of the model in a graph over the columns of the table."""
         forest = self._engine.forest(self._rounds)
         link = self._engine.objective.link
-        return results(graph, forest, link, self._width, self._features, self._temperature)
+        return results(graph, forest, link, self._width, self._features, self._spec)
 
     @property
     def reads_columns(self) -> bool:

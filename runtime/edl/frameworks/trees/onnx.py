@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from edl.frameworks.onnx.columns import matrix, unsupported
-from edl.frameworks.onnx.graph import ML, Graph, Results, Value, of_columns, tempered, tensor
+from edl.frameworks.onnx.graph import ML, Graph, Results, Value, centred, of_columns, tempered, tensor
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
-from edl.spec import Feature, source_columns
+from edl.spec import Feature, JobSpec, source_columns
 
 DENSE = "dense"
 _LESS_OR_EQUAL, _LESS, _MEMBER = 0, 1, 6  # comparisons of TreeEnsemble
@@ -31,9 +31,7 @@ def by_column(features: Sequence[Feature]) -> Sequence[Feature]:
     return () if unsupported(features) else features
 
 
-def encoded(
-    forest: Forest, link: Link, width: int, features: Sequence[Feature], temperature: float = 1.0
-) -> bytes:
+def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature], spec: JobSpec) -> bytes:
     """Return the file of the model. Raises JobError if the package onnx is missing.
 
     `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
@@ -41,18 +39,13 @@ def encoded(
     columns = [name for feature in features for name in source_columns(feature)] or [DENSE]
 
     def make(graph: Graph) -> Results:
-        return results(graph, forest, link, width, features, temperature)
+        return results(graph, forest, link, width, features, spec)
 
     return of_columns(columns, len(forest.base), make)
 
 
 def results(
-    graph: Graph,
-    forest: Forest,
-    link: Link,
-    width: int,
-    features: Sequence[Feature],
-    temperature: float = 1.0,
+    graph: Graph, forest: Forest, link: Link, width: int, features: Sequence[Feature], spec: JobSpec
 ) -> Results:
     """Return the outputs and the scores of the model, float64; numbers have no scores."""
     dense = matrix(graph, features) if features else graph.input(DENSE, "DOUBLE", ["rows", width])
@@ -60,10 +53,10 @@ def results(
     if link == "logit":
         second = graph.add("Sigmoid", margins)
         both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
-        return margins, tempered(graph, both, temperature)
+        return margins, tempered(graph, both, spec.temperature)
     if link == "softmax":
-        return margins, tempered(graph, graph.add("Softmax", margins, axis=1), temperature)
-    return (graph.add("Exp", margins) if link == "log" else margins), None
+        return margins, tempered(graph, graph.add("Softmax", margins, axis=1), spec.temperature)
+    return (graph.add("Exp", margins) if link == "log" else centred(graph, margins, spec.label)), None
 
 
 def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.features import Target
+from edl.features.labels import learned
 from edl.frameworks import Adapter
 from edl.metrics.calibration import tempered
 from edl.program import Program
 from edl.spec import ENSEMBLE, ClassLabel
 from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
-from edl.worker.evaluation.prediction import probabilities
+from edl.worker.evaluation.prediction import probabilities, program_target
 from edl.worker.input.blocks import Block
 
 
@@ -36,10 +39,19 @@ class Scorer:
         """Return the scores of the block's rows and the sum of their weighted losses."""
         outputs, loss = [], 0.0
         for first, last in partition(0, block.rows, self.rows):
-            evaluated = self.adapter.evaluate(*block.part(first, last))
+            features, labels, weights = block.part(first, last)
+            evaluated = self.adapter.evaluate(features, self._learned(labels), weights)
             outputs.append(evaluated.outputs)
             loss += evaluated.loss * (last - first)
         return self._scores(outputs), loss
+
+    def _learned(self, labels: Array) -> Array:
+        """Return the labels of the loss. An ensemble's loss compares its scores with the labels themselves."""
+        return labels if self.program.spec.framework == ENSEMBLE else learned(self._target, labels)
+
+    @cached_property
+    def _target(self) -> Target:
+        return program_target(self.program)
 
     def predict(self, block: Block) -> Array:
         """Return the scores of the block's rows."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from edl.arrays import Array
 from edl.frameworks.adapter import ExplainingAdapter
-from edl.spec import matrix_columns
+from edl.spec import label_offset, matrix_columns
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Block
 
@@ -42,7 +42,8 @@ class TreeExplainer(Scorer):
         found = np.concatenate([adapter.contributions(part.features) for part in parts])
         explained = np.argmax(scores, axis=1) if found.shape[1] > 1 else 0
         values = found[np.arange(block.rows), explained]
-        return np.column_stack([scores, values[:, -1], values[:, :-1] @ self._shares])
+        base = values[:, -1] + label_offset(self.program.spec.label)
+        return np.column_stack([scores, base, values[:, :-1] @ self._shares])
 
     @cached_property
     def _shares(self) -> npt.NDArray[np.float64]:

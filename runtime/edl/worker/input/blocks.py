@@ -28,7 +28,10 @@ _NO_LABELS = np.empty(0, dtype=np.float32)
 
 
 class Arrays(NamedTuple):
-    """Model input for some rows. `labels` is None in prediction; `weights` is None if each row counts once."""
+    """Model input for some rows. `labels` is None in prediction; `weights` is None if each row counts once.
+
+    Labels are float32 or int64; those to measure are float64 where the program gives float64.
+    """
 
     features: Features
     labels: Array
@@ -132,7 +135,7 @@ class Blocks:
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         ranking = isinstance(self.program.spec.label, RankingLabel)
-        labels = checked_labels(fed.labels, rows, by, ranking=ranking)
+        labels = checked_labels(fed.labels, rows, by, ranking=ranking, exact=mode == "evaluate")
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     @property
