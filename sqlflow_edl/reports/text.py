@@ -234,7 +234,7 @@ def number(found: float | None) -> str:
     """Format a computed number with four significant digits; a larger whole part is kept: 0.1682, 12346."""
     if found is None:
         return "not defined"
-    return f"{found:.0f}" if 1e4 <= abs(found) < 1e9 else f"{found:.4g}"
+    return f"{found:.0f}" if 1e4 <= abs(found) < 1e15 else f"{found:.4g}"
 
 
 def percent(share: float | None) -> str:

@@ -16,7 +16,7 @@ from edl import spec
 from edl.spec.computed import TO_NUMBER, table_columns
 from edl.spec.features import source_columns
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.checks import labels
+from sqlflow_edl.analysis.checks import labels, rounding
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
 from sqlflow_edl.analysis.checks.text_expressions import read_column
@@ -139,6 +139,12 @@ class DataChecks:
             *(
                 warning
                 for each in every_label
+                for warning in rounding.rounded_label(each, statistics[each.column], job)
+            ),
+            *self._merged(job),
+            *(
+                warning
+                for each in every_label
                 if each.column in self.held_out
                 for warning in labels.held_out(each, statistics[each.column], self.held_out[each.column])
             ),
@@ -155,6 +161,14 @@ class DataChecks:
                 continue
             if reading := read_texts(statistics[column].counts):
                 yield _reading_warning(column, reading, self._schema.dialect, column in self._labels)
+
+    def _merged(self, job: spec.JobSpec) -> Iterator[DataWarning]:
+        """Warn of numbers that the model takes in float32, where that makes values equal."""
+        for feature in dict.fromkeys(job.features):
+            if self._sample is not None and rounding.is_in_float32(feature, job.framework):
+                [column] = source_columns(feature)
+                values, temporal = self._sample.numbers(column)
+                yield from rounding.merged_numbers(feature, values, temporal=temporal)
 
     def _copied(
         self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]

@@ -82,6 +82,14 @@ class LabelledRows:
         found = _numbers(_chunk(self._table()[self._label])) if self._batches else None
         return np.empty(0) if found is None else found
 
+    def numbers(self, column: str) -> tuple[Floats, bool]:
+        """Return the numbers of a column of the sample, (n,), NaN for NULL, and whether they are dates or times."""
+        if not self._batches or column not in self._columns:
+            return np.empty(0), False
+        array = _chunk(self._table()[column])
+        found = _numbers(array)
+        return np.empty(0) if found is None else found, types.is_temporal(array.type)
+
     def scores(self, *, classes: bool) -> list[Score]:
         """Return the score of each column that can be compared; an empty list if there are too few rows.
 

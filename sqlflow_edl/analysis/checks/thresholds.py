@@ -20,6 +20,9 @@ HELD_OUT_ROWS = 100_000  # validation rows that are looked up: their share is kn
 DUPLICATES = 0.01  # share of the validation rows; below, a metric hardly changes
 BY_CHANCE = 0.1  # of the share found: if chance alone gives more, rows are similar rather than copies
 
+# Numbers in float32.
+MERGED = 0.1  # share of a column's values that become equal to others; of 20,000 instants of a year it is 0.04
+
 # Labels that make a metric or a loss say little.
 FREQUENT_CLASS = 0.95  # share of the rows; accuracy then has 0.05 to tell models apart
 FEWEST_OF_A_CLASS = 10  # rows of the others; fewer teach next to nothing, and weights do not help

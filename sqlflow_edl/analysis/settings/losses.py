@@ -103,9 +103,14 @@ def _unlikely(
 ) -> list[SQLFlowError]:
     """Return an error if labels are impossible under the distribution that the loss assumes."""
     least = _LEAST.get(loss.name)
-    if least is None or not isinstance(label, spec.RegressionLabel) or found.min >= least:
+    if least is None or not isinstance(label, spec.RegressionLabel):
         return []
     wanted = "above 0" if least else "from 0"
+    if label.offset:  # of the model that USING names
+        message = f"the loss {loss.name} needs labels {wanted}, and the model learned {label.column} less {label.offset:.17g}"
+        return [SemanticError(message, span=settings.span("loss"), hint="leave USING out, or the loss")]
+    if found.min >= least:
+        return []
     message = f"the loss {loss.name} needs labels {wanted}, and {label.column} goes down to {found.min:g}"
     return [
         SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
