@@ -85,7 +85,9 @@ def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array
         "kind": pa.array(np.array(["it's", "b\\", "ü"], dtype=object)[np.digitize(signal, [14, 20])]),
         "is_large": pa.array(signal > 16),
         "cost": pa.array(signal * 2 + draw.normal(size=len(signal))),
-        "arrived": pa.array(1_700_000_000 + np.round(signal * 10).astype(np.int64)),  # float32 steps by 128 there
+        "arrived": pa.array(
+            1_700_000_000 + np.round(signal * 10).astype(np.int64)
+        ),  # float32 steps by 128 there
     }
 
 

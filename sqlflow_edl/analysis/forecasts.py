@@ -7,18 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from msgspec import UNSET
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
-from edl.forecasting.grid import grid
+from edl.forecasting.grid import Grid, grid
 from edl.spec.forecast import DAY, LAG, LEVEL, SCALE, STEP, Step
+from sqlflow_edl.analysis import precision
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics.accumulators import Moments
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
@@ -110,12 +114,13 @@ def _is_worth(part: str, forecast: spec.Forecast, steps: int) -> bool:
     return step * forecast.season < cycle and 2 * cycle <= step * steps
 
 
-def inputs(forecast: spec.Forecast, found: ModelInputs) -> ModelInputs:
-    """Return the inputs with the columns of examples, the scale apart.
+def inputs(forecast: spec.Forecast, found: ModelInputs, label: spec.Label) -> ModelInputs:
+    """Return the inputs with the columns of examples, the scale apart. The level is less the centre of the label.
 
     found: of trees one input, before whose columns are those of examples; of a network the known columns, if any.
     """
-    scale = (spec.Raw(LEVEL), spec.Raw(SCALE))
+    offset = spec.label_offset(label)
+    scale = (spec.Standardize(LEVEL, offset, 1.0) if offset else spec.Raw(LEVEL), spec.Raw(SCALE))
     if TREES not in found:
         past = tuple(spec.Raw(f"{LAG}{lag}") for lag in range(1, forecast.lags + 1))
         return {"past": past, **found, "scale": (*scale, spec.Raw(STEP))}
@@ -134,7 +139,7 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     with at(plan.settings.span(TIME)):
         series = grid(table, plan.label, plan.forecast.time, plan.forecast.series)
     longest = int((series.known - series.first).max())
-    forecast = _fitted(plan.forecast, series.step, longest, trees=plan.settings.is_trees)
+    forecast = _fitted(plan.forecast, series, longest, trees=plan.settings.is_trees)
     with at(plan.settings.span(HORIZON)):
         found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train", baseline=False))
     for note in (_note(forecast, series.step), *found.notes):
@@ -148,8 +153,11 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     return replace(plan, forecast=forecast, drafts=tuple(kept)), found
 
 
-def _fitted(written: spec.Forecast, step: Step, longest: int, *, trees: bool) -> spec.Forecast:
+def _fitted(written: spec.Forecast, series: Grid, longest: int, *, trees: bool) -> spec.Forecast:
     """Return the forecast with what the rows decide. longest: number of steps of the longest series."""
+    step, values = series.step, Moments()
+    values.add(series.values[~np.isnan(series.values)], integers=False)
+    least, most, mean, std = values.ends()
     usual = step.season if longest >= 2 * step.season + written.horizon else 1
     season = written.season or usual
     network = min(max(2 * season, written.horizon), longest // 3, MOST_LAGS_OF_NETWORK)
@@ -159,6 +167,7 @@ def _fitted(written: spec.Forecast, step: Step, longest: int, *, trees: bool) ->
         season=season,
         lags=written.lags or max(2, min(season, MOST_LAGS) if trees else network),
         windows=written.windows or (2 if longest >= season + LONG * written.horizon else 1),
+        centre=precision.centre(mean, std) if precision.is_coarse(least, most, std) else UNSET,
     )
 
 
@@ -181,6 +190,7 @@ def series_of(forecast: spec.Forecast, label: str) -> Series:
         season=forecast.season,
         lags=forecast.lags,
         windows=forecast.windows,
+        centre=forecast.centre,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
@@ -18,6 +20,7 @@ from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.statistics.accumulators import rounded
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
@@ -144,7 +147,8 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
             )
         return model, _number(plan, found)
     if model.task == "forecasting":
-        return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings))
+        centre = plan.forecast.centre if plan.forecast else UNSET
+        return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings), centre)
     if model.task == "ranking":
         return model, _relevance(plan, found)
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, found.rows))
@@ -153,9 +157,10 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
 def _number(plan: TrainingPlan, found: ColumnStatistics) -> spec.RegressionLabel:
     """Return the label of a regression, with a centre if float32 rounds it much and the loss allows one."""
     allows_centre = plan.settings.loss not in precision.LOGARITHMIC and not plan.settings.own_function("loss")
-    if allows_centre and precision.is_coarse(found):
-        return precision.centred(plan.label, found)
-    return spec.RegressionLabel(plan.label, found.mean, found.std)
+    if not allows_centre or not precision.is_coarse(found.min, found.max, found.std):
+        return spec.RegressionLabel(plan.label, found.mean, found.std)
+    centre = precision.centre(found.mean, found.std)
+    return spec.RegressionLabel(plan.label, rounded(found.mean - centre, found.std), found.std, centre)
 
 
 def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel:

@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import math
 
-from edl import spec
-from sqlflow_edl.analysis.statistics.accumulators import rounded
-from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
-
 LOGARITHMIC = ("poisson", "gamma", "tweedie")  # losses of the logarithm of the prediction
 FLOAT32, FLOAT64 = 2.0**-24, 2.0**-53  # largest relative errors of rounding
 TOLERANCE = 2.0**-16  # rounding error in standard deviations that changes no model noticeably
 
 
-def is_coarse(found: ColumnStatistics, precision: float = FLOAT32) -> bool:
-    """Return True if rounding changes numbers by more than `TOLERANCE` of their standard deviation."""
-    return max(abs(found.min), abs(found.max)) * precision > TOLERANCE * found.std > 0
+def is_coarse(least: float, most: float, std: float, precision: float = FLOAT32) -> bool:
+    """Return True if rounding changes numbers of such moments by more than `TOLERANCE` of their deviation."""
+    return max(abs(least), abs(most)) * precision > TOLERANCE * std > 0
 
 
-def centred(column: str, found: ColumnStatistics) -> spec.RegressionLabel:
-    """Return the label less a centre: the mean, rounded to the power of two below the standard deviation.
+def centre(mean: float, std: float) -> float:
+    """Return the mean, rounded to the power of two below the standard deviation, which is above 0.
 
-    Differences from so few digits are exact for numbers near the centre. found: with a standard deviation above 0.
+    Differences from a number of so few digits are exact near it.
     """
-    unit = 2.0 ** math.floor(math.log2(found.std))
-    centre = round(found.mean / unit) * unit
-    return spec.RegressionLabel(column, rounded(found.mean - centre, found.std), found.std, centre)
+    unit = 2.0 ** math.floor(math.log2(std))
+    return round(mean / unit) * unit

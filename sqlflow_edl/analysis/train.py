@@ -280,7 +280,7 @@ class TrainingPlan(RowPlan):
         try:
             parameters = catalog.parameters(model, self.settings.resolved)
             found = model.architecture.assemble(fitted, label, parameters, name.span if name else None)
-            return forecasts.inputs(self.forecast, found) if self.forecast else found
+            return forecasts.inputs(self.forecast, found, label) if self.forecast else found
         except SQLFlowError as error:
             errors.append(error)
             return {}

@@ -23,6 +23,8 @@ def series(spec: JobSpec) -> str:
     known = [name for name in own if name not in found.columns]
     if known:
         numbers.append(("known", Items(tuple(map(literal, known)))))
+    if found.offset:
+        numbers.append(("centre", literal(found.offset)))
     named = (("time", literal(found.time)), *by, *numbers)
     return layout(Call("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = ")
 

@@ -34,6 +34,7 @@ from edl.spec import (
     RawLabel,
     SeveralLabels,
     Split,
+    label_offset,
     to_json,
 )
 from sqlflow_edl.analysis.catalog import MODELS
@@ -300,12 +301,17 @@ def _label(label: Label) -> Expression:
         return Call("fc.anomalies", ())
     if isinstance(label, ForecastLabel):
         wanted = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
-        return Call("fc.forecast", (literal(label.column), *wanted))
+        return Call("fc.forecast", (literal(label.column), *wanted, *_centre(label)))
     if isinstance(label, RawLabel | NoLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
-    centre = (("centre", literal(label.centre)),) if label.offset else ()
     moments = (("mean", literal(label.mean)), ("std", literal(label.std)))
-    return Call("fc.label", (literal(label.column), *moments, *centre))
+    return Call("fc.label", (literal(label.column), *moments, *_centre(label)))
+
+
+def _centre(label: Label) -> tuple[tuple[str, Expression], ...]:
+    """Return the argument of the centre of a number; none without one."""
+    offset = label_offset(label)
+    return (("centre", literal(offset)),) if offset else ()
 
 
 def _weights(spec: JobSpec) -> str:

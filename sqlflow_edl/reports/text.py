@@ -113,7 +113,8 @@ def label(found: spec.Label) -> str:
         return "the model's outputs as they are"
     if isinstance(found, spec.NoLabel):
         return "none"
-    mean = f"{found.offset + found.mean:.12g}" if found.offset else number(found.mean)
+    offset = spec.label_offset(found)
+    mean = f"{offset + found.mean:.12g}" if offset else number(found.mean)
     return f"a number, mean {mean}, std {number(found.std)}"
 
 

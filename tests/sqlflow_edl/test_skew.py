@@ -276,7 +276,16 @@ OF_FRAMEWORK = {
 REFUSED = {
     "plain SQL": {"periodic", "keras_periodic", "ensemble", "several", "large_search", "large_several"},
     "ONNX": {"hashed", "hashed_trees"},
-    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed", "several", "large_linear", "large_several"},  # which read texts
+    "torch.export": {
+        "linear",
+        "linear_classes",
+        "deep",
+        "wide",
+        "hashed",
+        "several",
+        "large_linear",
+        "large_several",
+    },  # which read texts
 }
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (

@@ -48,10 +48,12 @@ from edl.spec import (
     RawLabel,
     RegressionLabel,
     SeveralLabels,
+    label_offset,
 )
-from edl.spec.forecast import BESIDE
+from edl.spec.forecast import AUTO_ETS, BESIDE, NAIVE
 
 Mode = Literal["train", "evaluate", "predict"]
+_FORECASTS = (NAIVE, AUTO_ETS)  # labels beside the value, in its unit
 _MANY = 8  # classes, of which NumPy adds rows up in another order than columns
 
 Numbers = npt.NDArray[np.float32] | Floats
@@ -76,7 +78,7 @@ class RegressionTarget:
         self.std = spec.std
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
-        """Return what the model learns as float32 of shape (n, 1), float64 numbers in evaluation, None in prediction."""
+        """Return what the model learns as float32 of shape (n, 1), the numbers as float64 to evaluate, None to predict."""
         if mode == "predict":
             return None
         column = self.spec.column
@@ -94,13 +96,13 @@ class RegressionTarget:
     def learned(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return numbers as the model learns them: less the centre, float32."""
         with np.errstate(over="ignore"):
-            return _shifted(values, -self.spec.offset).astype(np.float32)
+            return _shifted(values, -label_offset(self.spec)).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the numbers themselves, or the mean of an ensemble's members, float64 of shape (n, 1)."""
         _check_outputs(outputs, self.spec)
         numbers = outputs.astype(np.float64)
-        return _shifted(numbers.mean(axis=1) if numbers.ndim == 3 else numbers, self.spec.offset)
+        return _shifted(numbers.mean(axis=1) if numbers.ndim == 3 else numbers, label_offset(self.spec))
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the predicted numbers as float64; NULL for NaN and infinities."""
@@ -261,6 +263,7 @@ class ForecastTarget:
 
     def __init__(self, spec: ForecastLabel) -> None:
         _check_name(spec.column)
+        _check_centre(spec)
         self.spec = spec
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
@@ -272,7 +275,13 @@ class ForecastTarget:
         refuse_unknown(self.spec.column, arrays[0])
         values = [numbers(array, column) for array, column in zip(arrays, columns, strict=True)]
         labels = np.stack(values, axis=1)
-        return labels if mode == "evaluate" else labels.astype(np.float32)
+        return labels if mode == "evaluate" else self.learned(labels)
+
+    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+        """Return labels of shape (n, 5) as the model learns them: values and forecasts less the centre, float32."""
+        offset = label_offset(self.spec)
+        of_values = np.array([offset * (name in _FORECASTS) for name in BESIDE])
+        return (values - np.r_[offset, of_values]).astype(np.float32) if offset else values.astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the forecasts and their quantiles, float64 of shape (n, 1 + quantiles).
@@ -285,7 +294,7 @@ class ForecastTarget:
         for place, quantile in enumerate(self.spec.quantiles, 1):
             limit = np.minimum if quantile < 0.5 else np.maximum
             found[:, place] = limit(found[:, place], found[:, 0])
-        return found
+        return _shifted(found, label_offset(self.spec))
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the forecasts as float64; NULL for NaN and infinities."""
@@ -337,7 +346,8 @@ class SeveralTarget:
 
     def learned(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return labels of shape (n, outputs) as the model learns them: numbers less their centres, float32."""
-        return (values - np.array(self._by_output("offset", 0.0))).astype(np.float32)
+        offsets = [label_offset(each) for each in self.spec.labels for _ in range(each.outputs)]
+        return (values - np.array(offsets)).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the scores of each label, side by side, float64."""
@@ -410,9 +420,14 @@ def anomalies() -> AnomalyTarget:
     return AnomalyTarget(AnomalyLabel())
 
 
-def forecast(column: str, quantiles: Iterable[float] = ()) -> ForecastTarget:
-    """Return the target that predicts the number in `column` at a later time of its series, and its quantiles."""
-    return ForecastTarget(ForecastLabel(column, tuple(quantiles)))
+def forecast(
+    column: str, quantiles: Iterable[float] = (), centre: float | UnsetType = UNSET
+) -> ForecastTarget:
+    """Return the target that predicts the number in `column` at a later time of its series, and its quantiles.
+
+    With a `centre` the model learns the numbers less it.
+    """
+    return ForecastTarget(ForecastLabel(column, tuple(quantiles), centre))
 
 
 def labels(*parts: RegressionTarget | ClassTarget) -> SeveralTarget:
@@ -443,7 +458,7 @@ def learned(wanted: Target, labels: Labels) -> Labels:
     """Return labels of an evaluation as the model learns them: float64 numbers as float32, less their centre."""
     if labels.dtype != np.float64:
         return labels
-    has_numbers = isinstance(wanted, RegressionTarget | SeveralTarget)
+    has_numbers = isinstance(wanted, RegressionTarget | ForecastTarget | SeveralTarget)
     return wanted.learned(labels) if has_numbers else labels.astype(np.float32)
 
 
@@ -473,12 +488,16 @@ def _shifted(values: Floats, offset: float) -> Floats:
 
 
 def _check_scale(spec: RegressionLabel) -> None:
-    if not math.isfinite(spec.offset):
-        raise SemanticError(f"label {spec.column} has the centre {spec.offset}, which must be finite")
+    _check_centre(spec)
     if not (math.isfinite(spec.mean) and math.isfinite(spec.std) and spec.std > 0):
         raise SemanticError(
             f"label {spec.column} has mean {spec.mean} and std {spec.std}; both must be finite, std positive"
         )
+
+
+def _check_centre(spec: RegressionLabel | ForecastLabel) -> None:
+    if not math.isfinite(label_offset(spec)):
+        raise SemanticError(f"label {spec.column} has the centre {spec.centre}, which must be finite")
 
 
 def _check_classes(spec: ClassLabel) -> None:

@@ -21,10 +21,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from msgspec import UNSET, UnsetType
 
 from edl.errors import SemanticError
 from edl.forecasting.ahead import with_next_steps
@@ -68,10 +70,11 @@ class Series:
         lags: int = 12,
         windows: int = 1,
         known: Iterable[str] = (),
+        centre: float | UnsetType = UNSET,
     ) -> None:
         self.label = label
         self.known = tuple(known)
-        self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows)
+        self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows, centre=centre)
 
     def examples(
         self, rows: pa.Table, mode: Mode, seed: int | None = None, *, baseline: bool = True
@@ -87,7 +90,7 @@ class Series:
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
-        found = grid(rows, self.label, self.spec.time, self.spec.series, Step.parse(self.spec.step))
+        found = self._grid(rows, Step.parse(self.spec.step))
         make = {
             "train": self._training,
             "refit": self._refit,
@@ -99,6 +102,11 @@ class Series:
             made = _with_baseline(made, found, self.spec)
         made = made._replace(rows=made.rows.drop_columns([ORIGIN]))
         return made if seed is None else _shuffled(made, seed)
+
+    def _grid(self, rows: pa.Table, step: Step) -> Grid:
+        """Return the series of the rows, less the centre."""
+        found = grid(rows, self.label, self.spec.time, self.spec.series, step)
+        return replace(found, values=found.values - self.spec.offset) if self.spec.offset else found
 
     def _training(self, found: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
@@ -124,7 +132,7 @@ class Series:
         spec = self.spec
         if not self.known and not _has_rows_ahead(found):
             rows = with_next_steps(rows, found, spec)
-            found = grid(rows, self.label, spec.time, spec.series, found.step)
+            found = self._grid(rows, found.step)
         origins, steps = _ahead(found, rows, self.label, spec)
         return Examples(self._table(found, rows, origins, steps), 0)
 
@@ -150,7 +158,7 @@ def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
         forecasts[chosen] = auto_ets(
             found.values, ends, found.first[found.of[ends - 1]], spec.horizon, spec.season
         )
-    values = np.r_[np.full(made.training, np.nan), forecasts[place, steps - 1]]
+    values = np.r_[np.full(made.training, np.nan), forecasts[place, steps - 1] + spec.offset]
     position = made.rows.column_names.index(AUTO_ETS)
     return made._replace(rows=made.rows.set_column(position, AUTO_ETS, pa.array(values)))
 
@@ -282,7 +290,7 @@ def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Int
 
 
 def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
-    """Return the columns of examples at `steps` after `origins`, each (n,)."""
+    """Return the columns of examples at `steps` after `origins`, each (n,). found: series less the centre."""
     season, firsts = spec.season, found.first[found.of[origins]]
     own = _standardised(found)
     centre, unit = own.centre[found.of[origins]], own.unit[found.of[origins]]
@@ -313,7 +321,10 @@ def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[s
     }
     kept = {name: columns[name] for name in feature_names(spec) if name in columns}
     errors = _Means(_naive_errors(found, own.values, season)).mean(origins, len(own.values), firsts=firsts)
-    facts = {LEVEL: level * unit + centre, SCALE: scale * unit, NAIVE: naive * unit + centre}
+    of_values = {LEVEL: level * unit + centre, NAIVE: naive * unit + centre}
+    if spec.offset:
+        of_values = {name: values + spec.offset for name, values in of_values.items()}
+    facts = {LEVEL: of_values[LEVEL], SCALE: scale * unit, NAIVE: of_values[NAIVE]}
     return {STEP: steps, **kept, **facts, NAIVE_ERROR: errors * unit}
 
 

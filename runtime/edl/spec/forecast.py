@@ -72,7 +72,8 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `step` is the time between two rows of a series, such as `1 day` or `3 month`, or `1` for numbers; `season` is the
     number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
     `lags` the number of last values that the model sees. The backtest has the last `windows` times `horizon` steps.
-    With `refit` the model is trained once more after it, on all rows, in as many rounds.
+    With `refit` the model is trained once more after it, on all rows, in as many rounds. The scale of values is that of
+    their differences from the `centre`, if there is one.
     """
 
     time: str
@@ -83,6 +84,12 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lags: int
     windows: int = 1
     refit: bool = True
+    centre: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def offset(self) -> float:
+        """Centre, or 0 without one."""
+        return 0.0 if self.centre is msgspec.UNSET else self.centre
 
     @property
     def columns(self) -> tuple[str, ...]:

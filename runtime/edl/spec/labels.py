@@ -28,11 +28,6 @@ class RegressionLabel(
     centre: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
-    def offset(self) -> float:
-        """Number that is added to the outputs of the model: the centre, or 0 without one."""
-        return 0.0 if self.centre is msgspec.UNSET else self.centre
-
-    @property
     def outputs(self) -> int:
         return 1
 
@@ -108,11 +103,13 @@ class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
 
     Labels are float32 of shape (n, 5): the value, its seasonal naive forecast, the mean absolute error of such
     forecasts in the series until then, the scale of the series, and the forecast of AutoETS, NaN outside of a backtest.
-    The outputs of the model are the forecast and its `quantiles`, in rising order.
+    The outputs of the model are the forecast and its `quantiles`, in rising order. With a `centre` the model learns
+    values, forecasts and levels less it, see `RegressionLabel`.
     """
 
     column: str
     quantiles: tuple[float, ...] = ()
+    centre: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def outputs(self) -> int:
@@ -195,8 +192,10 @@ def each_label(label: Label) -> tuple[Label, ...]:
 
 
 def label_offset(label: Label) -> float:
-    """Return the number that is added to the outputs of a model of one label: the centre of a number, else 0."""
-    return label.offset if isinstance(label, RegressionLabel) else 0.0
+    """Return the number that is added to the outputs of a model of one label: its centre, or 0 without one."""
+    if not isinstance(label, RegressionLabel | ForecastLabel) or label.centre is msgspec.UNSET:
+        return 0.0
+    return label.centre
 
 
 def label_columns(label: Label) -> tuple[str, ...]:

@@ -14,17 +14,16 @@ from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 
-def rounded_label(
-    label: spec.Label, training: ColumnStatistics, job: spec.JobSpec
-) -> Iterator[DataWarning]:
+def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
     """Yield a warning if the model learns a label that float32, or even float64, rounds by too much."""
     if not isinstance(label, spec.RegressionLabel):
         return
     largest = max(abs(training.min), abs(training.max))
     advice = f"select it less a number near its mean: {label.column} - {training.mean:.0f} AS …"
-    if precision.is_coarse(training, precision.FLOAT64):
+    moments = training.min, training.max, training.std
+    if precision.is_coarse(*moments, precision.FLOAT64):
         kind, step = "float64", float(np.spacing(largest))
-    elif not label.offset and precision.is_coarse(training):
+    elif not spec.label_offset(label) and precision.is_coarse(*moments):
         kind, step = "float32", float(np.spacing(np.float32(largest)))
         if job.loss.name in precision.LOGARITHMIC:
             advice = f"name another loss than {job.loss.name}: mean_squared_error learns it less its mean"

@@ -21,7 +21,9 @@ DUPLICATES = 0.01  # share of the validation rows; below, a metric hardly change
 BY_CHANCE = 0.1  # of the share found: if chance alone gives more, rows are similar rather than copies
 
 # Numbers in float32.
-MERGED = 0.1  # share of a column's values that become equal to others; of 20,000 instants of a year it is 0.04
+MERGED = (
+    0.1  # share of a column's values that become equal to others; of 20,000 instants of a year it is 0.04
+)
 
 # Labels that make a metric or a loss say little.
 FREQUENT_CLASS = 0.95  # share of the rows; accuracy then has 0.05 to tell models apart

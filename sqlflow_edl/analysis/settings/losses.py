@@ -106,8 +106,9 @@ def _unlikely(
     if least is None or not isinstance(label, spec.RegressionLabel):
         return []
     wanted = "above 0" if least else "from 0"
-    if label.offset:  # of the model that USING names
-        message = f"the loss {loss.name} needs labels {wanted}, and the model learned {label.column} less {label.offset:.17g}"
+    if offset := spec.label_offset(label):  # of the model that USING names
+        learned = f"the model learned {label.column} less {offset:.17g}"
+        message = f"the loss {loss.name} needs labels {wanted}, and {learned}"
         return [SemanticError(message, span=settings.span("loss"), hint="leave USING out, or the loss")]
     if found.min >= least:
         return []
