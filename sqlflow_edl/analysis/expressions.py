@@ -12,6 +12,15 @@ _SECONDS = {
     "sqlite": "unixepoch",
     "clickhouse": "toUnixTimestamp",
 }
+# Words that DuckDB or PostgreSQL reserve as names of columns, beside those of MySQL.
+_RESERVED = frozenset(
+    (
+        "analyse anti any array asof asymmetric at authorization cast collation concurrently deferrable do end freeze "
+        "full glob ilike initially isnull lambda notnull offset only overlaps pivot pivot_longer pivot_wider placing "
+        "positional qualify returning semi similar some summarize symmetric tablesample unpack unpivot user variadic "
+        "verbose"
+    ).split()
+)
 _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
@@ -44,7 +53,7 @@ def _is_plain(column: str) -> bool:
     from sqlglot import exp
 
     # MySQL's list has most of the words that are reserved in any dialect.
-    return exp.to_identifier(column).sql("mysql") == column
+    return exp.to_identifier(column).sql("mysql") == column and column.casefold() not in _RESERVED
 
 
 def seconds(column: str, dialect: str) -> str:

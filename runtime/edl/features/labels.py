@@ -78,7 +78,7 @@ class RegressionTarget:
         self.std = spec.std
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
-        """Return what the model learns as float32 of shape (n, 1), the numbers as float64 to evaluate, None to predict."""
+        """Return what the model learns, float32 (n, 1), in evaluation the numbers, float64, or None in prediction."""
         if mode == "predict":
             return None
         column = self.spec.column

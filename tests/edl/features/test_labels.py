@@ -7,6 +7,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from scipy.special import expit, softmax
 from edl import features as fc
 from edl import spec
 from edl.errors import JobError, SemanticError
+from edl.features.labels import learned
 from edl.spec import RawLabel
 
 
@@ -35,6 +37,64 @@ def test_a_number_is_a_float32_column(values: Any) -> None:
     assert labels is not None
     assert labels.dtype == np.float32
     assert labels.tolist() == [[1.0], [2.0]]
+
+
+ARRIVED = fc.label("y", mean=0.5, std=20.0, centre=1_700_000_000.0)
+SECONDS = [1_700_000_001, 1_700_000_002, 1_699_999_998]  # float32 steps by 128 there
+
+
+def test_a_number_with_a_centre_is_learned_less_it() -> None:
+    labels = ARRIVED.transform(batch(SECONDS), "train")
+    assert labels is not None
+    assert labels.dtype == np.float32
+    assert labels.tolist() == [[1.0], [2.0], [-2.0]]
+
+
+@pytest.mark.parametrize("target", [INCOME, ARRIVED])
+def test_a_number_is_measured_as_it_stands_in_the_table(target: fc.Target) -> None:
+    labels = target.transform(batch(SECONDS), "evaluate")
+    assert labels is not None
+    assert labels.dtype == np.float64
+    assert labels[:, 0].tolist() == SECONDS
+
+
+def test_the_labels_of_an_evaluation_are_learned_as_those_of_a_training() -> None:
+    several = fc.labels(ARRIVED, fc.class_label("z", ["a", "b", "c"]))
+    rows = pa.record_batch({"y": pa.array(SECONDS), "z": pa.array(["a", "c", "b"])})
+    for target in (ARRIVED, INCOME, several):
+        trained, measured = (target.transform(rows, mode) for mode in ("train", "evaluate"))
+        assert trained is not None and measured is not None
+        again = learned(target, measured)
+        assert again.dtype == np.float32
+        np.testing.assert_array_equal(again, trained)
+
+
+def test_the_centre_is_added_to_the_outputs_in_float64() -> None:
+    outputs = np.array([[1.25], [-2.0]], np.float32)
+    assert ARRIVED.scores(outputs).tolist() == [[1_700_000_001.25], [1_699_999_998.0]]
+    members = np.array([[[1.0], [2.0]]], np.float32)
+    assert ARRIVED.scores(members).tolist() == [[1_700_000_001.5]]
+    forecast = fc.forecast("y", [0.1, 0.9], centre=1e9)
+    assert forecast.scores(np.array([[1.0, 0.5, 2.0]])).tolist() == [[1e9 + 1, 1e9 + 0.5, 1e9 + 2]]
+
+
+def test_a_centre_must_be_finite() -> None:
+    with pytest.raises(SemanticError, match="label y has the centre nan, which must be finite"):
+        fc.label("y", centre=math.nan)
+
+
+def test_labels_without_a_centre_have_the_json_of_earlier_versions() -> None:
+    assert msgspec.json.encode(INCOME.spec) == b'{"op":"regression","column":"y","mean":0.0,"std":1.0}'
+    assert msgspec.json.encode(fc.forecast("y").spec) == b'{"op":"forecast","column":"y","quantiles":[]}'
+
+
+def test_classes_of_whole_numbers_beyond_float64_stay_apart() -> None:
+    ids = [2**53, 2**53 + 1, 2**53 + 2]
+    target = fc.class_label("y", ids)
+    labels = target.transform(batch([ids[1], ids[0], ids[2]]), "evaluate")
+    assert labels is not None
+    assert labels.tolist() == [1, 0, 2]
+    assert target.decode(np.eye(3)).to_pylist() == ids
 
 
 def test_two_classes_are_zero_and_one_in_a_column() -> None:

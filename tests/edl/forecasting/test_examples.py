@@ -13,7 +13,7 @@ from edl.errors import SemanticError
 from edl.forecasting import Series, examples
 from edl.forecasting.grid import grid
 from edl.forecasting.steps import infer
-from edl.spec.forecast import Step
+from edl.spec.forecast import AUTO_ETS, LEVEL, NAIVE, Step
 
 START = date(2024, 1, 1)
 
@@ -280,3 +280,20 @@ def test_a_small_series_is_seen_alike_beside_a_billion_times_larger_one() -> Non
     small = found.get_group("b").reset_index(drop=True)
     for name in alone.columns.drop(["day", "store"]):
         np.testing.assert_allclose(small[name], alone[name], rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_series_of_large_numbers_have_the_examples_of_their_differences_from_a_centre() -> None:
+    small = table(unknown=0)
+    values = np.array(small["sales"].to_pylist()) / 100  # deviations below 1e-6 of the large numbers
+    small, large = (
+        small.set_column(2, "sales", pa.array(values + centre)) for centre in (0.0, 1_700_000_000.0)
+    )
+    wanted = series().examples(small, "train").rows
+    found = series(centre=1_700_000_000.0).examples(large, "train").rows
+    for name in wanted.column_names:
+        shifted = name in ("sales", LEVEL, NAIVE, AUTO_ETS)
+        if pa.types.is_floating(wanted[name].type):
+            ours, theirs = found[name].to_numpy(), wanted[name].to_numpy()
+            np.testing.assert_allclose(ours - 1_700_000_000.0 * shifted, theirs, rtol=1e-4, atol=1e-4)
+        else:
+            assert found[name].equals(wanted[name])

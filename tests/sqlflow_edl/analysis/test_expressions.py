@@ -17,6 +17,8 @@ from sqlflow_edl.session.session import Session
         ("order", '"order"', "`order`"),
         ("Group", '"Group"', "`Group`"),
         ("NULL", '"NULL"', "`NULL`"),
+        ("at", '"at"', "`at`"),
+        ("offset", '"offset"', "`offset`"),
         ("a b", '"a b"', "`a b`"),
         ('a"`b', '"a""`b"', '`a"``b`'),
     ],
