@@ -458,8 +458,9 @@ def learned(wanted: Target, labels: Labels) -> Labels:
     """Return labels of an evaluation as the model learns them: float64 numbers as float32, less their centre."""
     if labels.dtype != np.float64:
         return labels
-    has_numbers = isinstance(wanted, RegressionTarget | ForecastTarget | SeveralTarget)
-    return wanted.learned(labels) if has_numbers else labels.astype(np.float32)
+    if isinstance(wanted, RegressionTarget | ForecastTarget | SeveralTarget):
+        return wanted.learned(labels.astype(np.float64, copy=False))
+    return labels.astype(np.float32)
 
 
 def probabilities(logits: Outputs) -> Floats:

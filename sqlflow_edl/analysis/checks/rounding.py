@@ -39,8 +39,9 @@ def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSp
 
 def is_in_float32(feature: spec.Feature, framework: str) -> bool:
     """Return True if the model takes the numbers of a table's column themselves, in float32."""
-    is_raw = isinstance(feature, spec.Raw) and not feature.part and framework == "xgboost"
-    return (is_raw or isinstance(feature, spec.Numeric)) and isinstance(feature.column, str)
+    if isinstance(feature, spec.Raw):
+        return not feature.part and framework == "xgboost" and isinstance(feature.column, str)
+    return isinstance(feature, spec.Numeric) and isinstance(feature.column, str)
 
 
 def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> Iterator[DataWarning]:
