@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import quoted_name
 
@@ -14,12 +16,13 @@ _SECONDS = {
 }
 # Words that DuckDB or PostgreSQL reserve as names of columns, beside those of MySQL.
 _RESERVED = frozenset(
-    (
+    re.findall(
+        r"\w+",
         "analyse anti any array asof asymmetric at authorization cast collation concurrently deferrable do end freeze "
         "full glob ilike initially isnull lambda notnull offset only overlaps pivot pivot_longer pivot_wider placing "
         "positional qualify returning semi similar some summarize symmetric tablesample unpack unpivot user variadic "
-        "verbose"
-    ).split()
+        "verbose",
+    )
 )
 _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}

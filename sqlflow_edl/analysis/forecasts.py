@@ -17,11 +17,11 @@ from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import Grid, grid
 from edl.spec.forecast import DAY, LAG, LEVEL, SCALE, STEP, Step
-from sqlflow_edl.analysis import precision
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.accumulators import Moments
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast

@@ -11,15 +11,16 @@ from msgspec import UNSET
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
+from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
-from sqlflow_edl.analysis import catalog, expressions, forecasts, precision
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.accumulators import rounded
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast

@@ -8,9 +8,9 @@ import numpy as np
 
 from edl import spec
 from edl.features.arrays import Floats
-from sqlflow_edl.analysis import precision
 from sqlflow_edl.analysis.checks.thresholds import MERGED
 from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 

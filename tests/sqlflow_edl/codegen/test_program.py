@@ -367,6 +367,12 @@ def test_a_program_is_what_a_person_would_write(
     golden(f"programs/{name}_{framework}.py", files["model.py"])
 
 
+def test_the_centre_of_a_label_stands_in_the_program() -> None:
+    label = spec.RegressionLabel("arrived", 0.5, 20.0, 1_700_000_000.0)
+    program = generate(job(label=label)).files["model.py"].decode()
+    assert 'LABEL = fc.label("arrived", mean=0.5, std=20.0, centre=1700000000.0)' in program
+
+
 def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes], None]) -> None:
     clusters = job(
         "torch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sqlflow_edl.analysis.precision import FLOAT64, centre, is_coarse
+from sqlflow_edl.analysis.statistics.precision import FLOAT64, centre, is_coarse
 
 
 @pytest.mark.parametrize(
