@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ from edl.features.arrays import plain
 from edl.features.categories import encoder
 from edl.jobs.job_folder import JobFolder
 from edl.models.archive import Archive
+from edl.models.fitting import Fitting
 from edl.spec import JobSpec, Vocabulary
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.reports.text import counted
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
+MOST_COLUMNS = 5  # that a note names
 
 
 def drift(
@@ -45,27 +48,52 @@ def drift(
     return compare(read(list(summaries)), summaries, features, limit=limit)
 
 
-def notes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> tuple[str, ...]:
-    """Return a note for each category of which the pinned rows have values that the model does not know.
+def notes(
+    fitting: Fitting | None, trained: JobSpec, planned: JobSpec, pinned: Pinned, job: JobFolder
+) -> tuple[str, ...]:
+    """Return a note on values that the model has not met, or none: categories that it does not know, by column, and
+    NULL in columns where training had none. Columns with the largest share of such rows come first.
 
-    NULL is not counted, nor are lists and hashed values. There is none for many rows that stay on a server.
+    Unknown are neither lists nor hashed values. There is no note for many rows that stay on a server. fitting, trained:
+    of the model. planned: of the statement, whose columns may have other names.
     """
+    if not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
+        return ()
+    reader = data.open_reader(pinned, job.rows)
     known = {
         each.column: each
         for each in map(spec.category_of, planned.features)
         if isinstance(each, Vocabulary) and isinstance(each.column, str)
     }
-    if not known or not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
-        return ()
+    summaries = fitting.columns if fitting is not None else {}
+    pairs = zip(trained.columns, planned.columns, strict=False)
+    without_null = {
+        column
+        for before, column in pairs
+        if before in summaries and not summaries[before].nulls and column in reader.schema.names
+    }
     encoders = {column: encoder(category) for column, category in known.items()}
-    unseen = dict.fromkeys(known, 0)
-    for batch in data.open_reader(pinned, job.rows).read(0, pinned.rows, list(known)):
+    unseen, nulls = Counter[str](), Counter[str]()
+    wanted = list(dict.fromkeys((*known, *sorted(without_null))))
+    for batch in reader.read(0, pinned.rows, wanted) if wanted else ():
+        missing = {column: plain(batch.column(column)).null_count for column in wanted}
+        nulls.update({column: missing[column] for column in without_null})
         for column, encode in encoders.items():
-            missing = int((encode(batch) == known[column].size).sum())  # type: ignore[union-attr]
-            unseen[column] += missing - plain(batch.column(column)).null_count
-    return tuple(_note(column, count, pinned.rows) for column, count in unseen.items() if count)
+            unseen[column] += int((encode(batch) == known[column].size).sum()) - missing[column]  # type: ignore[union-attr]
+    parts = (
+        _listed(unseen, pinned.rows, "a value that the model does not know from training"),
+        _listed(nulls, pinned.rows, "NULL, of which training had none"),
+    )
+    note = "; ".join(filter(None, parts))
+    return (note,) if note else ()
 
 
-def _note(column: str, count: int, rows: int) -> str:
-    has = "has" if count == 1 else "have"
-    return f"{column}: {count:,} of {counted(rows)} {has} a value that the model does not know from training"
+def _listed(counts: Counter[str], rows: int, what: str) -> str:
+    """Return how many of the rows have such a value, by column; empty without one."""
+    found = [(column, count) for column, count in counts.most_common() if count]
+    if not found:
+        return ""
+    shown = ", ".join(f"{column}: {count:,}" for column, count in found[:MOST_COLUMNS])
+    more = f" ({len(found) - MOST_COLUMNS:,} more columns)" if len(found) > MOST_COLUMNS else ""
+    has = "has" if len(found) == 1 and found[0][1] == 1 else "have"
+    return f"{shown} of {counted(rows)} {has} {what}{more}"

@@ -164,7 +164,9 @@ class JobRunner:
             notes = used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             if planned.kind in ("predict", "evaluate"):
-                notes += comparison.notes(planned, pinned, job)
+                notes += comparison.notes(
+                    read_archive(job.model).fitting, found.trained, planned, pinned, job
+                )
             report(self._observer, notes)
             append = statement.append is not None
             intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)
