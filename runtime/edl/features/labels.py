@@ -347,7 +347,8 @@ class SeveralTarget:
     def learned(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return labels of shape (n, outputs) as the model learns them: numbers less their centres, float32."""
         offsets = [label_offset(each) for each in self.spec.labels for _ in range(each.outputs)]
-        return (values - np.array(offsets)).astype(np.float32)
+        differences: Floats = values - np.array(offsets)
+        return differences.astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the scores of each label, side by side, float64."""
