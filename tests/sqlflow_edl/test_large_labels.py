@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from edl.errors import SQLFlowError
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -81,9 +82,25 @@ def test_a_loss_without_a_centre_warns_and_reports_the_error_of_its_predictions(
     assert true > 10
 
 
-def test_the_seconds_that_the_error_for_a_timestamp_advises_are_learned(session: Session) -> None:
-    from edl.errors import SQLFlowError
+def test_a_model_with_a_centre_is_not_trained_further_by_a_loss_of_logarithms(session: Session) -> None:
+    trees = f"{ROWS} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1"
+    last(session, f"{trees} LABEL arrived INTO started")
+    with pytest.raises(
+        SQLFlowError, match="needs labels from 0, and the model learned arrived less 17000000"
+    ):
+        last(session, f"{trees}, loss = poisson LABEL arrived USING started INTO started")
 
+
+def test_large_predictions_are_doubles_in_the_table(session: Session) -> None:
+    last(
+        session,
+        f"{ROWS} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL arrived INTO one",
+    )
+    last(session, "SELECT stops, zone FROM events LIMIT 9 TO PREDICT guesses.arrived USING one")
+    assert session.source.schema("SELECT arrived FROM guesses").field("arrived").type == pa.float64()
+
+
+def test_the_seconds_that_the_error_for_a_timestamp_advises_are_learned(session: Session) -> None:
     wrong = 'SELECT stops, zone, "at" FROM events TO TRAIN BoostedTreesRegressor LABEL "at" INTO timed'
     with pytest.raises(SQLFlowError) as caught:
         last(session, wrong)

@@ -304,6 +304,7 @@ SOAK = (
     "ensemble",
     "hashed_trees",
     "several",
+    "large_dense",
     "large_keras",
     "large_linear",
     "large_search",
@@ -313,7 +314,9 @@ SOAK = (
 DATABASES = ("duckdb", "sqlite", "mysql", "postgres")
 CASES = [
     pytest.param(name, database, marks=pytest.mark.soak)
-    if name in SOAK or (name, database) == ("hashed", "postgres")  # test_hashing has its hash
+    if name in SOAK
+    or (name, database) == ("hashed", "postgres")  # test_hashing has its hash
+    or (name, database) in [("large_trees", each) for each in ("sqlite", "mysql", "postgres")]
     else (name, database)
     for name in statements()
     for database in DATABASES
