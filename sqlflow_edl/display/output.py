@@ -5,7 +5,6 @@ Data only, no narration.
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from edl.data.cells import cell, exact
 from edl.errors import SQLFlowError
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
 from sqlflow_edl.reports.text import counted
@@ -198,25 +198,16 @@ def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 def write_parquet(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """Write a Parquet file with the types of the columns into the binary buffer of `out`.
 
-    Raises SQLFlowError if `out` is not a file of its own, or for a type that Parquet does not have.
+    The footer names the columns that are text because Parquet or Arrow has no place for a value. Columns of one
+    name get different ones, as in JSON. Raises SQLFlowError if `out` is not a file of its own.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
+    from edl.data.parquet_files import write_rows
 
     buffer = getattr(out, "buffer", None)
     if buffer is None or out.isatty():
         raise SQLFlowError("Parquet is not text", hint="name a file that ends in .parquet")
-    total = 0
-    try:
-        with parquet.ParquetWriter(buffer, reader.schema) as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-                total += batch.num_rows
-    except pa.ArrowNotImplementedError as error:
-        raise SQLFlowError(
-            f"Parquet has no such column: {error}", hint="cast it to another type in the query"
-        ) from None
-    return counted(total)
+    total, note = write_rows(reader, buffer, keys(reader.schema.names))
+    return "; ".join(filter(None, (counted(total), note)))
 
 
 def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
@@ -257,7 +248,9 @@ TEXT_FORMATS = tuple(name for name in FORMATS if name not in OF_FILES)
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in batch.columns]
+    from edl.data.displayed_rows import python_values
+
+    columns = [python_values(column) for column in batch.columns]
     return zip(*columns, strict=True)
 
 
@@ -265,49 +258,22 @@ def _converted(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Iterator
     """Yield the rows, with `convert` of what is neither NULL nor of a type that its format writes by itself."""
     import pyarrow.types as types
 
+    from edl.data.displayed_rows import python_values
+
     plain = (types.is_integer, types.is_floating, types.is_string, types.is_large_string)
     columns = [
         values
         if any(is_plain(kind) for is_plain in plain)
         else [None if value is None else convert(value) for value in values]
-        for kind, values in ((column.type, column.to_pylist()) for column in batch.columns)
+        for kind, values in ((column.type, python_values(column)) for column in batch.columns)
     ]
     return zip(*columns, strict=True)
-
-
-def cell(value: Any) -> str:
-    """Format a value that is not NULL, as in the other formats; lists, structs and maps have the form of DuckDB's."""
-    if isinstance(value, list):
-        items = ", ".join(map(_item, value))
-        is_map = value and isinstance(value[0], tuple)
-        return f"{{{items}}}" if is_map else f"[{items}]"
-    if isinstance(value, tuple):
-        return ": ".join(map(_item, value))
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{name}: {_item(each)}' for name, each in value.items())}}}"
-    return _exact(value)
-
-
-def _item(value: Any) -> str:
-    return "NULL" if value is None else cell(value)
-
-
-def _exact(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return "0x" + value.hex()
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat(" ") if isinstance(value, datetime.datetime) else value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return f"{value:f}"  # str writes 0.0000001 as 1E-7
-    return str(value)
 
 
 def _json(value: Any) -> Any:
     """Return the value with decimals as texts; msgspec writes those below a millionth with an exponent."""
     if isinstance(value, decimal.Decimal):
-        return _exact(value)
+        return exact(value)
     if isinstance(value, dict):
         return {name: _json(each) for name, each in value.items()}
     return [_json(each) for each in value] if isinstance(value, list | tuple) else value

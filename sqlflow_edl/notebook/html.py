@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from sqlflow_edl.display.output import cell
+from edl.data.cells import cell
 
 LONGEST = 300  # characters of one value
 

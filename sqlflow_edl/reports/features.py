@@ -34,6 +34,7 @@ from edl.spec import (
 from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.reports.text import number
 
+_LARGEST = 2**63 - 1  # of the integers that Arrow takes without being told their type
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # value of id 0
 
 
@@ -117,7 +118,9 @@ def levels(category: Category, ids: Any) -> pa.Array:
     """Return the levels of the ids, NULL for missing or unseen."""
     category = getattr(category, "category", category)  # of the items of lists
     if isinstance(category, Vocabulary):
-        return pa.array([*category.values, None]).take(pa.array(ids))
+        is_long = any(isinstance(value, int) and value > _LARGEST for value in category.values)
+        kind = pa.decimal128(38, 0) if is_long else None
+        return pa.array([*category.values, None], kind).take(pa.array(ids))
     if isinstance(category, Bucket):
         return pa.array([*_intervals(category.boundaries), None]).take(pa.array(ids))
     first = _FIRST[category.part] if isinstance(category, DatePart) else 0

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from edl.data.displayed_rows import DisplayedRows
     from edl.jobs.events import EpochEnd
     from edl.jobs.trials import Trial
     from sqlflow_edl.syntax import Statement
@@ -41,7 +42,8 @@ class Result:
     warnings: facts about the rows that make the figures of a training mean less than they seem, with advice.
     figures: loss and metrics of a training or evaluation, or importances of columns; a value is None if it is
     undefined. reader: rows that have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or
-    batch by batch. view: form in which they are shown to people. computed: columns that a model computed.
+    batch by batch; of a `pa.RecordBatchReader`, `DisplayedRows` are made. view: form in which they are shown to
+    people. computed: columns that a model computed.
     """
 
     statement: Statement
@@ -57,9 +59,15 @@ class Result:
     stored_in: str = ""  # URL of the store that keeps the model
     job: str = ""  # id of the training
     rows: int = 0  # written to a table
-    reader: pa.RecordBatchReader | None = None
+    reader: DisplayedRows | None = None
     view: View = "rows"
     computed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.reader is not None:
+            from edl.data.displayed_rows import displayed
+
+            object.__setattr__(self, "reader", displayed(self.reader))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table; an empty one without columns if the statement has no rows."""

@@ -180,6 +180,7 @@ class Source(Results, Protocol):
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
         """Run one statement of the database's own SQL. Return its rows, or None if it has none.
 
+        The rows are shown: they may be `edl.data.displayed_rows.DisplayedRows`, with texts where a value has no type.
         `parameters` are the values of its `?`, whatever placeholder the database itself uses.
         """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -99,6 +99,12 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(self, cursor: Any, columns: Sequence[C], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._batches_of(cursor, lambda rows: self._batch(columns, rows, schema))
+
+    def _batches_of(
+        self, cursor: Any, convert: Callable[[Sequence[Sequence[Any]]], pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the cursor's rows, some thousand at a time, converted to Arrow."""
         while True:
             if self._unread is not cursor:
                 raise ended()
@@ -106,7 +112,7 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
                 rows = cursor.fetchmany(FETCH_ROWS)
             if not rows:
                 return
-            yield self._batch(columns, rows, schema)
+            yield convert(rows)
 
     def _end_result(self) -> None:
         if self._unread is not None:

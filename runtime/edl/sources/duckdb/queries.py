@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edl.data.arrow_types import is_supported
 from edl.data.names import quoted
@@ -25,6 +25,12 @@ READ_AS = {
 }
 _OF_DUCKDB_ALONE = re.compile("BIGNUM|GEOMETRY|UNION|VARIANT")  # in the name of a type, perhaps of an element
 _OF_128_BITS = ("hugeint", "uhugeint")  # sum(integer) is one, and seldom needs the bits
+
+# Types of which results show DuckDB's own text, also inside of nested types.
+DISPLAYED_AS_TEXT = frozenset(
+    ("bignum", "bit", "geometry", "interval", "time with time zone", "uhugeint", "union", "variant", "varint")
+)
+_NESTED = ("array", "list", "map", "struct")
 
 # The parts of each table's and view's name that a query must write, as a list.
 CURRENT_DATABASE = "SELECT path FROM duckdb_databases() WHERE database_name = current_catalog()"
@@ -74,6 +80,25 @@ def plain(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> st
         for name, _ in columns
     )
     return f"SELECT {', '.join(casts)} FROM (\n{query}\n)"
+
+
+def displayed(relation: Any) -> Any:
+    """Return the relation with texts in place of types that Arrow does not have with all their values."""
+    columns = list(zip(relation.columns, relation.types, strict=True))
+    if not any(map(_is_text, (kind for _, kind in columns))):
+        return relation
+    cells = (
+        f"{f'CAST(#{place} AS VARCHAR)' if _is_text(kind) else f'#{place}'} AS {quoted(name)}"
+        for place, (name, kind) in enumerate(columns, 1)
+    )
+    return relation.project(", ".join(cells))
+
+
+def _is_text(kind: Any) -> bool:
+    if kind.id in DISPLAYED_AS_TEXT:
+        return True
+    parts = kind.children if kind.id in _NESTED else ()
+    return any(_is_text(part) for _, part in parts if not isinstance(part, int))
 
 
 def without_rows(query: str) -> str:

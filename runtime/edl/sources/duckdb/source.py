@@ -109,14 +109,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
         statement = self._only_statement(sql)
-        if statement.type == duckdb.StatementType.SELECT:
-            inner = self._run(sql, parameters, BATCH_ROWS)
-            return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
         with self._errors(sql):
             relation = self.connection.sql(sql, params=list(parameters))
-            if relation is None or relation.columns in _SILENT:
+            is_query = statement.type == duckdb.StatementType.SELECT
+            if relation is None or (relation.columns in _SILENT and not is_query):
                 return None
-            return relation.to_arrow_reader(BATCH_ROWS)
+            inner = queries.displayed(relation).to_arrow_reader(BATCH_ROWS)
+            if not is_query:  # its rows are in memory
+                return inner
+            self._unread = inner
+        return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
 
     def tables(self) -> list[str]:
         with self._errors(queries.TABLES):

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from edl.data import pinned
 from edl.data.arrow_types import BATCH_ROWS, rechunked
+from edl.data.displayed_rows import DisplayedRows, grouped
 from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -153,17 +154,17 @@ class MySQLSource(Transactional, BaseSource):
 
     # Statements ------------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         if parameters:
             sql = bound(sql, parameters, self.live())
         result = self._run(sql)
         if result.description is None:
             self._unread = None
             return None
-        columns = mysql_types.shown(mysql_types.columns(result.fields))
+        columns = mysql_types.displayed(mysql_types.columns(result.fields))
         schema = mysql_types.schema(columns)
-        batches = rechunked(self._batches(result, columns), schema, BATCH_ROWS)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows))
+        return DisplayedRows(schema, grouped(batches, schema))
 
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
@@ -264,10 +265,13 @@ class MySQLSource(Transactional, BaseSource):
 
     def _reader(self, result: Any, columns: list[Column], batch_rows: int) -> pa.RecordBatchReader:
         schema = mysql_types.schema(columns)
-        batches = rechunked(self._batches(result, columns), schema, batch_rows)
+        batches = self._batches(result, lambda rows: mysql_types.batch(columns, rows))
+        batches = rechunked(batches, schema, batch_rows)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def _batches(self, result: Any, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, result: Any, convert: Callable[[Sequence[Sequence[bytes | None]]], pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         more = True
         while more:
             if self._unread is not result:
@@ -275,7 +279,7 @@ class MySQLSource(Transactional, BaseSource):
             with self._runs(), self._errors(""):
                 rows, more = fetched(result, FETCH_ROWS)
             if rows:
-                yield mysql_types.batch(columns, rows)
+                yield convert(rows)
         self._used = time.monotonic()
 
     @contextmanager

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data.arrow_types import plain_name, times_of_day
+from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quoted
 from edl.errors import SourceError
 
@@ -83,7 +85,7 @@ def schema(found: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def shown(found: Sequence[Column]) -> list[Column]:
+def displayed(found: Sequence[Column]) -> list[Column]:
     """Return the columns of a result for display: columns of unsupported types become bytes."""
     return [
         column if column.kind is not None else Column(column.name, pa.binary(), column.code)
@@ -98,6 +100,13 @@ def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
+def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
+    """Convert the rows for display: a column is text where a value does not fit its type."""
+    cells = zip(*rows, strict=True)
+    arrays = [_displayed(column, values) for column, values in zip(found, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+
+
 def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
     """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
     kind: Any = column.kind
@@ -109,6 +118,22 @@ def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
         return from_texts(pa.array(values, pa.string()), kind)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
         raise _unfit(column, values) from None
+
+
+def _displayed(column: Column, values: Sequence[bytes | None]) -> pa.Array:
+    kind: Any = column.kind
+    if pa.types.is_binary(kind) or column.bits or pa.types.is_null(kind):
+        return array(column, values)
+    sent = pa.array(values, pa.binary())
+    if pa.types.is_boolean(kind):
+        with suppress(ValueError, pa.ArrowException):
+            return from_texts(sent.cast(pa.string()), kind)
+        kind = pa.int8()
+    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind), _decoded)
+
+
+def _decoded(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
 
 
 def from_texts(texts: pa.Array, kind: Any) -> pa.Array:

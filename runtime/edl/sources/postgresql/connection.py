@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from typing import Any
 
@@ -52,6 +53,9 @@ LEAST_VERSION = 14  # the first with bit_xor, for digests
 # the statement has begun has no effect, and the client may be killed
 CHECK_MS = 5000
 
+_EXTRA_TYPES = (
+    "SELECT oid::bigint, typname, typtype = 'e' OR typcategory = 'S' FROM pg_type WHERE oid = ANY (?::oid[])"
+)
 _CHUNK = 2048  # rows: what fits into a processor's cache as Python objects
 _SESSION = (
     "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET bytea_output = 'hex';"
@@ -72,6 +76,12 @@ class Described:
     modifier: int
 
 
+class Array(list[Any]):
+    """Values of an array, and the array as the server writes it."""
+
+    text = ""
+
+
 class Result:
     """Rows of a running statement. The driver cancels the statement if not all of them are read."""
 
@@ -89,11 +99,16 @@ class Result:
 
 
 class Connection:
-    """Connection that commits every statement by itself. Only `cancel` may be called from another thread."""
+    """Connection that commits every statement by itself. Only `cancel` may be called from another thread.
+
+    `extra_types` holds the types that are not part of PostgreSQL, by number: their name, and True for texts, which are
+    enums and the types that PostgreSQL compares as texts.
+    """
 
     def __init__(self, url: ServerURL) -> None:
         self._url = url
         self.driver: Any = None
+        self.extra_types: dict[int, tuple[str, bool]] = {}
         self.open()
 
     def open(self) -> None:
@@ -149,11 +164,19 @@ class Connection:
         if parameters:
             sql = numbered(sql)
         columns = self.describe(sql)
+        self.learn_types(columns)  # now: nothing else runs on the connection while rows are fetched
         cursor = self.driver.cursor()
         if not columns:
             cursor.execute(sql, parameters or None)
             return Result((), iter(()))
         return Result(columns, cursor.stream(sql, parameters or None, size=_CHUNK))
+
+    def learn_types(self, columns: Iterable[Described]) -> None:
+        """Look up the columns' types that are not part of PostgreSQL."""
+        unknown = {each.oid for each in columns if psycopg.adapters.types.get(each.oid) is None}
+        if unknown := unknown - self.extra_types.keys():
+            found = self.fetch_all(_EXTRA_TYPES, (sorted(unknown),))
+            self.extra_types |= {number: (name, is_text) for number, name, is_text in found}
 
     def run(self, sql: str) -> int:
         """Run internal statements without rows. Return the number of changed rows."""
@@ -274,6 +297,28 @@ def _load_as_texts(driver: Any) -> None:
     for kind in psycopg.adapters.types:
         if kind.name not in _NATIVE:
             driver.adapters.register_loader(kind.oid, TextLoader)
+        if kind.array_oid:
+            driver.adapters.register_loader(kind.array_oid, _array_loader(kind.array_oid))
+
+
+@cache
+def _array_loader(oid: int) -> Any:
+    """Return a loader of `Array`."""
+    from psycopg.adapt import Loader
+
+    lists: Any = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
+
+    class ArrayLoader(Loader):  # type: ignore[misc]
+        def __init__(self, oid: int, context: Any = None) -> None:
+            super().__init__(oid, context)
+            self._lists = lists(oid, context)
+
+        def load(self, data: Any) -> Array:
+            found = Array(self._lists.load(data))
+            found.text = bytes(data).decode()
+            return found
+
+    return ArrayLoader
 
 
 def _refused(error: Exception, url: ServerURL) -> SourceError:

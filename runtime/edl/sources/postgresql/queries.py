@@ -91,15 +91,6 @@ def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
     return [name for (name,) in found]
 
 
-def extra_types(connection: Connection, numbers: Collection[int]) -> dict[int, tuple[str, bool]]:
-    """Return the names of types, and True for texts: enums, and types that PostgreSQL compares as texts."""
-    found = connection.fetch_all(
-        "SELECT oid::bigint, typname, typtype = 'e' OR typcategory = 'S' FROM pg_type WHERE oid = ANY (?::oid[])",
-        (sorted(numbers),),
-    )
-    return {number: (name, is_text) for number, name, is_text in found}
-
-
 def columns_of(connection: Connection, names: Collection[str]) -> list[str]:
     """Return the columns of the tables that have one of these names, in any schema."""
     found = connection.fetch_all(

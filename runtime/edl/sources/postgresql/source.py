@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from edl.data.arrow_types import rechunked
+from edl.data.displayed_rows import DisplayedRows, grouped
 from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -55,7 +55,6 @@ class PostgreSQLSource(CursorSource[Column]):
         self._url = with_password(url.with_password(), connection)
         self.database = url.path
         self._used = time.monotonic()
-        self._extra_types: dict[int, tuple[str, bool]] = {}
         self._results = PostgreSQLResults(self)
         self._pins_tables = ("pin", "file") not in url.options
         [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
@@ -115,16 +114,16 @@ class PostgreSQLSource(CursorSource[Column]):
 
     # Statements ------------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         LEXICON.first_word(sql)
         result = self._run(sql, parameters)
         if not result.columns:
             self._unread = None
             return None
-        columns = types.shown(types.columns(result.columns, self._others(result.columns)))
+        columns = types.displayed(types.columns(result.columns, self.connection.extra_types))
         schema = pa.schema([(column.name, column.kind) for column in columns])
-        batches = rechunked(self._batches(result, columns, schema), schema)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
+        return DisplayedRows(schema, grouped(batches, schema))
 
     def tables(self) -> list[str]:
         return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
@@ -199,7 +198,9 @@ class PostgreSQLSource(CursorSource[Column]):
             found = connection.describe(queries.wrapped(text))
         except ERRORS as error:
             raise errors.not_in_parentheses(error, text) from None
-        return types.columns(found, self._others(found))
+        with self._errors(""):
+            connection.learn_types(found)
+        return types.columns(found, connection.extra_types)
 
     def _schema(self, columns: Sequence[Column]) -> pa.Schema:
         return types.schema(columns)
@@ -208,14 +209,6 @@ class PostgreSQLSource(CursorSource[Column]):
         self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
     ) -> pa.RecordBatch:
         return types.batch(columns, rows)
-
-    def _others(self, found: Sequence[Any]) -> dict[int, tuple[str, bool]]:
-        """Return the types that are not part of PostgreSQL."""
-        unknown = types.unknown(found) - self._extra_types.keys()
-        if unknown:
-            with self._errors(""):
-                self._extra_types.update(queries.extra_types(self.connection, unknown))
-        return self._extra_types
 
     def _check_schema(self, asked: str | None) -> None:
         if asked and asked != self.schema_name:

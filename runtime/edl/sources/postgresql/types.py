@@ -14,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data.arrow_types import plain_name, times_of_day
+from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import check_unique, quoted
 from edl.errors import SourceError
-from edl.sources.postgresql.connection import Described
+from edl.sources.postgresql.connection import Array, Described
 from edl.sources.postgresql.driver import psycopg
 
 _DIGITS = 38  # limit of a decimal
+_LONG = r"^-?\d{16}"  # begins with more digits than every double keeps
 _TEXTS = (
     "text", "varchar", "bpchar", "name", "char", "unknown", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr",
     "macaddr8", "bit", "varbit", "timetz",
@@ -76,11 +79,6 @@ def columns(found: Sequence[Described], others: Mapping[int, tuple[str, bool]]) 
     return [_column(each, others) for each in found]
 
 
-def unknown(found: Sequence[Described]) -> set[int]:
-    """Return the numbers of the types that are not part of PostgreSQL: enums, and those of extensions."""
-    return {each.oid for each in found if psycopg.adapters.types.get(each.oid) is None}
-
-
 def schema(found: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema. Raises SourceError for a column of an unsupported type, or two columns of one name."""
     check_unique(column.name for column in found)
@@ -95,12 +93,19 @@ def schema(found: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def shown(found: Sequence[Column]) -> list[Column]:
+def displayed(found: Sequence[Column]) -> list[Column]:
     """Return the columns of a result for display: values of unsupported types are shown as the server writes them."""
     return [
         column if column.kind is not None else Column(column.name, pa.string(), column.type)
         for column in found
     ]
+
+
+def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Convert the rows for display: a column is text where a value does not fit its type."""
+    cells = zip(*rows, strict=True)
+    arrays = [_displayed(column, values) for column, values in zip(found, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
 def stored(column: Column, table: str) -> str:
@@ -195,6 +200,31 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
         return pc.utf8_rtrim(found, " ") if column.type == "bpchar" else found
     texts = pa.array(values, pa.string())
     return _CASTS.get(kind.id, _cast)(texts, kind)
+
+
+def _displayed(column: Column, values: Sequence[Any]) -> pa.Array:
+    kind: Any = column.kind
+    if pa.types.is_string(kind) and column.type.endswith("[]"):
+        return pa.array(map(_text, values), kind)
+    if pa.types.is_list(kind) or _is_native(column, kind):
+        return text_where_unfit(values, lambda some: _array(column, some), _text)
+    cast = _doubles if pa.types.is_floating(kind) else _CASTS.get(kind.id, _cast)
+    return text_where_unfit(pa.array(values, pa.string()), lambda some: cast(some, kind), _text)
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as the server writes it."""
+    if value is None:
+        return None
+    return value.text if isinstance(value, Array) else str(value)
+
+
+def _doubles(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert numbers. Raises ValueError where no double has the whole part: the sum of bigints is numeric."""
+    for text in pc.unique(texts.filter(pc.match_substring_regex(texts, _LONG))).to_pylist():
+        if Decimal(float(text)) != Decimal(text):
+            raise ValueError(text)
+    return texts.cast(kind)
 
 
 def _is_native(column: Column, kind: pa.DataType) -> bool:

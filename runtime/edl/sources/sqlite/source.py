@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS
+from edl.data.displayed_rows import DisplayedRows, grouped
 from edl.data.names import check_unique, quoted
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
@@ -94,11 +94,11 @@ class SQLiteSource(CursorSource[Column]):
 
     # Statements ------------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         word = LEXICON.first_word(sql)
         if word not in _READS:
             self._changes += 1
-        cursor = self._run(sql, parameters)
+        cursor = self._run(sql, parameters, text=_decoded)
         if cursor.description is None:
             return None
         with self._errors(sql):
@@ -108,8 +108,7 @@ class SQLiteSource(CursorSource[Column]):
             rows += cursor.fetchall()  # of a statement that is not a query, or an internal one
         columns = types.from_values([Column(name, "") for name, *_ in cursor.description], rows)
         schema = types.schema(columns)
-        batches = [types.batch(columns, rows, schema)] if rows else []
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return DisplayedRows(schema, [types.displayed_batch(columns, rows)] if rows else [])
 
     def tables(self) -> list[str]:
         self._end_result()
@@ -168,14 +167,21 @@ class SQLiteSource(CursorSource[Column]):
                     raise types.mixed(column, queries.example(self.connection, column))
             return self._seen[1]
 
-    def _shown(self, query: str) -> pa.RecordBatchReader:
+    def _shown(self, query: str) -> DisplayedRows:
         """Return a long result for display, with any column names and values."""
         self._end_result()
         with queries.as_view(self.connection, query) as columns:
             kinds = queries.with_kinds(self.connection, columns)
-        cursor = self._run(query)
+        cursor = self._run(query, text=_decoded)
         named = [replace(kind, name=name) for kind, (name, *_) in zip(kinds, cursor.description, strict=True)]
-        return self._reader(cursor, named, BATCH_ROWS)
+        batches = self._batches_of(cursor, lambda rows: types.displayed_batch(named, rows))
+        schema = types.schema(named)
+        return DisplayedRows(schema, grouped(batches, schema))
+
+    def _run(self, sql: str, parameters: Sequence[object] = (), text: Callable[[bytes], str] = str) -> Any:
+        """Run one statement. `text` makes texts of bytes; `str` raises an error for what is not UTF-8."""
+        self.connection.text_factory = text
+        return super()._run(sql, parameters)
 
     def _schema(self, columns: Sequence[Column]) -> pa.Schema:
         return types.schema(columns)
@@ -191,3 +197,8 @@ class SQLiteSource(CursorSource[Column]):
     def _roll_back(self) -> None:
         self._changes += 1
         super()._roll_back()
+
+
+def _decoded(text: bytes) -> str:
+    """Decode a text for display."""
+    return text.decode(errors="replace")

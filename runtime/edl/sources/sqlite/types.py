@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from edl.data.arrow_types import times_of_day
+from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quoted
 from edl.errors import SourceError
 
@@ -93,6 +95,16 @@ def batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.S
     values = zip(*rows, strict=True)
     arrays = [_array(column, cells) for column, cells in zip(columns, values, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def displayed_batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Convert the rows for display: a column is text where a value is not of its kind."""
+    values = zip(*rows, strict=True)
+    arrays = [
+        text_where_unfit(cells, partial(_exact_array, column), _shown)
+        for column, cells in zip(columns, values, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def schema(columns: Sequence[Column]) -> pa.Schema:
@@ -182,18 +194,24 @@ def _kind(types: Collection[str], wanted: str) -> str:
 
 def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     arrow = ARROW[column.kind]
-    if column.kind == "mixed":
-        return pa.array(map(_shown, values), arrow)
     try:
-        stored = pa.array(values, _STORED.get(column.kind, arrow))
-        if column.kind == "time":
-            return times_of_day(stored, arrow)
-        return stored if stored.type == arrow else stored.cast(arrow)
+        return _exact_array(column, values)
     except (pa.ArrowException, OverflowError, TypeError):
         if column.kind == "real" and all(isinstance(value, int | float | None) for value in values):
             # Arrow rejects integers that a double cannot hold exactly; SQLite compares and adds them as doubles.
             return pa.array([None if value is None else float(value) for value in values], arrow)
         raise _unfit(column, values) from None
+
+
+def _exact_array(column: Column, values: Sequence[Any]) -> pa.Array:
+    """Convert the values of one column. Raises an error of Arrow for an integer that a double cannot hold, too."""
+    arrow = ARROW[column.kind]
+    if column.kind == "mixed":
+        return pa.array(map(_shown, values), arrow)
+    stored = pa.array(values, _STORED.get(column.kind, arrow))
+    if column.kind == "time":
+        return times_of_day(stored, arrow)
+    return stored if stored.type == arrow else stored.cast(arrow)
 
 
 def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
