@@ -10,8 +10,8 @@ one database, as text out of a CSV file. Values with an unambiguous meaning are 
 * *text* is text; an integer, boolean, decimal or float becomes its shortest usual text: '3' for 3, 3.0 and 3.00,
   'true', '2.5'; dates and timestamps become ISO 8601 text without trailing zeros in the fraction.
 
-Dictionary-encoded columns count as their values, a column of type null as all NULL. Other types (list, struct, …)
-raise a SemanticError that names the column.
+Dictionary-encoded columns count as their values, a column of type null as all NULL, infinite dates and timestamps as
+NULL. Other types (list, struct, …) raise a SemanticError that names the column.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def texts(array: pa.Array, column: str) -> pa.Array:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Remove extension types, dictionary encoding and string views from the array."""
+    """Remove extension types, dictionary encoding and string views from the array; infinite times become NULL."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     if isinstance(array, pa.DictionaryArray):
@@ -75,7 +75,21 @@ def plain(array: pa.Array) -> pa.Array:
         return array.cast(pa.large_string())
     if types.is_binary_view(array.type):
         return array.cast(pa.large_binary())
+    if types.is_date32(array.type) or types.is_timestamp(array.type):
+        return _finite_times(array)
     return array
+
+
+def _finite_times(array: pa.Array) -> pa.Array:
+    """Return the dates or timestamps with NULL in place of DuckDB's infinities: the largest number, and minus it."""
+    integer = pa.int32() if types.is_date32(array.type) else pa.int64()
+    counts = array.view(integer)
+    largest = np.iinfo(integer.to_pandas_dtype()).max
+    found = pc.min_max(counts)
+    if not found["min"].is_valid or (found["min"].as_py() > -largest and found["max"].as_py() < largest):
+        return array
+    infinite = pc.is_in(counts, pa.array([largest, -largest], integer))
+    return pc.if_else(infinite, pa.scalar(None, integer), counts).view(array.type)
 
 
 def common(array: pa.Array) -> pa.Array:

@@ -132,3 +132,12 @@ def test_another_type_is_an_error_that_names_the_column(convert: Any, array: pa.
     with pytest.raises(SemanticError, match=message) as error:
         convert(array, "c")
     assert "convert it to " in str(error.value.hint)
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("s"), pa.timestamp("us", "UTC")])
+def test_infinite_times_of_duckdb_are_null(kind: pa.DataType) -> None:
+    largest = 2 ** (kind.bit_width - 1) - 1
+    stored = pa.array([largest, -largest, 86_400, None], pa.int32() if kind.bit_width == 32 else pa.int64())
+    array = stored.cast(kind)
+    assert np.isnan(numbers(array, "c")).tolist() == [True, True, False, True]
+    assert texts(array, "c").is_null().to_pylist() == [True, True, False, True]

@@ -22,7 +22,7 @@ from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.mysql import drivers, pinning, upload
+from edl.sources.mysql import drivers, pinning, types, upload
 from edl.sources.mysql.connection import open_connection
 from edl.sources.mysql.source import MySQLSource
 from tests.cutting import proxied
@@ -50,6 +50,13 @@ def everything(reader: Reader, columns: list[str] | None = None) -> pa.Table:
 def rows(source: Source, query: str) -> list[dict[str, object]]:
     found: list[dict[str, object]] = source.stream(query).read_all().to_pylist()
     return found
+
+
+def shown(source: Source, sql: str) -> list[dict[str, object]]:
+    found = source.execute(sql)
+    assert found is not None
+    listed: list[dict[str, object]] = found.read_all().to_pylist()
+    return listed
 
 
 def row_tables(source: MySQLSource) -> list[str]:
@@ -156,6 +163,45 @@ def test_a_value_that_cannot_travel_is_named_with_what_to_write(
     with pytest.raises(SourceError, match=words) as caught:
         source.stream(query).read_all()
     assert hint in str(caught.value.hint)
+
+
+SPRING, AUTUMN = "2024-03-31 00:30:00", "2024-10-27 00:30:00"
+
+
+def test_instants_come_in_utc_whatever_the_time_zone_of_the_session(
+    source: MySQLSource, tmp_path: Path
+) -> None:
+    source.execute("CREATE TABLE t (at TIMESTAMP NULL)")
+    source.execute(f"INSERT INTO t VALUES ('{SPRING}'), ('{AUTUMN}'), (NULL)")
+    query = "SELECT at FROM t ORDER BY at"
+    wanted = rows(source, query)
+    pinned = source.pin(query, tmp_path, seed=0, shuffle=False)
+    for zone in ("-04:00", "+05:30", "+00:00"):
+        source.execute(f"SET time_zone = '{zone}'")
+        assert rows(source, query) == wanted
+        assert shown(source, query) == wanted
+        again = source.pin(query, tmp_path, seed=0, shuffle=False)
+        assert everything(open_reader(again, tmp_path)).to_pylist() == wanted
+        assert again.digest == pinned.digest
+        assert rows(source, "SELECT @@time_zone AS z") == [{"z": zone}]
+
+
+def test_a_statement_with_a_time_zone_of_its_own_shows_the_servers_texts(source: MySQLSource) -> None:
+    source.execute("CREATE TABLE t (at TIMESTAMP NULL)")
+    source.execute(f"INSERT INTO t VALUES ('{SPRING}')")
+    other = "SET STATEMENT time_zone = '+01:00' FOR SELECT at FROM t"
+    assert shown(source, other) == [{"at": "2024-03-31 01:30:00"}]
+    assert rows(source, "SELECT @@time_zone AS z") == [{"z": "+00:00"}]
+
+
+def test_an_hour_that_a_zone_has_twice_is_shown_as_text_and_refused_to_jobs() -> None:
+    column = types.Column("at", pa.timestamp("us", "UTC"))
+    values = [(b"2024-10-27 02:30:00",), (b"2024-06-01 17:00:00",), (None,)]
+    found = types.displayed_batch([column], values, "Europe/Berlin")
+    assert found.column("at").to_pylist() == ["2024-10-27 02:30:00", "2024-06-01 15:00:00+00:00", None]
+    with pytest.raises(SourceError, match="'2024-10-27 02:30:00', of which the time zone") as caught:
+        types.batch([column], values, "Europe/Berlin")
+    assert caught.value.hint == "SET time_zone = '+00:00'"
 
 
 @pytest.mark.parametrize("load", [True, False])

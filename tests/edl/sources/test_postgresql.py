@@ -194,6 +194,36 @@ def test_values_that_cannot_travel_are_named_with_what_to_write(
     assert set(shown.read_all().schema.types) == {pa.string()}
 
 
+def test_instants_come_in_utc_whatever_the_time_zone_and_forms_of_the_session(
+    source: PostgreSQLSource, tmp_path: Path
+) -> None:
+    """In 1800 New York had an offset with seconds."""
+    source.execute(
+        "CREATE TABLE t AS SELECT * FROM (VALUES ('1800-01-01 00:00+00'::timestamptz), (NULL)) v(at)"
+    )
+    wanted = rows(source, "SELECT at FROM t")
+    pinned = source.pin("SELECT at FROM t", tmp_path, seed=0, shuffle=False)
+    source.execute("SET TIME ZONE 'America/New_York'")
+    assert rows(source, "SELECT at FROM t") == wanted
+    found = source.execute("SELECT at FROM t")
+    assert found is not None
+    assert found.read_all().to_pylist() == wanted
+    source.execute("SET DateStyle = 'German'")
+    again = source.pin("SELECT at FROM t", tmp_path, seed=0, shuffle=False)
+    assert again.digest == pinned.digest
+    assert everything(open_reader(again, tmp_path)).to_pylist() == wanted
+
+
+def test_a_date_that_arrow_does_not_read_is_an_error_with_an_expression_that_helps(
+    source: PostgreSQLSource,
+) -> None:
+    source.execute("CREATE TABLE t AS SELECT DATE '4713-01-01 BC' AS d")
+    with pytest.raises(SourceError, match="holds '4713-01-01 BC'") as caught:
+        source.stream("SELECT d FROM t").read_all()
+    instead = str(caught.value.hint).removeprefix("write ")
+    assert source.stream(f"SELECT {instead} FROM t").read_all().to_pylist() == [{"d": None}]
+
+
 # Words and names ---------------------------------------------------------------------------------------------
 
 

@@ -119,11 +119,12 @@ def test_rows_go_to_a_parquet_file_with_their_types(
     assert found.to_pylist()[0]["b"] == [0.5, None]
     assert list(found.schema.types) == [pa.int32(), pa.list_(pa.float32()), pa.date32(), pa.int32()]
     assert main(["-o", str(file), "-e", "SELECT 2 AS a; SELECT 3 AS a"]) == 1
-    assert main(["-o", str(file), "-e", "SELECT INTERVAL 3 DAY AS a"]) == 1
     told = capsys.readouterr().err
     assert "a Parquet file holds one result set" in told
-    assert "Parquet has no such column" in told
     assert parquet.read_table(file).equals(found)
+    assert main(["-o", str(file), "-e", "SELECT INTERVAL 3 DAY AS a, DATE 'infinity' AS b"]) == 0
+    assert "b is text: it has values that are no date" in capsys.readouterr().err
+    assert parquet.read_table(file).to_pylist() == [{"a": "3 days", "b": "infinity"}]
     assert main(["--format", "parquet", "-e", "SELECT 2 AS a"]) == 2
     assert "-o FILE.parquet" in capsys.readouterr().err
 

@@ -37,6 +37,7 @@ _STATEMENTS = frozenset(
         " TRUNCATE UNLOCK UPDATE USE XA",
     )
 )
+_QUERIES = ("SELECT", "WITH", "SHOW", "TABLE", "VALUES", "(")
 _NEAR = re.compile(r"near '(.*)' at line (\d+)", re.DOTALL)
 _HINTS = {
     1044: "request the privilege on this database, or write into another one",
@@ -60,6 +61,17 @@ def check_query(sql: str) -> None:
     """
     if LEXICON.first_word(sql) in _STATEMENTS:
         raise not_a_query()
+
+
+def may_set_zone(sql: str) -> bool:
+    """Return True if a statement may set another time zone of the session."""
+    word = LEXICON.first_word(sql)
+    return word in ("CALL", "EXECUTE") or (word not in _QUERIES and "time_zone" in sql.lower())
+
+
+def may_have_rows(sql: str) -> bool:
+    """Return True if a statement that may set a time zone may also have rows, in a zone that is not known."""
+    return LEXICON.first_word(sql) != "EXECUTE"  # of one statement
 
 
 def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:

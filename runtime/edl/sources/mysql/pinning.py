@@ -162,7 +162,8 @@ class Pinning:
         names = [f"IFNULL(HEX(CAST({types.exact(column)} AS BINARY)), '-')" for column in self.columns]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         halves = (f"BIT_XOR(CAST(CONV({side}({row}, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
-        found = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
+        with self.source.in_utc(self.source.live()):
+            found = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
         facts = (str(self.schema), *map(str, found[0]))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 

@@ -72,6 +72,7 @@ class MySQLSource(Transactional, BaseSource):
         self._used = time.monotonic()
         self._running = False
         self._unread: Any = None
+        self._zone: str | None = mysql_types.UTC  # of the session; None if a statement may have set another
         self._results = MySQLResults(self)
         self._pins_tables = ("pin", "file") not in url.options
 
@@ -91,6 +92,7 @@ class MySQLSource(Transactional, BaseSource):
                 connection.ping(reconnect=False)
         if not connection.open:
             self._connection = open_connection(self._url)
+            self._zone = mysql_types.UTC
         self._used = time.monotonic()
         return self._connection
 
@@ -118,7 +120,8 @@ class MySQLSource(Transactional, BaseSource):
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         columns = self._columns(query)
         mysql_types.schema(columns)
-        return self._reader(self._run(query), columns, batch_rows)
+        zone = self._session_zone()
+        return self._reader(self._run(query), columns, batch_rows, zone)
 
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
@@ -133,7 +136,8 @@ class MySQLSource(Transactional, BaseSource):
                 return made.pin(text, query, seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
                 self._pins_tables = False
-        reader = self._reader(self._run(text), columns, BATCH_ROWS)
+        zone = self._session_zone()
+        reader = self._reader(self._run(text), columns, BATCH_ROWS, zone)
         return pin_file(self.url, query, reader, folder, seed=seed, shuffle=shuffle, split=split)
 
     def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
@@ -157,13 +161,17 @@ class MySQLSource(Transactional, BaseSource):
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         if parameters:
             sql = bound(sql, parameters, self.live())
+        zone = self._session_zone()
+        if errors.may_set_zone(sql):
+            self._zone = None
+            zone = "" if errors.may_have_rows(sql) else zone
         result = self._run(sql)
         if result.description is None:
             self._unread = None
             return None
         columns = mysql_types.displayed(mysql_types.columns(result.fields))
         schema = mysql_types.schema(columns)
-        batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows))
+        batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
         return DisplayedRows(schema, grouped(batches, schema))
 
     def tables(self) -> list[str]:
@@ -209,7 +217,7 @@ class MySQLSource(Transactional, BaseSource):
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
         """Append batches whose columns are `names`. Raises SourceError if a value does not fit its column."""
         connection = self.live()
-        with self._errors(""), self._mode(connection, _STRICT):
+        with self._errors(""), self._mode(connection, _STRICT), self.in_utc(connection):
             load = upload.may_load(connection)
             upload.write(connection, table, names, batches, load=load)
 
@@ -263,9 +271,9 @@ class MySQLSource(Transactional, BaseSource):
         self._unread = connection._result
         return self._unread
 
-    def _reader(self, result: Any, columns: list[Column], batch_rows: int) -> pa.RecordBatchReader:
+    def _reader(self, result: Any, columns: list[Column], batch_rows: int, zone: str) -> pa.RecordBatchReader:
         schema = mysql_types.schema(columns)
-        batches = self._batches(result, lambda rows: mysql_types.batch(columns, rows))
+        batches = self._batches(result, lambda rows: mysql_types.batch(columns, rows, zone))
         batches = rechunked(batches, schema, batch_rows)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -358,6 +366,27 @@ class MySQLSource(Transactional, BaseSource):
             if connection.open:
                 with suppress(*ERRORS):
                     connection.run("SET sql_mode = @sqlflow_edl_mode")
+
+    def _session_zone(self) -> str:
+        """Return the time zone in which the session gives values of TIMESTAMP; empty if it is not known."""
+        if self._zone is None:
+            [(zone, system)] = self.few("SELECT @@session.time_zone, @@system_time_zone")
+            self._zone = zone.decode()
+            if self._zone == "SYSTEM":  # the server knows it by an abbreviation, which others may have too
+                self._zone = mysql_types.UTC if system == b"UTC" else ""
+        return self._zone
+
+    @contextmanager
+    def in_utc(self, connection: Connection) -> Iterator[None]:
+        """Give values of TIMESTAMP in UTC inside the context; the user's session may have another time zone."""
+        connection.run("SET @sqlflow_edl_zone = @@time_zone")
+        connection.run(f"SET time_zone = '{mysql_types.UTC}'")
+        try:
+            yield
+        finally:
+            if connection.open:
+                with suppress(*ERRORS):
+                    connection.run("SET time_zone = @sqlflow_edl_zone")
 
     @contextmanager
     def _errors(self, sql: str) -> Iterator[None]:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quoted
 from edl.errors import SourceError
 
+UTC = "+00:00"  # the time zone of sessions, unless a user sets another
 BINARY = 63  # the character set of binary strings
 _UNSIGNED = 32
 _DIGITS = 38  # limit of a decimal
@@ -47,6 +49,7 @@ _TIMES = {
 _TEXTS = (15, 247, 248, 249, 250, 251, 252, 253, 254)
 _NAMES = {255: "GEOMETRY", 242: "VECTOR"}
 
+_OFFSET = re.compile(r"([+-])(\d\d?):(\d\d)")
 _PLAIN = {_FLOAT: pa.float32(), _DOUBLE: pa.float64(), _YEAR: pa.int16()}
 _ARROW = {
     "date": pa.date32(),
@@ -93,21 +96,26 @@ def displayed(found: Sequence[Column]) -> list[Column]:
     ]
 
 
-def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
-    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
+def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC) -> pa.RecordBatch:
+    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold.
+
+    `zone` is the time zone of the session: an offset, a name, or empty if it is not known.
+    """
     cells = zip(*rows, strict=True) if rows else ((),) * len(found)
-    arrays = [array(column, values) for column, values in zip(found, cells, strict=True)]
+    arrays = [array(column, values, zone) for column, values in zip(found, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
-def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
+def displayed_batch(
+    found: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
-    arrays = [_displayed(column, values) for column, values in zip(found, cells, strict=True)]
+    arrays = [_displayed(column, values, zone) for column, values in zip(found, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
-def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
+def array(column: Column, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
     """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
     kind: Any = column.kind
     try:
@@ -115,12 +123,12 @@ def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
             return pa.array(values, kind)
         if column.bits:
             return _bits(values, kind)
-        return from_texts(pa.array(values, pa.string()), kind)
+        return from_texts(pa.array(values, pa.string()), kind, zone)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
-        raise _unfit(column, values) from None
+        raise _unfit(column, values, zone) from None
 
 
-def _displayed(column: Column, values: Sequence[bytes | None]) -> pa.Array:
+def _displayed(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_binary(kind) or column.bits or pa.types.is_null(kind):
         return array(column, values)
@@ -129,15 +137,17 @@ def _displayed(column: Column, values: Sequence[bytes | None]) -> pa.Array:
         with suppress(ValueError, pa.ArrowException):
             return from_texts(sent.cast(pa.string()), kind)
         kind = pa.int8()
-    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind), _decoded)
+    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind, zone), _decoded)
 
 
 def _decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-def from_texts(texts: pa.Array, kind: Any) -> pa.Array:
+def from_texts(texts: pa.Array, kind: Any, zone: str = UTC) -> pa.Array:
     """Convert texts, or numbers, to the type. Raises ArrowException or ValueError for a value that it cannot hold."""
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return _instants(texts, kind, zone)
     return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
 
 
@@ -207,49 +217,65 @@ def _boolean(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return numbers.cast(kind)
 
 
-def _instant(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Convert texts without a zone: the session's zone is UTC."""
-    return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+def _instants(texts: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
+    """Convert texts in the session's time zone. Raises ValueError for an hour that the zone has twice."""
+    local = texts.cast(pa.timestamp(kind.unit))
+    if offset := _OFFSET.fullmatch(zone):
+        minutes = int(offset[1] + "1") * (60 * int(offset[2]) + int(offset[3]))
+        utc = pc.subtract(local, pa.scalar(60 * minutes, pa.duration("s"))) if minutes else local
+        return utc.cast(kind)
+    if not zone:
+        raise ValueError
+    return pc.assume_timezone(local, zone, ambiguous="raise", nonexistent="raise").cast(kind)
 
 
 _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.null().id: _nothing,
     pa.bool_().id: _boolean,
-    pa.timestamp("us").id: _instant,
     pa.time64("us").id: times_of_day,
 }
 
+# what is written in the SELECT instead of a column with a value that cannot be converted
+_INSTEAD = (
+    (pa.types.is_date, "NULLIF({0}, 0)"),
+    (pa.types.is_timestamp, "NULLIF({0}, 0)"),
+    (pa.types.is_time, "TIME_TO_SEC({0})"),
+    (pa.types.is_decimal, "CAST({0} AS DOUBLE)"),
+    (pa.types.is_string, "CAST({0} AS BINARY)"),
+)
 _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
-def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
+def _unfit(column: Column, values: Sequence[bytes | None], zone: str) -> SourceError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name, kind = column.name, column.kind
-    example = ""
-    for value in values:
-        try:
-            if value is not None:
-                array(Column(name, kind), (value,)) if len(values) > 1 else None
-        except SourceError:
-            example = value.decode(errors="replace")[:40] if value is not None else ""
-            break
-    if not example and len(values) == 1 and values[0] is not None:
-        example = values[0].decode(errors="replace")[:40]
-    hint = f"write CAST({name} AS CHAR) AS {name}"
+    example = _first_unfit(column, values, zone)
     if pa.types.is_boolean(kind):
         return SourceError(
             f"column {name} is a TINYINT(1), a boolean, but holds {example}",
             hint=f"write CAST({name} AS SIGNED) AS {name}",
         )
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        hint = f"write NULLIF({name}, 0) AS {name}"
-    elif pa.types.is_time(kind):
-        hint = f"write TIME_TO_SEC({name}) AS {name}"
-    elif pa.types.is_decimal(kind):
-        hint = f"write CAST({name} AS DOUBLE) AS {name}"
-    elif pa.types.is_string(kind):
-        hint = f"write CAST({name} AS BINARY) AS {name}"
-    return SourceError(f"column {name} holds {example!r}, which is not a {plain_name(kind)}", hint=hint)
+    if pa.types.is_timestamp(kind) and kind.tz and zone != UTC and not example.startswith("0000"):
+        return SourceError(
+            f"column {name} holds {example!r}, of which the time zone of the session has no one moment",
+            hint="SET time_zone = '+00:00'",
+        )
+    instead = next((text for fits, text in _INSTEAD if fits(kind)), "CAST({0} AS CHAR)").format(name)
+    return SourceError(
+        f"column {name} holds {example!r}, which is not a {plain_name(kind)}",
+        hint=f"write {instead} AS {name}",
+    )
+
+
+def _first_unfit(column: Column, values: Sequence[bytes | None], zone: str) -> str:
+    """Return the beginning of the first value that cannot be converted."""
+    found = [value for value in values if value is not None]
+    for value in found if len(found) > 1 else ():
+        try:
+            array(Column(column.name, column.kind), (value,), zone)
+        except SourceError:
+            return value.decode(errors="replace")[:40]
+    return found[0].decode(errors="replace")[:40] if found else ""
 
 
 def _text(name: str | bytes) -> str:

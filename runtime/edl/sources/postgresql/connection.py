@@ -57,10 +57,18 @@ _EXTRA_TYPES = (
     "SELECT oid::bigint, typname, typtype = 'e' OR typcategory = 'S' FROM pg_type WHERE oid = ANY (?::oid[])"
 )
 _CHUNK = 2048  # rows: what fits into a processor's cache as Python objects
-_SESSION = (
-    "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET bytea_output = 'hex';"
-    " SET extra_float_digits = 1; SET standard_conforming_strings = on; SET lock_timeout = '20s'"
+_FORMS = {
+    "TimeZone": "'UTC'",
+    "DateStyle": "'ISO, MDY'",
+    "IntervalStyle": "'postgres'",
+    "bytea_output": "'hex'",
+    "extra_float_digits": "1",
+}
+_SESSION = "; ".join(f"SET {name} = {value}" for name, value in _FORMS.items()) + (
+    "; SET standard_conforming_strings = on; SET lock_timeout = '20s'"
 )
+# in a transaction: texts of values are what they are in a new session, whatever the user has set
+USUAL_FORMS = "; ".join(f"SET LOCAL {name} = {value}" for name, value in _FORMS.items())
 # loaded as Python values; all other types are loaded as texts
 _NATIVE = frozenset(
     ("bool", "bytea", "float4", "float8", "int2", "int4", "int8", "oid", "bpchar", "name", "text", "varchar")

@@ -29,7 +29,7 @@ from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.pinned_tables import PLACE, LostError, TableReader, placed
 from edl.sources.postgresql import types
-from edl.sources.postgresql.connection import arguments, state
+from edl.sources.postgresql.connection import USUAL_FORMS, Connection, arguments, state
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import Column
 from edl.sources.row_order import shuffled_keys
@@ -245,7 +245,9 @@ class Pinning:
         """Return the digest of the types and of all rows with their places."""
         halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
-        [found] = self.source.look_up(_few, query)
+        with self.source.transaction():
+            self.source.look_up(Connection.run, USUAL_FORMS)
+            [found] = self.source.look_up(_few, query)
         facts = (str(self.schema), *map(str, found))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 

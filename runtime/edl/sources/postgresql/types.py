@@ -28,6 +28,8 @@ from edl.sources.postgresql.connection import Array, Described
 from edl.sources.postgresql.driver import psycopg
 
 _DIGITS = 38  # limit of a decimal
+_FIRST, _LAST = "0001-01-01", "9999-12-31"  # dates that Arrow reads
+_MOMENT = r"^(?P<local>.*\d)(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d*):?(?P<seconds>\d*)$"
 _LONG = r"^-?\d{16}"  # begins with more digits than every double keeps
 _TEXTS = (
     "text", "varchar", "bpchar", "name", "char", "unknown", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr",
@@ -152,7 +154,10 @@ def unfit(column: Column, example: str) -> SourceError:
     name, kind = quoted(column.name), column.kind
     hint = f"write {name}::text AS {name}"
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        hint = f"write CASE WHEN isfinite({name}) THEN {name} END AS {name}"
+        is_known = (
+            f"isfinite({name})" if "infinity" in example else f"{name} BETWEEN '{_FIRST}' AND '{_LAST}'"
+        )
+        hint = f"write CASE WHEN {is_known} THEN {name} END AS {name}"
     elif pa.types.is_time(kind):
         hint = f"write EXTRACT(epoch FROM {name}) AS {name}"
     elif pa.types.is_decimal(kind):
@@ -238,7 +243,27 @@ def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return texts.cast(kind)
 
 
-_CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {pa.time64("us").id: times_of_day}
+def _moments(texts: pa.Array, kind: Any) -> pa.Array:
+    """Convert timestamps. The offset of a zone has seconds where the zone had its own mean time: -04:56:02."""
+    if not kind.tz:
+        return texts.cast(kind)
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        parts = pc.extract_regex(texts, _MOMENT)
+    if parts.null_count != texts.null_count:
+        raise ValueError
+    local, sign, *clock = parts.flatten()
+    hours, minutes, seconds = (pc.if_else(pc.equal(part, ""), "0", part).cast(pa.int64()) for part in clock)
+    east = pc.add(pc.add(pc.multiply(hours, 3600), pc.multiply(minutes, 60)), seconds)
+    east = pc.if_else(pc.equal(sign, "-"), pc.negate(east), east)
+    return pc.subtract(local.cast(pa.timestamp("us")), east.cast(pa.duration("s"))).cast(kind)
+
+
+_CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+    pa.time64("us").id: times_of_day,
+    pa.timestamp("us").id: _moments,
+}
 
 
 def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
