@@ -5,6 +5,7 @@ Data only, no narration.
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,20 +47,9 @@ def first_rows(reader: pa.RecordBatchReader, most: float = SHOWN_ROWS) -> FirstR
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
-        kept += rows_of(_shortest(batch.slice(0, int(max(0, min(batch.num_rows, most - total))))))
+        kept += rows_of(batch.slice(0, int(max(0, min(batch.num_rows, most - total)))))
         total += batch.num_rows
     return FirstRows(columns_of(reader.schema), kept, total, [str(field.type) for field in reader.schema])
-
-
-def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert single-precision columns to doubles with as few digits: 0.1, not 0.10000000149011612."""
-    import pyarrow as pa
-
-    for place, field in enumerate(batch.schema):
-        if pa.types.is_float32(field.type):
-            shortest = batch.column(place).cast(pa.string()).cast(pa.float64())
-            batch = batch.set_column(place, field.name, shortest)
-    return batch
 
 
 def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
@@ -271,9 +261,12 @@ def _converted(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Iterator
 
 
 def _json(value: Any) -> Any:
-    """Return the value with decimals as texts; msgspec writes those below a millionth with an exponent."""
+    """Return the value as msgspec can write it, which gives small decimals an exponent and offsets no seconds."""
     if isinstance(value, decimal.Decimal):
         return exact(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        has_seconds = (value.utcoffset() or datetime.timedelta()) % datetime.timedelta(minutes=1)
+        return value.astimezone(datetime.UTC) if has_seconds else value
     if isinstance(value, dict):
         return {name: _json(each) for name, each in value.items()}
     return [_json(each) for each in value] if isinstance(value, list | tuple) else value

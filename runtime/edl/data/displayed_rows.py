@@ -140,9 +140,16 @@ def text_where_unfit(
 CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, SourceError)
 
 
+def has_python_values(column: pa.Array) -> bool:
+    """Return True if Python's types have all values of the column, except for nanoseconds."""
+    return _odd(column) is None
+
+
 def python_values(column: pa.Array) -> list[Any]:
     """Return the values as Python's; texts if Python's types do not have all of them."""
-    if _odd(column, finest=1000) is not None:
+    if types.is_float32(column.type) or types.is_float16(column.type):  # 0.1, not 0.10000000149011612
+        column = column.cast(pa.string()).cast(pa.float64())
+    elif _odd(column, finest=1000) is not None:
         column = texts(column)
     elif types.is_timestamp(column.type) and column.type.unit == "ns":  # without pandas' own class
         column = column.cast(pa.timestamp("us", column.type.tz))
@@ -207,7 +214,11 @@ def _out_of_range(column: pa.Array, finest: int) -> Any:
     else:
         per_second, unit = _IN_SECOND[kind.unit], 1
     first, end = (0, _DAY) if types.is_time(kind) else (_FIRST, _END)
-    if types.is_timestamp(kind) and kind.tz:  # which is shown in another zone
+    if types.is_timestamp(kind) and kind.tz not in (
+        None,
+        "UTC",
+        "Etc/UTC",
+    ):  # Python has both times within its range
         first, end = first + _DAY, end - _DAY
     lowest, highest = first // unit * per_second, end // unit * per_second - 1
     extremes = pc.min_max(numbers)

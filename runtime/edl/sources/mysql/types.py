@@ -248,7 +248,8 @@ _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 def _unfit(column: Column, values: Sequence[bytes | None], zone: str) -> SourceError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
-    name, kind = column.name, column.kind
+    name = column.name
+    kind: Any = column.kind
     example = _first_unfit(column, values, zone)
     if pa.types.is_boolean(kind):
         return SourceError(

@@ -28,11 +28,18 @@ from edl.sources.postgresql.connection import Array, Described
 from edl.sources.postgresql.driver import psycopg
 
 _DIGITS = 38  # limit of a decimal
+# values that have no place in a type of Arrow
+_NOWHERE: tuple[tuple[Callable[[Any], bool], tuple[str, ...]], ...] = (
+    (pa.types.is_date, ("'infinity'", "'-infinity'")),
+    (pa.types.is_timestamp, ("'infinity'", "'-infinity'")),
+    (pa.types.is_time, ("'24:00'",)),
+    (pa.types.is_decimal, ("'NaN'",)),
+)
 _FIRST, _LAST = "0001-01-01", "9999-12-31"  # dates that Arrow reads
 _MOMENT = r"^(?P<local>.*\d)(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d*):?(?P<seconds>\d*)$"
 _LONG = r"^-?\d{16}"  # begins with more digits than every double keeps
 _TEXTS = (
-    "text", "varchar", "bpchar", "name", "char", "unknown", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr",
+    "text", "varchar", "bpchar", "name", '"char"', "unknown", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr",
     "macaddr8", "bit", "varbit", "timetz",
 )  # fmt: skip
 _PLAIN = {
@@ -138,15 +145,12 @@ def problem(column: Column, table: str) -> str | None:
     """Return the condition of a stored value that Arrow cannot hold, or None if its type has no such value."""
     name = f"{table}.{quoted(column.name)}"
     kind: Any = column.kind
-    if pa.types.is_list(kind):
-        return f"coalesce(array_ndims({name}), 1) > 1"
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return f"NOT isfinite({name})"
-    if pa.types.is_time(kind):
-        return f"{name} = '24:00'"
-    if pa.types.is_decimal(kind):
-        return f"{name} = 'NaN'"
-    return None
+    is_list = pa.types.is_list(kind)
+    inner = kind.value_type if is_list else kind
+    conditions = [f"coalesce(array_ndims({name}), 1) > 1"] if is_list else []
+    element = f"ANY ({name})" if is_list else name
+    conditions += [f"{value} = {element}" for fits, values in _NOWHERE if fits(inner) for value in values]
+    return " OR ".join(conditions) or None
 
 
 def unfit(column: Column, example: str) -> SourceError:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.types as types
 
+from edl.data.displayed_rows import has_python_values, texts
 from edl.data.names import quoted
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import Connection
@@ -105,6 +106,8 @@ def _written(column: pa.Array) -> pa.Array:
         return _lists(column)
     if types.is_duration(kind):
         return column.cast(pa.int64())
+    if (types.is_date(kind) or types.is_timestamp(kind)) and not has_python_values(column):
+        return pc.replace_substring(texts(column), "(BC)", "BC")
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     if types.is_time(kind):
