@@ -80,12 +80,12 @@ class Given:
 
 
 def create(session: Session, table: str, values: list[Value]) -> None:
-    """Make a table with a column for each type, and the values of a column one below the other."""
+    """Make a table with a column for each type, and the values of a column one below the other, the last repeatedly."""
     columns = Given([], values).columns(values)
     declared = ", ".join(f"c{number} {column[0].type}" for number, column in columns.items())
-    run(session, f"CREATE TABLE {table} (id INTEGER, x INTEGER, {declared})")
+    run(session, f"CREATE TABLE {table} (id INT, x INT, {declared})")
     for row in range(max(map(len, columns.values()))):
-        cells = [column[row].sql if row < len(column) else "NULL" for column in columns.values()]
+        cells = [column[min(row, len(column) - 1)].sql for column in columns.values()]
         run(session, f"INSERT INTO {table} VALUES ({row}, {row % 10}, {', '.join(cells)})")
 
 
@@ -114,7 +114,7 @@ class Database:
     client: Callable[[str], list[tuple[Any, ...]]]
 
 
-@pytest.fixture(scope="module", params=["duckdb", "sqlite", "mysql", "postgres"])
+@pytest.fixture(scope="module", params=["duckdb", "sqlite", "mysql", "postgres", "maxcompute"])
 def database(
     request: pytest.FixtureRequest,
     databases: Databases,
@@ -184,11 +184,20 @@ def with_psql(url: str, session: Session) -> Callable[[str], list[tuple[Any, ...
     return rows
 
 
+def with_the_session(url: str, session: Session) -> Callable[[str], list[tuple[Any, ...]]]:
+    def rows(query: str) -> list[tuple[Any, ...]]:
+        with sqlflow_edl.connect(url) as other:
+            return [tuple(row.values()) for row in run(other, query).to_arrow().to_pylist()]
+
+    return rows
+
+
 CLIENTS = {
     "duckdb": with_duckdb,
     "sqlite": with_sqlite,
     "mysql": with_pymysql,
     "postgres": with_psql,
+    "maxcompute": with_the_session,  # its client is the double's
 }
 
 

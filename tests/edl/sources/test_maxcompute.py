@@ -165,6 +165,7 @@ def test_a_type_that_cannot_be_used_is_named(source: MaxComputeSource) -> None:
     source.execute("CREATE TABLE t (a BIGINT, v INTERVAL_DAY_TIME)")
     with pytest.raises(SourceError, match="column v is of the type INTERVAL_DAY_TIME, which cannot be used"):
         TableRows(source.client, "t")
+    assert TableRows(source.client, "t", displayed=True).schema.field("v").type == pa.string()
 
 
 def test_every_type_of_arrow_is_stored_and_comes_back(source: MaxComputeSource) -> None:

@@ -58,7 +58,13 @@ class TableRows:
     """
 
     def __init__(
-        self, client: Client, table: str, session: str | None = None, part: str | None = None
+        self,
+        client: Client,
+        table: str,
+        session: str | None = None,
+        part: str | None = None,
+        *,
+        displayed: bool = False,
     ) -> None:
         self._client = client
         self._table = table
@@ -66,7 +72,8 @@ class TableRows:
         self._lock = threading.Lock()
         self._row_bytes = REQUEST_BYTES // 4096  # initial estimate
         self._session = self._attached(session)
-        self._columns = types.columns(self._session.schema.simple_columns)
+        columns = types.displayed_columns if displayed else types.columns
+        self._columns = columns(self._session.schema.simple_columns)
         # pyodps examines all columns, whichever it reads.
         self._as_arrow = all(column.as_arrow for column in self._columns)
         self.rows: int = self._session.count

@@ -119,7 +119,7 @@ class MaxComputeSource(BaseSource):
             columns, rows, batches = self._small_result(instance)
         if rows < RESULT_ROWS:
             return pa.RecordBatchReader.from_batches(types.schema(columns), batches)
-        reader = self._made(bound(sql, parameters).rstrip().rstrip(";"), sql)
+        reader = self._made(bound(sql, parameters).rstrip().rstrip(";"), sql, displayed=True)
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def few_rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -230,20 +230,20 @@ class MaxComputeSource(BaseSource):
     def _small_result(self, instance: Any) -> tuple[list[types.Column], int, list[pa.RecordBatch]]:
         """Return columns, number of rows and rows of a SELECT; the rows only if they are complete."""
         session = self.client.result(instance)
-        columns = types.columns(session.schema.simple_columns)
+        columns = types.displayed_columns(session.schema.simple_columns)
         if session.count >= RESULT_ROWS or not session.count:
             return columns, session.count, []
         with utc():
             found = again(lambda: list(record_batches(session, 0, session.count, columns, self.client.zone)))
         return columns, session.count, found
 
-    def _made(self, select: str, query: str) -> TableRows:
+    def _made(self, select: str, query: str, *, displayed: bool = False) -> TableRows:
         """Store the rows of a query in a table that lasts until the next statement."""
         table = _ROWS + secrets.token_hex(8)
         self.run(f"CREATE TABLE {quoted(table)} LIFECYCLE 1 AS\n{select}", query)
         self._reading = table
         with self.errors():
-            return TableRows(self.client, table)
+            return TableRows(self.client, table, displayed=displayed)
 
     def _batches(self, reader: TableRows) -> Iterator[pa.RecordBatch]:
         table = self._reading

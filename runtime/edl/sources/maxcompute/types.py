@@ -48,17 +48,31 @@ _STORED: dict[pa.DataType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column with its Arrow type `kind`. `as_arrow`: the tunnel can send it in Arrow streams."""
+    """Column with its Arrow type `kind`. `as_arrow`: the tunnel can send it in Arrow streams.
+
+    `as_text`: it is shown as Python writes the values of pyodps, which Arrow does not have.
+    """
 
     name: str
     odps: Any
     kind: pa.DataType
     as_arrow: bool
+    as_text: bool = False
 
 
 def columns(found: Iterable[Any]) -> list[Column]:
     """Convert the columns of pyodps. Raises SourceError for a column of an unsupported type."""
     return [_column(column) for column in found]
+
+
+def displayed_columns(found: Iterable[Any]) -> list[Column]:
+    """Convert the columns of a result for display: columns of unsupported types become texts."""
+    return [
+        _column(column)
+        if _kind(column.type) is not None
+        else Column(column.name, column.type, pa.string(), as_arrow=False, as_text=True)
+        for column in found
+    ]
 
 
 def schema(found: Sequence[Column]) -> pa.Schema:
@@ -74,13 +88,15 @@ def from_wire(batch: pa.RecordBatch, found: Sequence[Column], zone: str) -> pa.R
 def from_records(rows: Sequence[Sequence[Any]], found: Sequence[Column], zone: str) -> pa.RecordBatch:
     """Convert the values of pyodps's records, read in UTC, to a job's types."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(found)
-    arrays = [
-        _read(
-            pa.array([_plain(value, column.odps) for value in values], _wire(column.odps)), column.odps, zone
-        )
-        for values, column in zip(cells, found, strict=True)
-    ]
+    arrays = [_from_values(values, column, zone) for values, column in zip(cells, found, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema(found))
+
+
+def _from_values(values: Sequence[Any], column: Column, zone: str) -> pa.Array:
+    if column.as_text:
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    plain = pa.array([_plain(value, column.odps) for value in values], _wire(column.odps))
+    return _read(plain, column.odps, zone)
 
 
 def declared(field: pa.Field) -> str:
