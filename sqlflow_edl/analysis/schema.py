@@ -47,6 +47,7 @@ class Schema:
         self.names: Sequence[str] = arrow.names
         # By name, the first of equal ones: a look into an Arrow schema takes as long as it has columns.
         self._types = {field.name: field.type for field in reversed(list(arrow))}
+        self._of_database = _of_database(arrow)
         self._folded = {name.casefold(): name for name in reversed(self.names)}
 
     def with_column(self, name: str, *, text: bool = False) -> Schema:
@@ -55,6 +56,7 @@ class Schema:
 
         made = copy.copy(self)
         made._types = {**self._types, name: pa.string() if text else pa.float64()}
+        made._of_database = {key: value for key, value in self._of_database.items() if key != name}
         return made
 
     def find(self, name: str) -> str | None:
@@ -72,6 +74,8 @@ class Schema:
         return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
 
     def type(self, name: str) -> ColumnType:
+        if name in self._of_database:
+            return ColumnType.OTHER
         return column_type(self._arrow_type(name))
 
     def parts(self, name: str) -> Sequence[str]:
@@ -138,6 +142,8 @@ class Schema:
         """Return why the column's type cannot be a feature, without the column's name, and what to write instead."""
         import pyarrow.types as types
 
+        if of_database := self._of_database.get(column):
+            return f"is of the type {of_database[0]}, which models cannot read", f"select {of_database[1]}"
         arrow = self._arrow_type(column)
         if types.is_struct(arrow) and arrow.num_fields:
             inner = arrow.field(0).name
@@ -152,6 +158,14 @@ class Schema:
 
     def _arrow_type(self, name: str) -> pa.DataType:
         return self._types[name]
+
+
+def _of_database(arrow: pa.Schema) -> dict[str, tuple[str, str]]:
+    """Return the columns of types that only their database has: the type's name, and an expression to select."""
+    from edl.data.arrow_types import database_type
+
+    named = ((field.name, database_type(field)) for field in arrow if field.metadata)
+    return {name: described for name, described in named if described is not None}
 
 
 def column_type(arrow: pa.DataType) -> ColumnType:

@@ -154,6 +154,7 @@ class JobRunner:
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
+                pinned.check_fits(None if statement.kind == "predict" else found.planned.columns)
             if not pinned.rows and statement.kind != "predict":
                 raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
             drift = self._drift(job, pinned) if reports_drift else None

@@ -20,6 +20,8 @@ from edl.spec import Field
 
 BATCH_ROWS = 65_536
 
+_DATABASE_TYPE, _INSTEAD = b"edl:type", b"edl:instead"  # metadata of a column of a query
+
 _EXTENSION = b"ARROW:extension:name"
 _KEPT = (
     pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal,
@@ -35,6 +37,21 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
     """
     check_unique(schema.names)
     return pa.schema([pa.field(field.name, _normal_field(field)) for field in schema])
+
+
+def of_database(name: str, kind: pa.DataType, type_name: str, instead: str) -> pa.Field:
+    """Describe a column of a type that only its database has, and that models cannot use.
+
+    Its rows come as `kind`. type_name: the database's name of the type. instead: an expression that models can use.
+    """
+    return pa.field(name, kind, metadata={_DATABASE_TYPE: type_name.encode(), _INSTEAD: instead.encode()})
+
+
+def database_type(field: pa.Field) -> tuple[str, str] | None:
+    """Return the type's name and the expression of `of_database`, or None for another column."""
+    metadata = field.metadata or {}
+    name = metadata.get(_DATABASE_TYPE)
+    return None if name is None else (name.decode(), metadata[_INSTEAD].decode())
 
 
 def is_supported(field: pa.Field) -> bool:

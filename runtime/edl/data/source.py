@@ -56,7 +56,8 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `file` holds the rows, relative to the folder in which they are pinned; it is empty if they are in `table`, the
     place in the source from which every process then reads them itself. `digest` covers the schema and all values in
     order; equal digests mean equal rows. `validation` is the number of validation rows, which are the last; None if
-    the rows were pinned without a split.
+    the rows were pinned without a split. `unfit` names the columns with a value that has no place in the column's type,
+    each with the message and the hint of the error that reading it raises.
     """
 
     source: str  # URL without password
@@ -69,6 +70,15 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shuffled: bool
     table: PinnedTable | None = None
     validation: int | None = None
+    unfit: dict[str, tuple[str, str]] | msgspec.UnsetType = msgspec.UNSET
+
+    def check_fits(self, columns: Iterable[str] | None = None) -> None:
+        """Raise SourceError if one of the columns, or any for None, has a value that is none of its type."""
+        unfit = self.unfit or {}
+        for name in unfit if columns is None else columns:
+            if name in unfit:
+                message, hint = unfit[name]
+                raise SourceError(message, hint=hint)
 
 
 class Reader(Protocol):

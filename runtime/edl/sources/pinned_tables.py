@@ -63,6 +63,9 @@ class TableReader(ABC, Generic[C]):
     def __init__(self, table: PinnedTable, schema: pa.Schema, rows: int) -> None:
         self.rows = rows
         self.schema = schema
+        self.check_columns: Callable[[Iterable[str]], None] = lambda names: (
+            None
+        )  # raises an error for one of them
         self._table = table
         self._idle: list[C] = []
         self._lock = threading.Lock()
@@ -84,6 +87,7 @@ class TableReader(ABC, Generic[C]):
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
         names = self.schema.names if columns is None else list(columns)
+        self.check_columns(names)
         for name in names:
             if name not in self.schema.names:
                 raise SourceError(

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Reader, Source, connect, open_reader
+from edl.data.arrow_types import database_type
 from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
@@ -151,7 +152,6 @@ def test_every_type_comes_as_what_it_is_from_a_query_and_from_pinned_rows(
         ("SELECT z FROM t", "column z holds '0000-00-00', which is not a date", "NULLIF(z, 0)"),
         ("SELECT w FROM t", "column w holds '25:00:00'", "TIME_TO_SEC(w)"),
         ("SELECT d FROM t", "column d holds", "CAST(d AS DOUBLE)"),
-        ("SELECT g FROM t", "column g is of the type GEOMETRY", "CAST(g AS CHAR)"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_travel_is_named_with_what_to_write(
@@ -202,6 +202,21 @@ def test_an_hour_that_a_zone_has_twice_is_shown_as_text_and_refused_to_jobs() ->
     with pytest.raises(SourceError, match="'2024-10-27 02:30:00', of which the time zone") as caught:
         types.batch([column], values, "Europe/Berlin")
     assert caught.value.hint == "SET time_zone = '+00:00'"
+
+
+def test_rows_with_values_that_cannot_travel_are_pinned_and_their_other_columns_are_read(
+    source: MySQLSource, tmp_path: Path
+) -> None:
+    source.execute("SET sql_mode = ''")
+    source.execute("CREATE TABLE t (a INT, z DATE, g POINT)")
+    source.execute("INSERT INTO t VALUES (1, '0000-00-00', POINT(1, 2)), (2, '2024-02-29', NULL)")
+    assert database_type(source.schema("SELECT * FROM t").field("g")) == ("GEOMETRY", "ST_AsText(`g`) AS `g`")
+    pinned = source.pin("SELECT * FROM t", tmp_path, seed=0, shuffle=True)
+    reader = open_reader(pinned, tmp_path)
+    assert sorted(everything(reader, ["a"])["a"].to_pylist()) == [1, 2]
+    assert everything(reader, ["g"])["g"].null_count == 1
+    with pytest.raises(SourceError, match="column z holds '0000-00-00'"):
+        everything(reader)
 
 
 @pytest.mark.parametrize("load", [True, False])

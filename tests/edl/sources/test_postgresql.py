@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Reader, Source, connect, open_reader
+from edl.data.arrow_types import database_type
 from edl.data.server_url import SECRETS
 from edl.data.source import ConflictError, UnreachableError
 from edl.data.url import parse
@@ -159,39 +162,96 @@ def test_arrow_types_that_postgresql_has_not_are_written_as_wider_ones(source: P
     assert set(rows(source, "SELECT * FROM t")[1].values()) == {None}
 
 
-UNUSABLE = [
-    ("x", "column x is of the type interval", "EXTRACT(epoch FROM"),
-    ("m", "column m is of the type money", '"m"::numeric'),
-    ("p", "column p is of the type point", '"p"::text'),
-    ("r", "column r is of the type int4range", '"r"::text'),
+def shown(source: Source, sql: str) -> list[dict[str, object]]:
+    found = source.execute(sql)
+    assert found is not None
+    listed: list[dict[str, object]] = found.read_all().to_pylist()
+    return listed
+
+
+def test_types_that_were_never_looked_up_are_shown_by_the_first_statement(
+    postgresql: Server, source: PostgreSQLSource
+) -> None:
+    """The names of types are looked up before the rows are fetched: the client waited for itself."""
+    source.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    for sql, value in (("'ok'::mood", "ok"), ("pg_sleep(0)", ""), ("ROW(1, 'ok'::mood)", "(1,ok)")):
+        with connect(postgresql.url(source.database)) as opened:
+            assert shown(opened, f"SELECT {sql} AS v") == [{"v": value}]
+
+
+def test_a_value_without_a_type_at_the_end_of_a_long_result_turns_its_column_into_text(
+    source: PostgreSQLSource,
+) -> None:
+    days = "CASE WHEN i < 70000 THEN DATE '2024-02-29' ELSE 'infinity' END"
+    query = f"SELECT {days} AS d FROM generate_series(1, 70000) s(i)"
+    found = source.execute(query)
+    assert found is not None
+    assert found.schema.types == [pa.date32()]
+    assert [batch.schema.types for batch in found] == [[pa.date32()], [pa.string()]]
+    values = shown(source, query)
+    assert [values[0], values[-1]] == [{"d": "2024-02-29"}, {"d": "infinity"}]
+
+
+UNFIT = [
     ("d", "column d holds 'infinity', which is not a date", "isfinite"),
     ("s", "column s holds '-infinity', which is not a timestamp", "isfinite"),
     ("t", "column t holds '24:00:00', which is not a time", "EXTRACT"),
     ("n", "column n holds 'NaN', which is not a decimal", "::double precision"),
     ("a", "column a holds .*, which is not a list", "one dimension"),
+    ("l", "column l holds .*, which is not a list", "one dimension"),
 ]
 
 
-def test_values_that_cannot_travel_are_named_with_what_to_write(
+def test_values_that_cannot_travel_are_named_with_what_to_write_when_they_are_read(
     source: PostgreSQLSource, tmp_path: Path
 ) -> None:
     source.execute(
-        "CREATE TABLE t AS SELECT INTERVAL '1 month' AS x, 1::money AS m, point '(1,2)' AS p, int4range(1, 2) AS r,"
-        " DATE 'infinity' AS d, TIMESTAMP '-infinity' AS s, TIME '24:00' AS t, 'NaN'::numeric(5, 2) AS n,"
-        " ARRAY[[1, 2], [3, 4]] AS a"
+        "CREATE TABLE t AS SELECT 1 AS x, DATE 'infinity' AS d, TIMESTAMP '-infinity' AS s, TIME '24:00' AS t,"
+        " 'NaN'::numeric(5, 2) AS n, ARRAY[[1, 2], [3, 4]] AS a, ARRAY[DATE '-infinity'] AS l"
     )
-    for column, words, hint in UNUSABLE:
-        query = f"SELECT {column} FROM t"
-        with pytest.raises(SourceError, match=words) as streamed:
-            source.stream(query).read_all()
-        with pytest.raises(SourceError, match=words) as pinned:
-            source.pin(query, tmp_path, seed=0, shuffle=False)
-        assert hint in str(streamed.value.hint)
-        assert pinned.value.hint == streamed.value.hint
+    source.execute("INSERT INTO t (x) VALUES (2)")
+    for shuffle in (False, True):
+        pinned = source.pin("SELECT * FROM t", tmp_path, seed=0, shuffle=shuffle)
+        reader = open_reader(pinned, tmp_path)
+        assert sorted(everything(reader, ["x"])["x"].to_pylist()) == [1, 2]
+        assert refusal(pinned.check_fits).message == "column d holds 'infinity', which is not a date"
+        for column, words, hint in UNFIT:
+            read = refusal(partial(everything, reader, [column]))
+            streamed = refusal(source.stream(f"SELECT {column} FROM t").read_all)
+            assert re.match(words, read.message)
+            assert re.match(words, streamed.message)
+            assert hint in str(streamed.hint)
+            assert read.hint == streamed.hint
+        source.unpin(pinned, tmp_path)
     assert row_tables(source) == []
-    shown = source.execute("SELECT x, m, p, r FROM t")
-    assert shown is not None
-    assert set(shown.read_all().schema.types) == {pa.string()}
+
+
+def refusal(read: Callable[[], object]) -> SourceError:
+    """Return the error without its frames, which would keep connections open."""
+    with pytest.raises(SourceError) as caught:
+        read()
+    return caught.value.with_traceback(None)
+
+
+def test_types_of_postgresql_alone_are_described_and_come_as_texts(
+    source: PostgreSQLSource, tmp_path: Path
+) -> None:
+    query = (
+        "SELECT INTERVAL '1 month' AS x, 1.5::numeric::money AS m, point '(1,2)' AS p, int4range(1, 2) AS r,"
+        " ARRAY[inet '::1'] AS i"
+    )
+    described = [database_type(field) for field in source.schema(query)]
+    assert described == [
+        ("interval", 'EXTRACT(epoch FROM "x") AS "x"'),
+        ("money", '"m"::numeric AS "m"'),
+        ("point", '"p"::text AS "p"'),
+        ("int4range", '"r"::text AS "r"'),
+        ("inet[]", '"i"::text AS "i"'),
+    ]
+    wanted = [{"x": "1 mon", "m": "$1.50", "p": "(1,2)", "r": "[1,2)", "i": "{::1}"}]
+    assert rows(source, query) == wanted
+    pinned = source.pin(query, tmp_path, seed=0, shuffle=False)
+    assert everything(open_reader(pinned, tmp_path)).to_pylist() == wanted
 
 
 def test_instants_come_in_utc_whatever_the_time_zone_and_forms_of_the_session(

@@ -88,3 +88,8 @@ def test_features_are_a_result_set(trained: Models) -> None:
             )
         )
     assert raised.value.message == "features are a result set"
+
+
+def test_levels_may_be_larger_than_any_signed_integer() -> None:
+    known = features.levels(spec.Vocabulary("id", (2**64 - 1, 2**63)), [0, 1, 2])
+    assert known.to_pylist() == [2**64 - 1, 2**63, None]

@@ -135,7 +135,8 @@ class Pinning:
         """
         places = f"{ordered.name[:-1]}p`"
         number = Column(snapshot.key, pa.int64())
-        reader = RowReader(self.url, snapshot, [*self.columns, number], rows)
+        columns = [replace(column, unfit_is_null=True) for column in self.columns]
+        reader = RowReader(self.url, snapshot, [*columns, number], rows)
         batches = pa.RecordBatchReader.from_batches(reader.schema, reader.read(0, rows))
         self.source.execute(
             f"CREATE TABLE {places} ({PLACE} BIGINT NOT NULL PRIMARY KEY, {_key(snapshot)} BIGINT NOT NULL)"

@@ -110,7 +110,7 @@ class MySQLSource(Transactional, BaseSource):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        return mysql_types.schema(self._columns(query))
+        return mysql_types.described(self._columns(query))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
         shown = {column.name for column in self._columns(f"SELECT * FROM {table}")}  # visible columns only
@@ -119,7 +119,6 @@ class MySQLSource(Transactional, BaseSource):
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         columns = self._columns(query)
-        mysql_types.schema(columns)
         zone = self._session_zone()
         return self._reader(self._run(query), columns, batch_rows, zone)
 
@@ -169,7 +168,7 @@ class MySQLSource(Transactional, BaseSource):
         if result.description is None:
             self._unread = None
             return None
-        columns = mysql_types.displayed(mysql_types.columns(result.fields))
+        columns = mysql_types.columns(result.fields)
         schema = mysql_types.schema(columns)
         batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
         return DisplayedRows(schema, grouped(batches, schema))

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import plain_name, times_of_day
+from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quoted
 from edl.errors import SourceError
@@ -48,6 +48,7 @@ _TIMES = {
 }
 _TEXTS = (15, 247, 248, 249, 250, 251, 252, 253, 254)
 _NAMES = {255: "GEOMETRY", 242: "VECTOR"}
+_AS_TEXT = {"GEOMETRY": "ST_AsText({0}) AS {0}", "VECTOR": "CAST({0} AS CHAR) AS {0}"}
 
 _OFFSET = re.compile(r"([+-])(\d\d?):(\d\d)")
 _PLAIN = {_FLOAT: pa.float32(), _DOUBLE: pa.float64(), _YEAR: pa.int16()}
@@ -61,12 +62,16 @@ _ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a result. `kind` is None if a job cannot use it; `code` is the server's number of its type."""
+    """Column of a result. `code` is the server's number of its type.
+
+    `unfit_is_null`: a value that the type cannot hold is NULL, and no error.
+    """
 
     name: str
-    kind: pa.DataType | None
+    kind: pa.DataType
     code: int = 0
     bits: bool = False  # the bytes are a binary number, not digits
+    unfit_is_null: bool = False
 
 
 def columns(fields: Iterable[Any]) -> list[Column]:
@@ -77,23 +82,19 @@ def columns(fields: Iterable[Any]) -> list[Column]:
 
 
 def schema(found: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema. Raises SourceError for a column of an unsupported type."""
-    for column in found:
-        if column.kind is None:
-            shown = _NAMES.get(column.code, f"number {column.code}")
-            raise SourceError(
-                f"column {column.name} is of the type {shown}, which cannot be used",
-                hint=f"leave it out of the SELECT, or cast it: CAST({column.name} AS CHAR)",
-            )
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def displayed(found: Sequence[Column]) -> list[Column]:
-    """Return the columns of a result for display: columns of unsupported types become bytes."""
-    return [
-        column if column.kind is not None else Column(column.name, pa.binary(), column.code)
-        for column in found
-    ]
+def described(found: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema, which names the types that only MySQL has."""
+    return pa.schema(
+        [
+            of_database(column.name, column.kind, name, instead.format(quoted(column.name, "`")))
+            if (name := _NAMES.get(column.code)) and (instead := _AS_TEXT[name])
+            else pa.field(column.name, column.kind)
+            for column in found
+        ]
+    )
 
 
 def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC) -> pa.RecordBatch:
@@ -125,7 +126,16 @@ def array(column: Column, values: Sequence[bytes | None], zone: str = UTC) -> pa
             return _bits(values, kind)
         return from_texts(pa.array(values, pa.string()), kind, zone)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
+        if column.unfit_is_null:
+            return _with_nulls(column, values, zone)
         raise _unfit(column, values, zone) from None
+
+
+def _with_nulls(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
+    if len(values) == 1:
+        return pa.nulls(1, column.kind)
+    middle = len(values) // 2
+    return pa.concat_arrays([array(column, some, zone) for some in (values[:middle], values[middle:])])
 
 
 def _displayed(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
@@ -164,12 +174,14 @@ def exact_in_arrow(column: Column) -> str:
     """
     if column.bits:
         return f"{quoted(column.name, '`')} + 0"
-    if column.code == _JSON or column.kind.id in _AS_TEXTS:  # type: ignore[union-attr]
+    if column.code == _JSON or column.kind.id in _AS_TEXTS:
         return f"CAST({quoted(column.name, '`')} AS CHAR)"
+    if column.code in _NAMES:
+        return f"CAST({quoted(column.name, '`')} AS BINARY)"
     return exact(column)
 
 
-def _kind(field: Any) -> pa.DataType | None:
+def _kind(field: Any) -> pa.DataType:
     code, unsigned = field.type_code, bool(field.flags & _UNSIGNED)
     if code in _WHOLE:
         boolean = code == _TINY and field.length == 1 and not unsigned
@@ -187,7 +199,7 @@ def _kind(field: Any) -> pa.DataType | None:
         return _ARROW[_TIMES[code]]
     if code == _JSON or (code in _TEXTS and field.charsetnr != BINARY):
         return pa.string()
-    return pa.binary() if code in _TEXTS else None
+    return pa.binary()
 
 
 def _integer(bits: int, unsigned: bool) -> pa.DataType:

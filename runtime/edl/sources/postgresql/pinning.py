@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from adbc_driver_manager import Error as ADBCError
+from msgspec import UNSET
 
 from edl.data.arrow_types import fields, rechunked, schema_of
 from edl.data.names import dotted, free_name, quoted
@@ -91,8 +92,17 @@ def connect(url: ServerURL) -> Fetching:
 class RowReader(TableReader[Fetching]):
     """Reader of one table."""
 
-    def __init__(self, url: ServerURL, table: PinnedTable, schema: pa.Schema, rows: int) -> None:
+    def __init__(
+        self,
+        url: ServerURL,
+        table: PinnedTable,
+        schema: pa.Schema,
+        rows: int,
+        expressions: Mapping[str, str] | None = None,
+    ) -> None:
+        """expressions: what is read in place of columns, by their names."""
         super().__init__(table, schema, rows)
+        self._expressions = expressions or {}
         self._url = url
         self._first: Fetching | None = None
         self._opening = threading.Lock()
@@ -121,13 +131,15 @@ class RowReader(TableReader[Fetching]):
             yield from rechunked((_converted(batch, schema) for batch in reader), schema)
 
     def _select(self, names: Sequence[str]) -> str:
-        return f"SELECT {', '.join(map(quoted, names)) or '1'} FROM {self._table.name}"
+        values = [self._expressions.get(name, quoted(name)) for name in names]
+        return f"SELECT {', '.join(values) or '1'} FROM {self._table.name}"
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
     """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
     url = parse_server(pinned.source).with_password()
     reader = RowReader(url, table, schema_of(pinned.schema), pinned.rows)
+    reader.check_columns = pinned.check_fits
     try:
         reader.check()
     except LostError:
@@ -156,9 +168,10 @@ class Pinning:
         shuffle = shuffle or split is not None
         try:
             rows = self._snapshot(tables[0], query)
+            unfit = self._unfit(tables[0])
             final, validation = tables[0], 0 if split else None
             if shuffle and rows > 1:
-                validation = self._order(tables, rows, seed, split)
+                validation = self._order(tables, rows, seed, split, unfit)
                 final = tables[1]
             digest = self._digest(final)
         except BaseException:
@@ -176,6 +189,7 @@ class Pinning:
             shuffled=shuffle,
             table=final,
             validation=validation,
+            unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
         )
 
     def _snapshot(self, table: PinnedTable, query: str) -> int:
@@ -183,20 +197,28 @@ class Pinning:
         values = [f"row_number() OVER () AS {quoted(table.key)}"]
         values += [types.stored(column, "q") for column in self.columns]
         rows = self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
-        self._check_values(table)
         self._index(table)
         return rows
 
-    def _order(self, tables: Sequence[PinnedTable], rows: int, seed: int, split: Split | None) -> int | None:
+    def _order(
+        self,
+        tables: Sequence[PinnedTable],
+        rows: int,
+        seed: int,
+        split: Split | None,
+        unfit: Collection[str],
+    ) -> int | None:
         """Move the rows of the first table to the second, in the order determined by them, the seed and the split.
 
-        The third holds their places meanwhile. Return the number of validation rows, None without a split.
+        The third holds their places meanwhile. Return the number of validation rows, None without a split. Columns with
+        values that Arrow does not have count as NULL.
         """
         snapshot, ordered, places = tables
         key = quoted(snapshot.key)
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
-        reader = RowReader(self.url, snapshot, schema, rows)
+        nothing = {field.name: types.null(field.name, field.type) for field in schema if field.name in unfit}
+        reader = RowReader(self.url, snapshot, schema, rows, nothing)
         batches = pa.RecordBatchReader.from_batches(schema, reader.read(0, rows))
         with (
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
@@ -227,19 +249,21 @@ class Pinning:
         self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({quoted(table.key)})")
         self.source.execute(f"ANALYZE {table.name}")
 
-    def _check_values(self, table: PinnedTable) -> None:
-        """Raise SourceError if a value is none of its Arrow type."""
+    def _unfit(self, table: PinnedTable) -> dict[str, SourceError]:
+        """Return the columns with a value that is none of the column's Arrow type, and the error of reading it."""
         problems = [(column, types.problem(column, "q")) for column in self.columns]
         found = [(column, condition) for column, condition in problems if condition]
         if not found:
-            return
+            return {}
         examples = ", ".join(
             f"min(q.{quoted(column.name)}::text) FILTER (WHERE {condition})" for column, condition in found
         )
         [values] = self.source.look_up(_few, f"SELECT {examples} FROM {table.name} AS q")
-        for (column, _), value in zip(found, values, strict=True):
-            if value is not None:
-                raise types.unfit(column, value)
+        return {
+            column.name: types.unfit(column, value)
+            for (column, _), value in zip(found, values, strict=True)
+            if value is not None
+        }
 
     def _digest(self, table: PinnedTable) -> str:
         """Return the digest of the types and of all rows with their places."""

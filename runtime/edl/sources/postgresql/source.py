@@ -72,6 +72,9 @@ class PostgreSQLSource(CursorSource[Column]):
 
     # Reading ---------------------------------------------------------------------------------------------
 
+    def schema(self, query: str) -> pa.Schema:
+        return types.described(self._columns(query))
+
     def column_types(self, table: str) -> list[tuple[str, str]]:
         query = f"SELECT * FROM {table}"
         with self._errors(query):
@@ -120,7 +123,7 @@ class PostgreSQLSource(CursorSource[Column]):
         if not result.columns:
             self._unread = None
             return None
-        columns = types.displayed(types.columns(result.columns, self.connection.extra_types))
+        columns = types.columns(result.columns, self.connection.extra_types)
         schema = pa.schema([(column.name, column.kind) for column in columns])
         batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
         return DisplayedRows(schema, grouped(batches, schema))

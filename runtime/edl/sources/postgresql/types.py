@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import plain_name, times_of_day
+from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import check_unique, quoted
 from edl.errors import SourceError
@@ -68,16 +68,17 @@ _INSTEAD = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a query. `kind` is None if a job cannot use it.
+    """Column of a query.
 
     `type` is the server's name of the type, and `cast` the type by which ADBC reads the same values; empty if it is
-    the column's own.
+    the column's own. `is_foreign`: Arrow has no such type, and the values are the server's texts.
     """
 
     name: str
-    kind: pa.DataType | None
+    kind: pa.DataType
     type: str = ""
     cast: str = ""
+    is_foreign: bool = False
 
 
 def columns(found: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[Column]:
@@ -89,25 +90,22 @@ def columns(found: Sequence[Described], others: Mapping[int, tuple[str, bool]]) 
 
 
 def schema(found: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema. Raises SourceError for a column of an unsupported type, or two columns of one name."""
+    """Return the Arrow schema. Raises SourceError for two columns of one name."""
     check_unique(column.name for column in found)
-    for column in found:
-        if column.kind is None:
-            name = quoted(column.name)
-            instead = _INSTEAD.get(column.type, "{0}::text AS {0}").format(name)
-            raise SourceError(
-                f"column {column.name} is of the type {column.type}, which cannot be used",
-                hint=f"leave it out of the SELECT, or write {instead}",
-            )
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def displayed(found: Sequence[Column]) -> list[Column]:
-    """Return the columns of a result for display: values of unsupported types are shown as the server writes them."""
-    return [
-        column if column.kind is not None else Column(column.name, pa.string(), column.type)
-        for column in found
-    ]
+def described(found: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema, which names the types that only PostgreSQL has."""
+    return pa.schema([_described(column, field) for column, field in zip(found, schema(found), strict=True)])
+
+
+def _described(column: Column, field: pa.Field) -> pa.Field:
+    if not column.is_foreign:
+        return field
+    name = quoted(column.name)
+    instead = _INSTEAD.get(column.type, "{0}::text AS {0}").format(name)
+    return of_database(column.name, field.type, column.type, instead)
 
 
 def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -153,6 +151,15 @@ def problem(column: Column, table: str) -> str | None:
     return " OR ".join(conditions) or None
 
 
+def null(name: str, kind: pa.DataType) -> str:
+    """Return an expression of NULL, of a type that ADBC reads as `kind`, named as a column."""
+    types = pa.types
+    is_list = types.is_list(kind)
+    inner = kind.value_type if is_list else kind
+    declared = next((each for each, arrow in _PLAIN.items() if arrow == inner), "numeric")
+    return f"NULL::{declared}{'[]' if is_list else ''} AS {quoted(name)}"
+
+
 def unfit(column: Column, example: str) -> SourceError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
     name, kind = quoted(column.name), column.kind
@@ -176,14 +183,14 @@ def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
     info = psycopg.adapters.types.get(found.oid)
     if info is None:
         name, is_text = others.get(found.oid, (f"number {found.oid}", False))
-        return Column(found.name, pa.string() if is_text else None, name, "text" if is_text else "")
+        return Column(found.name, pa.string(), name, "text", not is_text)
     is_array = found.oid == info.array_oid
     kind, cast = _kind(info.name, -1 if is_array else found.modifier)
+    name = f"{info.name}[]" if is_array else info.name
+    if kind is None or name == "inet[]":
+        return Column(found.name, pa.string(), name, "text", is_foreign=True)
     if not is_array:
-        return Column(found.name, kind, info.name, cast)
-    name = f"{info.name}[]"
-    if kind is None or info.name == "inet":
-        return Column(found.name, None, name)
+        return Column(found.name, kind, name, cast)
     return Column(found.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
 
 
@@ -201,6 +208,8 @@ def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:
 
 def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     kind: Any = column.kind
+    if column.is_foreign:
+        return pa.array(map(_text, values), kind)
     if pa.types.is_list(kind):
         loaded = kind.value_type if _is_native(column, kind.value_type) else pa.string()
         return pa.array(values, pa.list_(loaded)).cast(kind)
@@ -213,8 +222,6 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
 
 def _displayed(column: Column, values: Sequence[Any]) -> pa.Array:
     kind: Any = column.kind
-    if pa.types.is_string(kind) and column.type.endswith("[]"):
-        return pa.array(map(_text, values), kind)
     if pa.types.is_list(kind) or _is_native(column, kind):
         return text_where_unfit(values, lambda some: _array(column, some), _text)
     cast = _doubles if pa.types.is_floating(kind) else _CASTS.get(kind.id, _cast)
