@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data.arrow_types import rechunked
+from edl.data.cells import cell
+from edl.data.displayed_rows import DisplayedRows, text_where_unfit
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS
 from edl.sources.warehouse.source import Parts, WarehouseSource
@@ -66,6 +68,7 @@ class DBAPISource(WarehouseSource):
         super().__init__(url)
         self.connection = connection
         self._cursor: Any = None
+        self._is_displayed = False
 
     @abstractmethod
     def arrow_type(self, column: Sequence[Any]) -> pa.DataType:
@@ -78,6 +81,13 @@ class DBAPISource(WarehouseSource):
         if not cursor.description:
             return None
         return self._reader(cursor.description, lambda: cursor.fetchmany(FETCH_ROWS))
+
+    def displayed_rows(self, sql: str) -> pa.RecordBatchReader | None:
+        self._is_displayed = True
+        try:
+            return self.rows(sql)
+        finally:
+            self._is_displayed = False
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         """Insert the rows as literals, up to a thousand in a statement: drivers of the DB-API have nothing faster."""
@@ -100,16 +110,18 @@ class DBAPISource(WarehouseSource):
 
     def _reader(self, description: Sequence[Any], fetch: Callable[[], Sequence[Any]]) -> pa.RecordBatchReader:
         """Return the rows, which `fetch` returns some thousands at a time."""
+        is_displayed = self._is_displayed
+        convert = _displayed if is_displayed else _array
         schema = pa.schema([(column[0], self.arrow_type(column)) for column in description])
 
         def batches() -> Iterator[pa.RecordBatch]:
             while rows := fetch():
                 columns = zip(zip(*rows, strict=True), schema, strict=True)
-                yield pa.RecordBatch.from_arrays(
-                    [_array(values, field) for values, field in columns], schema=schema
-                )
+                arrays = [convert(values, field) for values, field in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
-        return pa.RecordBatchReader.from_batches(schema, batches())
+        make = DisplayedRows if is_displayed else pa.RecordBatchReader.from_batches
+        return make(schema, batches())
 
     def _end_cursor(self) -> None:
         if self._cursor is not None:
@@ -123,6 +135,13 @@ def texts_of_statements(rows: pa.Array) -> Iterator[list[str]]:
     parts = np.cumsum(pc.utf8_length(rows)) // LONGEST
     for first, end in pairwise([0, *np.flatnonzero(np.diff(parts)) + 1, len(rows)]):
         yield rows.slice(first, end - first).to_pylist()
+
+
+def _displayed(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    """Convert the values of a column for display: texts if one is not of its type."""
+    return text_where_unfit(
+        values, lambda some: _array(some, field), lambda value: None if value is None else cell(value)
+    )
 
 
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:

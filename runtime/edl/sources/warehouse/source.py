@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised, rechunked
+from edl.data.displayed_rows import DisplayedRows
 from edl.data.names import check_unique, shown, split_name
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -69,6 +70,10 @@ class WarehouseSource(EmbeddedSource):
     @abstractmethod
     def rows(self, sql: str) -> pa.RecordBatchReader | None:
         """Run one statement. Return its rows as they come, or None if it has none. Raises one of `driver_errors`."""
+
+    def displayed_rows(self, sql: str) -> pa.RecordBatchReader | None:
+        """Run one statement as `rows` does. Columns of a batch may be text in place of their types."""
+        return self.rows(sql)
 
     @abstractmethod
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
@@ -140,13 +145,14 @@ class WarehouseSource(EmbeddedSource):
 
     # Statements ------------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         self.lexicon.one_statement(sql)
         self._schemas.clear()
-        found = self._run(self.texts.bound(sql, parameters).rstrip().rstrip(";"), sql)
+        text = self.texts.bound(sql, parameters).rstrip().rstrip(";")
+        found = self._run(text, sql, self.displayed_rows)
         if found is None:
             return None
-        return pa.RecordBatchReader.from_batches(found.schema, self._batches(found, sql))
+        return DisplayedRows(found.schema, self._batches(found, sql))
 
     def run(self, statements: Sequence[str]) -> None:
         """Run internal statements that have no rows."""
@@ -216,11 +222,11 @@ class WarehouseSource(EmbeddedSource):
         """Return the error of a driver that is not installed."""
         return SourceError(f"{cls.label} needs {package}", hint=f"pip install 'sqlflow-edl[{cls.extra}]'")
 
-    def _run(self, sql: str, query: str) -> Any:
+    def _run(self, sql: str, query: str, run: Callable[[str], Any] | None = None) -> Any:
         """Run a statement. `query` is the user's text in it, to which places of errors refer."""
         self._end_result()
         with self._errors(sql, query):
-            self._reading = found = self.rows(sql)
+            self._reading = found = (run or self.rows)(sql)
         return found
 
     def _batches(self, reader: pa.RecordBatchReader, query: str) -> Iterator[pa.RecordBatch]:
