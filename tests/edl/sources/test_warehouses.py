@@ -125,7 +125,7 @@ def test_a_value_that_is_not_of_its_columns_type_is_an_error_to_jobs_and_shown_a
 ) -> None:
     monkeypatch.setattr(pit, "arrow_type", lambda column: pa.int64())
     with pytest.raises(SourceError, match="column t has a value that is no int64"):
-        pit.stream("SELECT 'x' AS t").read_all()
+        pit.rows("SELECT 'x' AS t").read_all()  # type: ignore[union-attr]
     assert pit.execute("SELECT 'x' AS t").read_all().to_pylist() == [{"t": "x"}]  # type: ignore[union-attr]
 
 
