@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -78,8 +78,17 @@ class DisplayedRows:
         ]
         return "; ".join(reasons)
 
+    def read_pandas(self) -> Any:
+        return self.read_all().to_pandas()
+
     def close(self) -> None:
         self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the rows to a reader of Arrow streams, such as `polars.DataFrame`, which takes one schema."""

@@ -40,8 +40,10 @@ def test_a_column_is_text_from_the_batch_on_in_which_a_value_does_not_fit() -> N
 def test_a_table_has_one_type_for_a_column() -> None:
     rows = DisplayedRows(SCHEMA, [batch("2024-02-29"), batch("infinity")])
     assert rows.read_all()["d"].to_pylist() == ["2024-02-29", "infinity"]
+    with DisplayedRows(SCHEMA, [batch("2024-02-29"), batch("infinity")]) as rows:
+        assert pa.table(rows)["d"].to_pylist() == ["2024-02-29", "infinity"]
     rows = DisplayedRows(SCHEMA, [batch("2024-02-29"), batch("infinity")])
-    assert pa.table(rows)["d"].to_pylist() == ["2024-02-29", "infinity"]
+    assert rows.read_pandas()["d"].to_list() == ["2024-02-29", "infinity"]
 
 
 def test_rows_without_a_batch_have_their_columns() -> None:
