@@ -50,6 +50,7 @@ def opened(
         model_store=options.model_store,
         place=place,
         share=share,
+        retrained=options.model if options.command == "retrain" else "",
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from edl import spec
-from edl.data import Source
+from edl.data import Source, TextSource
 from edl.embeddings.sizes import table_memory
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.features import target as target_of
@@ -27,6 +27,7 @@ from edl.spec.strategy import chosen
 from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
+from sqlflow_edl.analysis.inference import stored_readings
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
@@ -80,7 +81,7 @@ class Compiler:
     workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
-    of a schema file.
+    of a schema file. retrained: model that is trained again, whose training tells how files are read.
     """
 
     source: Source
@@ -92,6 +93,7 @@ class Compiler:
     detached: bool = False
     deadline: float = 0.0
     only_schema: bool = False
+    retrained: str = ""
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -131,10 +133,13 @@ class Compiler:
             if not statement.select:
                 raise
         try:
+            self._read_as_before(statement, parent)
             schema, query = self.describe(statement)
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
+        if isinstance(self.source, TextSource):
+            query = stored_readings.differing(self.source.readings, query)
         if searches:
             return self._with_held_out(search.plan(statement, query, schema, self.reused(statement)))
         last, models = self._last_query(statement, parent), self.reused(statement)
@@ -211,6 +216,7 @@ class Compiler:
         if "predict.report" not in attributes or statement.target:
             with at(name.span):
                 transform.check_predicts(trained.spec, model.reference)
+        self.read_as(trained.spec, statement)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         appended = results_of(planned, target_of(planned.label)) if statement.append else None
@@ -257,6 +263,34 @@ class Compiler:
             from sqlflow_edl.backends.kubernetes import statements
 
             statements.settings_of(statement, self.place, self.source.url, self.registry.url)
+
+    def read_as(self, trained: spec.JobSpec, statement: Statement) -> None:
+        """Let a source of text files read the columns of the model as its training rows were read.
+
+        Raises SourceError, at the query, for a value that does not fit.
+        """
+        if isinstance(self.source, TextSource):
+            columns = {
+                *trained.columns,
+                trained.label.column,
+                *(field.name for field in trained.query.schema if self.retrained),
+            }
+            with placed(statement.select_span):
+                stored_readings.apply(
+                    self.source,
+                    trained.query,
+                    columns,
+                    statement.select,
+                    lambda: self.source.schema(statement.select),
+                )
+
+    def _read_as_before(self, statement: Statement, parent: Parent | None) -> None:
+        """Let a source of text files read the rows as those of the training that this one repeats or continues."""
+        if isinstance(self.source, TextSource):
+            if parent is not None:
+                self.read_as(parent.spec, statement)
+            elif self.retrained:
+                self.read_as(self._stored(self.retrained)[1], statement)
 
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""

@@ -59,7 +59,7 @@ class Session:
     priority: priority of every job in that quota, overriding its statement. deadline: seconds after which a job that
     has not ended is stopped, 0 for none. model_store: folder or URL of an
     object store that keeps models instead of the source. place: configuration of jobs on Kubernetes, or None on
-    this machine.
+    this machine. retrained: model that the statements train again.
     """
 
     def __init__(
@@ -76,16 +76,20 @@ class Session:
         model_store: str = "",
         place: Configuration | None = None,
         share: int = 1,
+        retrained: str = "",
     ) -> None:
         self.source = detached.opened(url, create=create) if isinstance(url, str) else data.beside(url)
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
+        if isinstance(self.source, data.TextSource):
+            report(self.observer, self.source.notes)
         self._submitter = Submitter(quota, share)
         self.workers = workers
         self.only_schema = False  # the source has the tables of a schema file
         self._priority, self._deadline = priority, deadline
         self._place = place
+        self._retrained = retrained
         self._store = self.registry.url if model_store or self.source.model_store else ""
         self._frames = Frames(self.source)
         self._predictions = Predictions(
@@ -226,6 +230,7 @@ class Session:
             self._place,
             deadline=self._deadline,
             only_schema=self.only_schema,
+            retrained=self._retrained,
         )
 
     # Inside ------------------------------------------------------------------------------------------------
@@ -233,7 +238,13 @@ class Session:
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
         self._predictions.drop()
+        self._read_as_found()
         self._commit_finished()
+
+    def _read_as_found(self) -> None:
+        """End the reading of files as a model was trained."""
+        if isinstance(self.source, data.TextSource):
+            self.source.read_as({})
 
     def _run(self, statement: Statement, *, detached: bool = False) -> Result:
         refuse_in_job(statement, self.dialect)
@@ -270,6 +281,7 @@ class Session:
                 raise SemanticError(answer.message, span=statement.model.span if statement.model else None)
             return answer
         found = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
+        self._read_as_found()
         self.observer.doing("running the query")
         return found
 

@@ -106,10 +106,14 @@ def write_program(folder: Path, spec: JobSpec, where: str = "this environment") 
 def pin(program: Program, written: str, folder: Path) -> Pinned:
     """Pin the rows named by the command line: files, or the result of the module's own reader."""
     own = program.has("custom_data_reader")
-    pinned = _pinned_by_module(program, written, folder) if own else pin_files(written, folder)
+    pinned = _pinned_by_module(program, written, folder) if own else pin_files(written, folder, _print_note)
     folder.mkdir(parents=True, exist_ok=True)
     write_pinned(folder, pinned)
     return pinned
+
+
+def _print_note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)
 
 
 def _pinned_by_module(program: Program, written: str, folder: Path) -> Pinned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from edl.data.source import ConflictError, Pinned, Reader, Source
+from edl.data.source import ConflictError, Pinned, Reader, Source, TextSource
 from edl.data.url import ROWS, beside, connect, redacted
 from edl.spec import Split
 
@@ -15,6 +15,7 @@ __all__ = [
     "Reader",
     "Source",
     "Split",
+    "TextSource",
     "beside",
     "connect",
     "open_reader",

@@ -34,8 +34,8 @@ class Files:
 
     format: str
     paths: tuple[str, ...]
-    options: dict[str, str]
-    url: str
+    options: tuple[tuple[str, str], ...]
+    url: SourceURL
 
 
 def found_files(written: str) -> Files:
@@ -50,7 +50,7 @@ def found_files(written: str) -> Files:
                 hint="decompress it, or convert it to Parquet",
             )
     name = url.scheme or _format(paths)
-    return Files(name, tuple(paths), dict(url.options), str(SourceURL(name, location, url.options)))
+    return Files(name, tuple(paths), url.options, SourceURL(name, location, url.options))
 
 
 def _paths(location: str) -> list[str]:

@@ -7,10 +7,10 @@ columnar batches (`pyarrow.RecordBatch`); nothing here loops over rows in Python
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -224,3 +224,26 @@ class Source(Results, Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *error: object) -> None: ...
+
+
+@runtime_checkable
+class TextSource(Protocol):
+    """Source of files of texts: the types of columns are found in their values, or stated by a model.
+
+    `notes`: lines on how the files are read, where that is not plain. `readings`: names of the readings of the columns,
+    as they were found or stated; see `edl.data.files.csv_readings`.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    @property
+    def readings(self) -> Mapping[str, str]: ...
+
+    def misfits(self, readings: Mapping[str, str]) -> dict[str, SourceError]:
+        """Return an error for each column that has a value which its reading does not fit, from one pass."""
+        ...
+
+    def read_as(self, readings: Mapping[str, str]) -> None:
+        """Read these columns so from now on, and the others as they were found."""
+        ...

@@ -4,7 +4,7 @@
     duckdb:////data/iris.duckdb  a file by its absolute path                    duckdb:/data/iris.duckdb
     duckdb:                      a database in memory                           duckdb://:memory:
     sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
-    csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
+    csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv, iris.csv?delim=;
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     delta:///lake/sales?version=3  a table of Delta Lake, also delta:s3://lake/sales
     iceberg:///lake/orders?snapshot=3  a table of Iceberg, also iceberg:shop.orders?catalog=prod
@@ -22,6 +22,7 @@ files.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -87,7 +88,10 @@ SUFFIXES = {
     ".sqlite3": "sqlite",
     ".csv": "csv",
     ".csv.gz": "csv",
+    ".csv.zst": "csv",
     ".tsv": "csv",
+    ".tsv.gz": "csv",
+    ".tsv.zst": "csv",
     ".parquet": "parquet",
 }
 MEMORY = ":memory:"
@@ -128,7 +132,7 @@ def parse(url: str) -> SourceURL | ServerURL:
     if not match:
         if connection := named_connection(url):
             return parse(connection)
-        return SourceURL(_scheme_of_path(url), url)
+        return _parse_path(url)
     scheme = ALIASES.get(match[1].lower(), match[1].lower())
     if scheme not in SOURCES:
         raise _unknown(scheme)
@@ -152,6 +156,14 @@ def parse(url: str) -> SourceURL | ServerURL:
     return SourceURL(scheme, location, options)
 
 
+def _parse_path(path: str) -> SourceURL:
+    """Return the URL of a path, with options of files behind it unless a file has that very name."""
+    without, options = _split_options(path)
+    if options and not Path(path).expanduser().exists() and (scheme := _scheme_by_suffix(without)) in FILES:
+        return SourceURL(scheme, without, options)
+    return SourceURL(_scheme_of_path(path), path)
+
+
 def _remote(scheme: str, url: str) -> SourceURL:
     """Return the URL of remote files, which is its own location. Raises SourceError for one that may hold a secret."""
     account, _, path = url.partition("://")[2].partition("/")
@@ -172,6 +184,9 @@ def parse_files(written: str) -> SourceURL:
     """
     match = _SCHEME.match(written)
     if not match:
+        without, options = _split_options(written)
+        if options and not Path(written).expanduser().exists():
+            return SourceURL("", without, options)
         return SourceURL("", written)
     scheme = match[1].lower()
     if scheme not in FILES:
@@ -269,14 +284,18 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
     return "check the path; --create, or create=True in Python, makes a new database"
 
 
+def _scheme_by_suffix(path: str) -> str | None:
+    return next((scheme for suffix, scheme in SUFFIXES.items() if path.lower().endswith(suffix)), None)
+
+
 def _scheme_of_path(path: str) -> str:
-    for suffix, scheme in SUFFIXES.items():
-        if path.lower().endswith(suffix):
-            return scheme
-    raise SourceError(
-        f"{redacted(path) or '(empty)'} is not the URL of a data source",
-        hint=near_connection(path) or "write it as duckdb:///path/to/file.duckdb",
-    )
+    if scheme := _scheme_by_suffix(path):
+        return scheme
+    shown, hint = redacted(path) or "(empty)", "write it as duckdb:///path/to/file.duckdb"
+    without, options = _split_options(path)
+    if Path(without).is_file():
+        hint = f"if it is text, write {shlex.quote(str(SourceURL('csv', without, options)))}"
+    raise SourceError(f"{shown} is not the URL of a data source", hint=near_connection(path) or hint)
 
 
 def _unknown(scheme: str) -> SourceError:

@@ -11,24 +11,27 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Self
 
 import duckdb
 
 from edl.data.files import csv
+from edl.data.files.csv_dialect import OPTIONS
 from edl.data.names import quoted
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
 from edl.sources.duckdb.engine import opened
-from edl.sources.duckdb.errors import opening, while_reading
+from edl.sources.duckdb.errors import opening, raise_interrupt, while_reading
 from edl.sources.duckdb.source import DuckDBSource
 
 STORE = ".sqlflow.duckdb"
 ROWS = "rows"
 
 _WILD = re.compile(r"[*?\[]")
-_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz)?$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 class FileSource(DuckDBSource):
@@ -45,10 +48,11 @@ class FileSource(DuckDBSource):
     def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
         """Open the source. `create` has no effect: files are not created, and the database beside them always is."""
         pattern = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
-        options = cls._options(url)
+        cls._options(url)
         name, store = _name_and_store(pattern)
         files = _files(pattern)
-        return cls._beside(str(url), store, lambda source: source._show(name, source._select(files, options)))
+        place = replace(url, location=pattern)
+        return cls._beside(str(url), store, lambda source: source._show(name, source._select(files, place)))
 
     @classmethod
     def _beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
@@ -64,6 +68,8 @@ class FileSource(DuckDBSource):
             source.close()
             if isinstance(error, duckdb.Error):
                 raise while_reading(error) from None
+            if isinstance(error, RuntimeError):
+                raise_interrupt(error)
             raise
         return source
 
@@ -78,11 +84,12 @@ class FileSource(DuckDBSource):
 
     def _show(self, name: str, query: str) -> None:
         """Create the views."""
+        self._name = name
         for view in dict.fromkeys((name, ROWS)):
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
 
-    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
-        """Return a query of all rows of the files."""
+    def _select(self, files: list[str], url: SourceURL) -> str:
+        """Return a query of all rows of the files. `url`: with the absolute path, or pattern, of them."""
         raise NotImplementedError
 
     @classmethod
@@ -97,16 +104,61 @@ class FileSource(DuckDBSource):
 class CSVSource(FileSource):
     """Files of comma-separated values; see `edl.data.files.csv` for the types."""
 
-    known_options = csv.OPTIONS
+    known_options = OPTIONS
 
-    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
-        return csv.select(self.connection, files, options)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
+        super().__init__(connection, url, store, made)
+        self._copies = TemporaryDirectory(prefix="sqlflow-edl-", ignore_cleanup_errors=True)
+        self._opened: csv.CSVFiles | None = None
+        self._stated: Mapping[str, str] = {}
+
+    def close(self) -> None:
+        super().close()
+        self._copies.cleanup()
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines on how the files are read, where that is not plain."""
+        return self._files.notes()
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """Names of the readings of the columns, as they were found or stated."""
+        return {**self._files.readings, **self._stated}
+
+    def misfits(self, readings: Mapping[str, str]) -> dict[str, SourceError]:
+        """Return an error for each column that has a value which its reading does not fit, from one pass."""
+        self._end_result()
+        try:
+            return csv.find_misfits(self.connection, self._files, readings)
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
+
+    def read_as(self, readings: Mapping[str, str]) -> None:
+        """Read these columns so from now on, and the others as they were found."""
+        found = self._files.readings
+        stated = {name: reading for name, reading in readings.items() if found[name] != reading}
+        if stated != self._stated:
+            self._end_result()
+            self._show(self._name, self._files.select(stated))
+            self._stated = stated
+
+    @property
+    def _files(self) -> csv.CSVFiles:
+        if self._opened is None:
+            raise RuntimeError("the files are not opened")
+        return self._opened
+
+    def _select(self, files: list[str], url: SourceURL) -> str:
+        self._opened = csv.open_files(self.connection, files, url, Path(self._copies.name))
+        return self._opened.select()
 
 
 class ParquetSource(FileSource):
     """Parquet files. The files of a pattern may order their columns differently."""
 
-    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
+    def _select(self, files: list[str], url: SourceURL) -> str:
         listed = ", ".join(csv.text(file) for file in files)
         return f"SELECT * FROM read_parquet([{listed}], union_by_name = {len(files) > 1})"
 

@@ -37,7 +37,7 @@ class RemoteSource(ParquetSource):
 
         def show(source: Self) -> None:
             source.connection.register_filesystem(system)
-            source._show(name, source._select(files, {}))
+            source._show(name, source._select(files, url))
 
         return cls._beside(str(url), Path.cwd() / (name + STORE), show)
 

@@ -64,13 +64,18 @@ class Increment(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """Origin of the rows. `source` is a URL without a password. `increment`: the part of them that is trained on."""
+    """Origin of the rows. `source` is a URL without a password. `increment`: the part of them that is trained on.
+
+    `readings`: how columns of CSV files are read (`edl.data.files.csv_readings`), where `schema` does not tell it;
+    unset if it tells all.
+    """
 
     select: str
     dialect: str
     source: str
     schema: tuple[Field, ...] = ()
     increment: Increment | None = None
+    readings: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Rows(Struct, frozen=True):

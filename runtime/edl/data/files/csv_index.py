@@ -21,16 +21,19 @@ _QUOTE_HINT = "quote the whole field, and write a quote inside of it twice"
 
 
 class LineScanner:
-    """Scanner of the consecutive blocks of one file. `empty_lines`: empty lines are rows (of a single column)."""
+    """Scanner of the consecutive blocks of one file.
 
-    def __init__(self, path: str, delimiter: bytes, quote: bytes, empty_lines: bool) -> None:
+    `empty_lines`: empty lines are rows (of a single column). `start`: byte at which the first block begins.
+    """
+
+    def __init__(self, path: str, delimiter: bytes, quote: bytes, empty_lines: bool, start: int = 0) -> None:
         self._path = path
         self._quote = quote
         self._inner = np.ones(256, bool)  # bytes not allowed next to a quoted field
         self._inner[list(delimiter + quote + b"\r\n")] = False
         self._empty_lines = empty_lines
-        self._offset = 0  # offset of the next block
-        self._begin = 0  # offset of the unfinished line
+        self._offset = start  # offset of the next block
+        self._begin = start  # offset of the unfinished line
         self._lines = 0  # finished lines
         self._inside = False  # inside of quotes
         self._last = _LF  # byte before the next block

@@ -1,30 +1,37 @@
 """CSV by row range: an index of row offsets, and pieces of rows parsed by Arrow.
 
 The same files give the same rows and types as the SQL source does (`csv` beside it), with these differences, each a
-named error: a quote may only enclose a whole field, a lone carriage return ends no line, and the file is UTF-8 or
-Latin-1. So the parity of the quotes distinguishes the line end of a row from one inside a field, and one vectorised
-pass over the bytes finds every row exactly.
+named error: a quote may only enclose a whole field, a lone carriage return ends no line, the encoding is UTF-8 or one
+of one byte a character, and all files have the same dialect. So the parity of the quotes distinguishes the line end of
+a row from one inside a field, and one vectorised pass over the bytes finds every row exactly.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from edl.data.arrow_types import Watched
-from edl.data.files import csv as csv_files
-from edl.data.files.csv import BLOCK_BYTES
+from edl.data.files import csv_dialect, csv_encoding, csv_readings
+from edl.data.files.csv import check_same, column_names, describe_files
+from edl.data.files.csv_dialect import (
+    Dialect,
+    find_dialect,
+    options_of,
+    same_dialect,
+    settings,
+    shown_options,
+)
+from edl.data.files.csv_encoding import BLOCK_BYTES
 from edl.data.files.csv_index import LineScanner
+from edl.data.files.csv_readings import ARROW, TEXT, Reading
 from edl.data.files.file_ranges import Columns, FileIndex, FileSet, changed, stamped
 from edl.data.paths import Files
 from edl.errors import SourceError
@@ -37,23 +44,41 @@ _FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 Ints = npt.NDArray[np.int64]
 
 
-def index(files: Files) -> FileSet:
+def index(files: Files, note: Callable[[str], None]) -> FileSet:
     """Index the files: one pass over the bytes for rows, one over the values for types.
 
     Raises SourceError if a file is damaged.
     """
-    settings = csv_files.settled(files.paths[0], files.options)
-    _check_settings(settings)
-    names = [csv_files.column_names(path, files.options) for path in files.paths]
-    csv_files.check_same(files.paths, names)
-    indexed = tuple(_index(path, settings, len(names[0])) for path in files.paths)
-    texts = [Texts(file, each, settings) for file, each in zip(indexed, names, strict=True)]
-    return FileSet("csv", indexed, settings, _types(texts))
+    given = settings(files.options)
+    dialects = [find_dialect(path, given, files.url) for path in files.paths]
+    for path, dialect in zip(files.paths, dialects, strict=True):
+        _check(path, dialect)
+        if options_of(dialect) != options_of(dialects[0]):
+            stated = shown_options(tuple(options_of(dialects[0]).items()))
+            raise SourceError(
+                f"{path} is not written as {files.paths[0]} is",
+                hint=f"convert it, or state what holds: {stated}",
+            )
+    check_same(files.paths, [dialect.names for dialect in dialects])
+    indexed = tuple(_index(*each) for each in zip(files.paths, dialects, strict=True))
+    texts = [Texts(*each) for each in zip(indexed, dialects, strict=True)]
+    readings = csv_readings.candidates(given, dialects[0].delim)
+    batches = (batch for each in texts for batch in each.all())
+    columns = csv_readings.observe_columns(dialects[0].names, readings, batches)
+    found = {name: columns[name].reading for name in column_names(dialects[0], columns)}
+    for line in describe_files(files.paths, dialects, columns):
+        note(line)
+    types = {name: reading.name if reading else TEXT for name, reading in found.items()}
+    return FileSet("csv", indexed, {**options_of(dialects[0]), **given}, types)
 
 
 def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
-    texts = Texts(file, csv_files.column_names(file.path, files.options), files.options)
-    if sorted(texts.names) != sorted(files.types):
+    """Return the pieces of a file. Raises SourceError if its columns are other ones now."""
+    texts = Texts(file, same_dialect(file.path, files.options))
+    if (
+        not set(files.types).issubset(texts.names)
+        or len(texts.names) - len(files.types) > texts.may_lack_last
+    ):
         raise changed(file)
     return CSVPieces(texts, files.types)
 
@@ -63,40 +88,47 @@ class CSVPieces:
 
     def __init__(self, texts: Texts, types: Mapping[str, str]) -> None:
         self._texts = texts
-        self._types = types
+        self._readings = {name: csv_readings.reading_named(kind) for name, kind in types.items()}
         # Arrow parses numbers much faster than it casts texts.
-        self._direct = {name: _ARROW[kind] for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")}
-        self.schema = pa.schema([(name, _ARROW[types[name]]) for name in texts.names])
+        self._direct = {
+            name: reading.arrow
+            for name, reading in self._readings.items()
+            if reading is not None and reading.name in ("BIGINT", "DOUBLE")
+        }
+        names = [name for name in texts.names if name in types]
+        self.schema = pa.schema([(name, self._type(name)) for name in names])
 
     def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
-        names = self._texts.names if columns is None else list(columns)
+        names = self.schema.names if columns is None else list(columns)
         read = self._texts.load(piece, names or self._texts.names[:1], self._direct).select(names)
         arrays = [
-            _converted(column, self._types[name]) for name, column in zip(names, read.columns, strict=True)
+            _converted(column, self._readings[name]) for name, column in zip(names, read.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
         )
 
+    def _type(self, name: str) -> pa.DataType:
+        reading = self._readings[name]
+        return ARROW[TEXT] if reading is None else reading.arrow
+
 
 class Texts:
     """Pieces of one file as unparsed texts. `names` are its columns, in the file's order."""
 
-    def __init__(self, file: FileIndex, names: list[str], settings: Mapping[str, str]) -> None:
+    def __init__(self, file: FileIndex, dialect: Dialect) -> None:
         self._file = file
-        self.names = names
-        self._read = csv.ReadOptions(
-            column_names=names,
-            use_threads=False,
-            encoding="utf8" if settings["encoding"].lower() == "utf-8" else "latin-1",
-        )
+        self._encoding = dialect.encoding
+        self.names = list(dialect.names)
+        self.may_lack_last = dialect.unnamed_last
+        self._read = csv.ReadOptions(column_names=self.names, use_threads=False)
         self._parse = csv.ParseOptions(
-            delimiter=settings["delim"],
-            quote_char=settings["quote"],
+            delimiter=dialect.delim,
+            quote_char=dialect.quote,
             newlines_in_values=True,
-            ignore_empty_lines=len(names) > 1,  # with a single column, an empty line is a NULL
+            ignore_empty_lines=len(self.names) > 1,  # with a single column, an empty line is a NULL
         )
-        self._nulls = list(dict.fromkeys(["", settings["nullstr"]]))
+        self._nulls = list(dialect.nulls)
 
     def load(
         self, piece: int, names: Sequence[str], direct: Mapping[str, pa.DataType] | None = None
@@ -109,8 +141,10 @@ class Texts:
         with Path(self._file.path).open("rb") as file:
             file.seek(first)
             data = file.read(last - first)
-        self._read.block_size = len(data) + 1
         try:
+            if self._encoding != csv_encoding.UTF8:
+                data = csv_encoding.decode(data, self._encoding).encode()
+            self._read.block_size = len(data) + 1
             table = self._parsed(data, names, direct or {})
         except (pa.ArrowException, UnicodeError) as error:
             if direct:  # `+1`, or `""` for NULL
@@ -144,32 +178,17 @@ class Texts:
             message = f"row {before + row:,} of {path}: {expected} fields are expected, but there are {found}"
             return SourceError(message, hint="check its quotes")
         words = report.splitlines()[0].removeprefix("CSV parse error: ")
-        hint = "if it is not UTF-8, add ?encoding=latin-1 to the URL" if "UTF" in report else None
+        hint = f"name its encoding: ?encoding={csv_encoding.WESTERN}" if "UTF" in report else None
         return SourceError(f"{path}, after row {before:,}: {words}", hint=hint)
 
 
-def _types(texts: Sequence[Texts]) -> dict[str, str]:
-    """Determine types with DuckDB, which consumes batches as they come; its state does not grow with the files."""
-    names = texts[0].names
-    schema = pa.schema([(name, pa.string()) for name in names])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        return (batch.select(names) for each in texts for batch in each.all())
-
-    with duckdb.connect() as connection:
-        connection.execute("SET enable_progress_bar = false")
-        first = pa.Table.from_batches(itertools.islice(batches(), 3), schema)
-        watched = Watched(batches())
-        connection.register("first_rows", first)
-        connection.register("all_rows", pa.RecordBatchReader.from_batches(schema, watched))
-        with watched.errors(duckdb.Error, pa.ArrowException):
-            return csv_files.types(connection, "FROM first_rows", "FROM all_rows", names)
-
-
-def _index(path: str, settings: Mapping[str, str], columns: int) -> FileIndex:
+def _index(path: str, dialect: Dialect) -> FileIndex:
     with stamped(path) as stamp, Path(path).open("rb") as file:
-        scanner = LineScanner(path, settings["delim"].encode(), settings["quote"].encode(), columns == 1)
-        pieces = _Cutter(header=settings["header"].lower() == "true")
+        one_column = len(dialect.names) == 1
+        start = csv_dialect.start_of_table(file.read(BLOCK_BYTES).decode("latin-1"), dialect.skip)
+        file.seek(start)
+        scanner = LineScanner(path, dialect.delim.encode(), dialect.quote.encode(), one_column, start)
+        pieces = _Cutter(header=dialect.header)
         checksum = 0
         while block := file.read(BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
@@ -179,21 +198,24 @@ def _index(path: str, settings: Mapping[str, str], columns: int) -> FileIndex:
     return FileIndex(path, *stamp, starts=starts, offsets=offsets, checksum=checksum)
 
 
-def _check_settings(settings: Mapping[str, str]) -> None:
-    """Raise SourceError if the file has options that only the SQL source supports."""
-    if settings["encoding"].lower() not in ("utf-8", "latin-1"):
+def _check(path: str, dialect: Dialect) -> None:
+    """Raise SourceError if the file is of a form that only the SQL source reads."""
+    if dialect.compression:  # of a name that does not tell it
         raise SourceError(
-            f"ranges of rows cannot be read in the encoding {settings['encoding']}",
-            hint="convert it to UTF-8",
+            f"{path} is compressed as a whole, so ranges of its rows cannot be read", hint="decompress it"
         )
-    if settings["escape"] != settings["quote"]:
+    if not (dialect.encoding == csv_encoding.UTF8 or csv_encoding.is_single_byte(dialect.encoding)):
+        raise SourceError(
+            f"ranges of rows cannot be read in the encoding {dialect.encoding}", hint="convert it to UTF-8"
+        )
+    if dialect.escape != dialect.quote:
         raise SourceError(
             "ranges of rows cannot be read with an escape character in front of quotes",
             hint="double the quotes inside of quotes instead, as RFC 4180 says",
         )
-    for option in ("delim", "quote"):
-        if not settings[option].isascii():
-            raise SourceError(f"the option {option} must be an ASCII character, not {settings[option]!r}")
+    for option, value in (("delim", dialect.delim), ("quote", dialect.quote)):
+        if not value.isascii():
+            raise SourceError(f"the option {option} must be an ASCII character, not {value!r}")
 
 
 class _Cutter:
@@ -227,25 +249,9 @@ class _Cutter:
         return (*self._starts, self._rows), (*self._offsets, size)
 
 
-_ARROW: Mapping[str, pa.DataType] = {
-    "VARCHAR": pa.string(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"),
-    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
-}
-
-
-def _converted(column: pa.Array, kind: str) -> pa.Array:
+def _converted(column: pa.Array, reading: Reading | None) -> pa.Array:
     """Convert texts to a type that all of them have. Surrounding blanks are ignored; an empty text is NULL."""
-    if column.type == _ARROW[kind]:
+    if reading is None or column.type == reading.arrow:
         return column
     trimmed = pc.utf8_trim(column, " ")
-    values = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
-    if kind == "BOOLEAN":
-        return pc.equal(pc.utf8_lower(values), "true")
-    if kind in ("BIGINT", "DOUBLE"):
-        values = pc.utf8_ltrim(values, "+")
-    return pc.cast(values, _ARROW[kind])
+    return reading.convert(pc.if_else(pc.equal(trimmed, ""), None, trimmed))

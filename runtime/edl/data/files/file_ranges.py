@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
@@ -86,23 +86,24 @@ class Pieces(Protocol):
 class _Format(Protocol):
     """Interface of a format's module."""
 
-    def index(self, files: Files) -> FileSet: ...
+    def index(self, files: Files, note: Callable[[str], None]) -> FileSet: ...
 
     def open_pieces(self, files: FileSet, file: FileIndex) -> Pieces: ...
 
 
-def pin_files(written: str, folder: Path) -> Pinned:
+def pin_files(written: str, folder: Path, note: Callable[[str], None] = lambda text: None) -> Pinned:
     """Fix the rows of the files that `written` names: a path, a folder, a pattern, or a URL with options.
 
-    Writes the index into `folder`. Raises SourceError if there are no such files, or one cannot be read.
+    `note` receives lines on how they are read, where that is not plain. Writes the index into `folder`. Raises
+    SourceError if there are no such files, or one cannot be read.
     """
     files = found_files(written)
-    found = _module(files.format).index(files)
+    found = _module(files.format).index(files, note)
     reader = RangeReader(found)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_bytes(msgspec.json.encode(found))
     return Pinned(
-        source=files.url,
+        source=str(files.url),
         select="",
         file=FILE,
         rows=reader.rows,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +21,10 @@ from edl.errors import SourceError
 _TAIL = 8  # bytes: length of the footer, and magic number
 
 
-def index(files: Files) -> FileSet:
+def index(files: Files, note: Callable[[str], None]) -> FileSet:
     """Index the files by their footers. Raises SourceError if one is damaged."""
     if files.options:
-        raise SourceError(f"parquet files have no option {next(iter(files.options))}")
+        raise SourceError(f"parquet files have no option {files.options[0][0]}")
     return FileSet("parquet", tuple(_index(path) for path in files.paths))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ PIECE_ROWS = 4096
 PIECE_BYTES = 1 << 20  # stored size; a larger chunk is a piece of its own
 
 
-def index(files: Files) -> FileSet:
+def index(files: Files, note: Callable[[str], None]) -> FileSet:
     """Index the files by the headers of their chunks. Raises SourceError if one is damaged."""
     if files.options:
-        raise SourceError(f"recordio files have no option {next(iter(files.options))}")
+        raise SourceError(f"recordio files have no option {files.options[0][0]}")
     return FileSet("recordio", tuple(_index(path) for path in files.paths))
 
 

@@ -1,0 +1,357 @@
+"""Readings of CSV columns: how texts become numbers, dates and times.
+
+`READINGS` is the one table. A column has the first reading that every non-empty value of all files fits, and that some
+value decides where two readings look alike (the 13th of a month tells day/month from month/day); without one it stays
+text. Blanks around values are ignored. The SQL source and the reader of row ranges both use the table, so both give the
+same values. A reading is stored with a model by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.errors import SourceError
+
+TEXT = "VARCHAR"
+
+_TIME = r"[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_EXPONENT = r"([eE][+-]?\d+)?"
+# A float64 holds every whole number below 9e15, so more digits in front of the point would be changed.
+_WHOLE = r"(0|[1-8]\d{0,15}|9\d{0,14})"
+_EXACT = 9_000_000_000_000_000
+THREADS = 4
+SHARED_ROWS = 8192  # batches of fewer rows are faster in one thread
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read the texts of a column.
+
+    `type` is DuckDB's type. `pattern` matches every value without surrounding blanks. `steps` are replacements, each a
+    pattern and a text with \\1 for its first group, that make the value one that both DuckDB and Arrow cast to the
+    type. `evidence` must match some value. `words` say the form, for notes. `options` of the URL state this reading
+    without evidence. `covers` names a narrower reading: this one fits all values of it.
+    """
+
+    name: str
+    type: str
+    pattern: str
+    steps: tuple[tuple[str, str], ...] = ()
+    evidence: str = ""
+    words: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    covers: str = ""
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return ARROW[self.type]
+
+    @property
+    def is_plain(self) -> bool:
+        """True for readings that need no word to the user: every tool reads such values alike."""
+        return not self.words
+
+    def sql(self, column: str) -> str:
+        """Return SQL that converts the texts of a column of DuckDB, which are trimmed and not empty."""
+        for pattern, replacement in self.steps:
+            column = f"regexp_replace({column}, '{pattern}', '{replacement}', 'g')"
+        return f"CAST({column} AS {self.type})"
+
+    def convert(self, values: pa.Array) -> pa.Array:
+        """Convert trimmed texts that match the pattern. Raises pa.ArrowInvalid for a value such as 2024-02-30."""
+        for pattern, replacement in self.steps:
+            values = pc.replace_substring_regex(values, pattern, replacement)
+        if self.type == "BOOLEAN":
+            return pc.equal(pc.utf8_lower(values), "true")
+        if self.type in ("BIGINT", "DOUBLE"):
+            values = pc.utf8_ltrim(values, "+")
+        return pc.cast(values, self.arrow)
+
+    def fit(self, values: pa.Array) -> pa.BooleanArray:
+        """Mask of the trimmed texts that the reading fits, found one by one if a cast refuses them together."""
+        matches = pc.match_substring_regex(values, rf"^(?:{self.pattern})$")
+        if not self.is_cast:
+            return matches
+        matching = pc.if_else(matches, values, None)
+        try:
+            self.convert(matching)
+        except pa.ArrowInvalid:
+            return pa.array([bool(each) and self._casts(each) for each in matching.to_pylist()], pa.bool_())
+        return matches
+
+    @property
+    def is_cast(self) -> bool:
+        """True if values may match the pattern and still be none of the type: 2024-02-30."""
+        return self.type not in (TEXT, "DOUBLE", "BOOLEAN")
+
+    def _casts(self, value: str) -> bool:
+        try:
+            self.convert(pa.array([value]))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+
+ARROW: Mapping[str, pa.DataType] = {
+    TEXT: pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+}
+
+
+def _dates() -> list[Reading]:
+    """Make the readings of dates and times that are not ISO 8601: orders of their parts, and marks between them."""
+    found = []
+    orders = {
+        # order -> pattern, evidence, words, replacement, option
+        "d{0}m{0}Y": (r"\d{1,2}[{0}]\d{1,2}[{0}]\d{4}", r"(1[3-9]|2\d|3[01])[{0}].*", r"\3-\2-\1", "day-first"),
+        "m{0}d{0}Y": (r"\d{1,2}[{0}]\d{1,2}[{0}]\d{4}", r"\d{1,2}[{0}](1[3-9]|2\d|3[01])[{0}].*", r"\3-\1-\2",
+                      "month-first"),
+        "Y{0}m{0}d": (r"\d{4}[{0}]\d{1,2}[{0}]\d{1,2}", "", r"\1-\2-\3", ""),
+    }  # fmt: skip
+    for mark in "/.-":
+        for order, (pattern, evidence, replacement, option) in orders.items():
+            if mark == "-" and order.startswith("Y"):
+                continue  # ISO 8601
+            letters = order.replace("{0}", mark)
+            day, decides = (text.replace("{0}", mark) for text in (pattern, evidence))
+            # The first step writes one digit as two.
+            steps = (
+                (rf"\b(\d)([{mark}]|\b)", r"0\1\2"),
+                (rf"^(\d+)[{mark}](\d+)[{mark}](\d+)", replacement),
+            )
+            words = "/".join({"d": "day", "m": "month", "Y": "year"}[each] for each in letters.split(mark))
+            options = (("dates", option),) if option else ()
+            date = Reading(f"DATE {letters}", "DATE", day, steps, decides, words.replace("/", mark), options)
+            name, pattern = f"TIMESTAMP {letters}", f"{day}({_TIME})?"
+            found += [date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name)]
+    return found
+
+
+# The narrowest first.
+READINGS = {
+    reading.name: reading
+    for reading in (
+        Reading("BIGINT", "BIGINT", r"[+-]?(0|[1-9]\d{0,18})"),
+        Reading(
+            "DOUBLE",
+            "DOUBLE",
+            rf"[+-]?({_WHOLE}(\.\d*)?|\.\d+){_EXPONENT}|[+-]?(?i:nan|inf|infinity)",
+            evidence=r".*\d.*",
+        ),
+        Reading("BOOLEAN", "BOOLEAN", "(?i:true|false)"),
+        Reading("DATE", "DATE", _DAY),
+        Reading("TIMESTAMP", "TIMESTAMP", rf"{_DAY}({_TIME})?", covers="DATE"),
+        Reading("TIMESTAMPTZ", "TIMESTAMPTZ", rf"{_DAY}{_TIME}(Z|[+-]\d{{2}}(:?\d{{2}})?)"),
+        # `1,234` alone may be a thousand; `1,5` and `0,234` may not.
+        Reading(
+            "DOUBLE ,",
+            "DOUBLE",
+            rf"[+-]?({_WHOLE}(,\d*)?|,\d+){_EXPONENT}",
+            ((",", "."),),
+            r"[+-]?(\d*,(\d{1,2}|\d{4,})|(0\d*|\d{4,}|),\d{3})([eE].*)?",
+            "a decimal comma",
+            (("decimal", ","),),
+        ),
+        *_dates(),
+        # Not a type, but a reason to say why the column is text.
+        Reading(
+            "VARCHAR digits",
+            TEXT,
+            rf"[+-]?(0|[1-9]\d*)(\.\d*)?{_EXPONENT}",
+            words="more than 15 digits",
+            covers="DOUBLE",
+        ),
+    )
+}
+OF_TYPES = {str(kind): name for name, kind in ARROW.items()}  # of plain readings, by Arrow type
+_FAMILIES = {"BIGINT": "number", "DOUBLE": "number", "DATE": "date", "TIMESTAMP": "date"}
+
+
+def reading_named(name: str) -> Reading | None:
+    """Return the reading of a name; None for text. Raises SourceError for a name of a later version."""
+    if name == TEXT:
+        return None
+    if name not in READINGS:
+        raise SourceError(
+            f"columns of CSV are not read as {name!r} by this version", hint="update sqlflow-edl"
+        )
+    return READINGS[name]
+
+
+def is_plain(name: str) -> bool:
+    """Return True if the reading of that name needs no word to the user."""
+    reading = reading_named(name)
+    return reading is None or reading.is_plain
+
+
+def are_alike(name: str, other: str) -> bool:
+    """Return True if both readings give numbers, or both days and times without a zone."""
+    kinds = {_FAMILIES.get(each.partition(" ")[0], each) for each in (name, other)}
+    return len(kinds) == 1
+
+
+@dataclass(slots=True)
+class Column:
+    """What is known of a column: the readings that all values so far fit, and the evidence that was seen.
+
+    `number` is the number of values that are not empty. `is_trimmed` is False if some value has blanks around it, and
+    `is_full` if some is empty or blank without being NULL.
+    """
+
+    fitting: list[Reading]
+    evident: set[str] = field(default_factory=set)
+    number: int = 0
+    is_trimmed: bool = True
+    is_full: bool = True
+
+    @property
+    def reading(self) -> Reading | None:
+        """First reading with evidence, or None: text."""
+        decided = (each for each in self.fitting if not each.evidence or each.name in self.evident)
+        found = next(decided, None) if self.number else None
+        return None if found is None or found.type == TEXT else found
+
+    @property
+    def undecided(self) -> list[Reading]:
+        """Readings that fit a column of text, but are not decided."""
+        if not self.number or self.reading is not None:
+            return []
+        return [each for each in self.fitting if each.words]
+
+    def observe(self, texts: pa.Array) -> None:
+        """Drop the readings that some of the texts do not fit."""
+        values = texts.drop_null()
+        if not len(values) or (self.number and not self.fitting):
+            return
+        if fitting := self._fitting(values):  # no pattern matches blanks
+            self.fitting, self.number = fitting, self.number + len(values)
+            return
+        trimmed = pc.utf8_trim(values, " ")
+        self.is_trimmed = self.is_trimmed and pc.all(pc.equal(trimmed, values)).as_py()
+        is_value = pc.not_equal(trimmed, "")
+        self.is_full = self.is_full and pc.all(is_value).as_py()
+        values = trimmed.filter(is_value)
+        if len(values):
+            self.fitting, self.number = self._fitting(values), self.number + len(values)
+
+    def _fitting(self, values: pa.Array) -> list[Reading]:
+        """Return the readings that fit these values, too, and note the evidence among them."""
+        readings = self.fitting
+        if not self.number:  # most readings fall at the first value
+            first = values[0].as_py()
+            readings = [each for each in readings if re.fullmatch(each.pattern, first)]
+        fitting = set(self._whole_numbers(values, readings))
+        for reading in readings:
+            if reading.name in fitting:
+                continue
+            if reading.covers in fitting or pc.all(reading.fit(values)).as_py():
+                fitting.add(reading.name)
+                if reading.evidence and reading.name not in self.evident and _decides(reading, values):
+                    self.evident.add(reading.name)
+        return [reading for reading in readings if reading.name in fitting]
+
+    def _whole_numbers(self, values: pa.Array, readings: Sequence[Reading]) -> Sequence[str]:
+        """Return the readings that fit without a look at patterns: the values are whole numbers in their usual form."""
+        if not readings or readings[0].name != "BIGINT":
+            return ()
+        try:
+            numbers = pc.cast(values, pa.int64())
+        except pa.ArrowInvalid:
+            return ()
+        if not pc.all(pc.equal(pc.cast(numbers, pa.string()), values)).as_py():
+            return ()
+        ends = pc.min_max(numbers)
+        if max(-ends["min"].as_py(), ends["max"].as_py()) >= _EXACT:
+            return ("BIGINT",)
+        self.evident.add("DOUBLE")
+        return ("BIGINT", "DOUBLE", "DOUBLE ,", "VARCHAR digits")
+
+
+def _decides(reading: Reading, values: pa.Array) -> bool:
+    """Return True if one of the values is evidence of the reading; often the first is."""
+    if re.fullmatch(reading.evidence, values[0].as_py()):
+        return True
+    return bool(pc.any(pc.match_substring_regex(values, rf"^(?:{reading.evidence})$")).as_py())
+
+
+def first_misfit(reading: Reading, texts: pa.Array) -> int | None:
+    """Return the place of the first text that the reading does not fit; NULL and blank texts fit."""
+    values = pc.utf8_trim(texts, " ")
+    fits = pc.or_kleene(pc.equal(values, ""), reading.fit(values))
+    place = pc.index(fits.fill_null(True), False).as_py()
+    return None if place < 0 else int(place)
+
+
+def candidates(options: Mapping[str, str], delimiter: str) -> list[Reading]:
+    """Return the readings that a column may have. A comma between fields is none in numbers unless that is stated."""
+    decimal, dates = options.get("decimal", ""), options.get("dates", "")
+    found = []
+    for reading in READINGS.values():
+        stated = dict(reading.options)
+        if stated.get("decimal") and (decimal == "." or (delimiter == "," and decimal != ",")):
+            continue
+        if reading.name in ("DOUBLE", "VARCHAR digits") and decimal == ",":
+            continue
+        if stated.get("dates") and dates and stated["dates"] != dates:
+            continue
+        if stated and any(options.get(option) == value for option, value in stated.items()):
+            reading = replace(reading, evidence="")
+        found.append(reading)
+    return found
+
+
+def observe_columns(
+    names: Sequence[str], readings: Sequence[Reading], batches: Iterable[pa.RecordBatch]
+) -> dict[str, Column]:
+    """Read all batches of texts once, and return what they tell of each column. Linear in columns and rows."""
+    columns = {name: Column(list(readings)) for name in names}
+
+    def observe(batch: pa.RecordBatch, shares: int, share: int) -> None:
+        for name, texts in islice(zip(batch.schema.names, batch.columns, strict=True), share, None, shares):
+            columns[name].observe(texts)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for batch in batches:
+            if batch.num_rows < SHARED_ROWS:
+                observe(batch, 1, 0)
+            else:
+                list(pool.map(partial(observe, batch, THREADS), range(THREADS)))
+    return columns
+
+
+def describe(columns: Mapping[str, Column], names: Sequence[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what is to be said of columns whose reading is not plain, and the options that state these readings."""
+    by_words: dict[str, list[str]] = {}
+    options: dict[tuple[str, str], None] = {}
+    for name in names:
+        column = columns[name]
+        if column.reading is not None and column.reading.words:
+            by_words.setdefault(f"as {column.reading.words}", []).append(name)
+            options |= dict.fromkeys(column.reading.options)
+        elif undecided := column.undecided:
+            words = " or ".join(dict.fromkeys(each.words for each in undecided))
+            states = dict.fromkeys(option for each in undecided for option in each.options)
+            ways = " or ".join(f"?{option}={value}" for option, value in states)
+            why = f"{words}? {ways} decides" if ways else f"its numbers have {words}"
+            by_words.setdefault(f"as text: {why}", []).append(name)
+    shown = (f"with {listed_names(found)} {words}" for words, found in by_words.items())
+    return "; ".join(shown), tuple(options)
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Return at most five names in a sentence."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")

@@ -1,0 +1,113 @@
+"""Readings of CSV columns that a model is trained with, and their use for its later rows.
+
+A column of a CSV file has the type that all its values have. Other rows may suggest another one: a code that was all
+digits, a date that does not tell the day from the month. So the rows of a model are read as its training rows were, or
+the first value that does not fit is an error.
+
+The schema of the training query tells the reading of most columns. `differing` are the others, which the JobSpec keeps:
+columns of another form than the plain one, and columns that the query only computes with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import pyarrow as pa
+
+from edl import spec
+from edl.data import TextSource
+from edl.data.files import csv_readings
+
+_HINT = "the model was trained on such values: correct the value, leave out its row, or train the model again"
+
+
+def differing(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
+    """Return the query with those of the readings that its schema does not tell."""
+    types = _types(query)
+    found = {
+        name: reading
+        for name, reading in readings.items()
+        if types.get(name.casefold()) != reading
+        and (name.casefold() in types or _mentions(query.select, name))
+    }
+    return msgspec.structs.replace(query, readings=found) if found else query
+
+
+def apply(
+    source: TextSource,
+    trained: spec.Query,
+    columns: Collection[str],
+    select: str,
+    schema: Callable[[], pa.Schema],
+) -> None:
+    """Let the source read the columns of a query as a model's training rows were read.
+
+    `columns`: those that the model reads. `schema`: of the query `select`. Raises SourceError for a value that does
+    not fit.
+    """
+    source.read_as({})
+    names = {name.casefold() for name in columns}
+    found = {
+        name: reading
+        for name, reading in source.readings.items()
+        if name.casefold() in names or _mentions(select, name)
+    }
+    stated = _stated(trained, found)
+    wanted = {**_told(trained, found), **stated}
+    wanted = {name: reading for name, reading in wanted.items() if found[name] != reading}
+    misfits = source.misfits(wanted)
+    for name, error in misfits.items():
+        if name in stated:
+            error.hint = _HINT
+            raise error
+        del wanted[name]
+    source.read_as(wanted)
+    for name, error in misfits.items():
+        if not csv_readings.are_alike(found[name], _told(trained, found)[name]) and _is_passed(
+            schema(), name, found[name]
+        ):
+            error.hint = _HINT
+            raise error
+
+
+def _stated(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
+    """Return the readings that the model keeps, of the columns found."""
+    kept = trained.readings or {}
+    by_name = {name.casefold(): reading for name, reading in kept.items()}
+    return {name: by_name[name.casefold()] for name in found if name.casefold() in by_name}
+
+
+def _told(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
+    """Return the readings that the schema of the training tells.
+
+    Of a model of another database only texts: its numbers may come from any type. A column that is not in the schema
+    of a model which keeps no readings was read in the plain form.
+    """
+    types, is_csv = _types(trained), trained.source.startswith("csv:")
+    told = {}
+    for name, reading in found.items():
+        kind = types.get(name.casefold())
+        if kind is not None and (is_csv or kind == csv_readings.TEXT):
+            told[name] = kind
+        elif kind is None and is_csv and not trained.readings and not csv_readings.is_plain(reading):
+            told[name] = csv_readings.TEXT
+    return told
+
+
+def _types(query: spec.Query) -> dict[str, str]:
+    """Map columns of the query, in lower case, to the plain readings of their types."""
+    kinds = {field.name.casefold(): csv_readings.OF_TYPES.get(field.type) for field in query.schema}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _is_passed(schema: pa.Schema, name: str, reading: str) -> bool:
+    """Return True if the query has the column with the type of the file, so that it probably is that column."""
+    types = {field.name.casefold(): str(field.type) for field in schema}
+    return csv_readings.OF_TYPES.get(types.get(name.casefold(), "")) == reading.partition(" ")[0]
+
+
+def _mentions(select: str, name: str) -> bool:
+    """Return True if the name occurs in the text of the query."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", select, re.IGNORECASE) is not None
