@@ -63,15 +63,22 @@ class FileSource(DuckDBSource):
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
         try:
-            show(source)
+            cls._shown(source, show)
         except BaseException as error:
             source.close()
             if isinstance(error, duckdb.Error):
                 raise while_reading(error) from None
-            if isinstance(error, RuntimeError):
-                raise_interrupt(error)
             raise
         return source
+
+    @staticmethod
+    def _shown(source: Self, show: Callable[[Self], None]) -> None:
+        """Create the views by `show`; a signal is the exception of its handler."""
+        try:
+            show(source)
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
 
     def close(self) -> None:
         kept = not self._made
