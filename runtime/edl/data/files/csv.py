@@ -279,8 +279,8 @@ def _damaged(files: CSVFiles, error: Exception, url: SourceURL) -> SourceError:
             path, lines = original, lines + files.dialects[files.paths.index(original)].skip
     for pattern, words, hint in _DAMAGES:
         if match := re.search(pattern, report):
-            where = f"line {lines} of {path}: " if lines and path else ""
+            where = f"line {lines} of {path}: " if lines and path else f"{path or files.paths[0]}: "
             if not hint:
-                hint = f"name its encoding: {with_options(url, ('encoding', csv_encoding.WESTERN))}"
+                hint = f"write {with_options(url, ('encoding', csv_encoding.WESTERN))} if it is of Western Europe"
             return SourceError(where + words.format(*match.groups()), hint=hint)
     return SourceError(f"{path}: {report.splitlines()[0]}" if path else report.splitlines()[0])

@@ -116,6 +116,9 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
     if not records or not records[0]:
         raise SourceError(f"{path} has no first line of names or values")
     header = _find_header(path, records, given, url)
+    if header and not any(map(str.strip, records[0])):
+        hint = f"write {with_options(url, ('header', 'false'))} if it has values"
+        raise SourceError(f"the first line of {path} has no names", hint=hint)
     nulls = dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))])
     usual = "\t" if _is_tsv(path) else ","
     notes, stated = [], list[tuple[str, str]]()
@@ -345,9 +348,12 @@ def _check_lines_before(path: str, sample: _Sample, forms: Sequence[_Form], url:
             if len(rows) < 2 or len(before[0]) >= width:
                 continue
             if skip == 1 and len(before[0]) == width - 1 > 1:
+                is_last_empty = not any(row[-1] for row in rows)
                 raise SourceError(
                     f"the first line of {path} has {width - 1} names, and the rows have {width} fields",
-                    hint="write a name for the first column into the line",
+                    hint=f"write {form.delim!r} at the end of the line, too"
+                    if is_last_empty
+                    else "write a name for the first column into the line",
                 )
             raise SourceError(
                 f"line 1 of {path} is not part of the table, which begins at line {skip + 1}",
@@ -387,14 +393,12 @@ def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     if not dialect.header:
         return replace(dialect, names=tuple(f"column{place}" for place in range(len(first))))
     names, notes = [name.strip() for name in first], list(dialect.notes)
-    if not any(names):
-        raise SourceError(f"the first line of {path} has no names", hint="add ?header=false to its URL")
     if trimmed := [name for name, written in zip(names, first, strict=True) if name != written]:
         notes.append(
             f"without the blanks around the name{'s' if len(trimmed) > 1 else ''} {listed_names(trimmed)}"
         )
-    numbered = [name or f"column{place}" for place, name in enumerate(names)]
-    unnamed_last = not names[-1]  # a note says what becomes of it, once its values are known
+    numbered = [name or _unused(f"column{place}", names) for place, name in enumerate(names)]
+    unnamed_last = bool(names) and not names[-1]  # a note says what becomes of it, once its values are known
     unnamed = [new for new, name in zip(numbered[:-1], names, strict=False) if not name]
     if unnamed:
         plural = "s" if len(unnamed) > 1 else ""
@@ -402,3 +406,10 @@ def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     if twice := duplicate(numbered):
         raise SourceError(f"{path} has more than one column named {twice}", hint="give each its own name")
     return replace(dialect, names=tuple(numbered), unnamed_last=unnamed_last, notes=tuple(notes))
+
+
+def _unused(name: str, names: Sequence[str]) -> str:
+    taken = {each.casefold() for each in names}
+    while name in taken:
+        name += "_"
+    return name
