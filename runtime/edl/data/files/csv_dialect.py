@@ -120,23 +120,23 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
         hint = f"write {with_options(url, ('header', 'false'))} if it has values"
         raise SourceError(f"the first line of {path} has no names", hint=hint)
     nulls = dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))])
-    usual = "\t" if _is_tsv(path) else ","
-    notes, stated = [], list[tuple[str, str]]()
-    if form.delim != usual and "delim" not in given:
-        notes.append(f"with {_SEPARATORS[form.delim]} as the separator")
-        stated.append(("delim", form.delim))
-    if form.quote != '"' and "quote" not in given:
-        notes.append(f"with {form.quote} as the quote")
-        stated.append(("quote", form.quote))
-    if encoding != csv_encoding.UTF8 and "encoding" not in given:
-        notes.append(f"as {encoding}")
-        stated.append(("encoding", encoding))
-    if skip and "skip" not in given:
-        notes.append(f"from line {skip + 1}")
-        stated.append(("skip", str(skip)))
-    if not header and "header" not in given:
-        notes.append("without a line of names")
-        stated.append(("header", "false"))
+    facts = [
+        # option, value, is it plain, words
+        (
+            "delim",
+            form.delim,
+            form.delim == _usual(path),
+            f"with {_SEPARATORS.get(form.delim)} as the separator",
+        ),
+        ("quote", form.quote, form.quote == '"', f"with {form.quote} as the quote"),
+        ("encoding", encoding, encoding == csv_encoding.UTF8, f"as {encoding}"),
+        ("skip", str(skip), not skip, f"from line {skip + 1}"),
+        ("header", "false", header, "without a line of names"),
+    ]
+    said = [(option, value, words) for option, value, plain, words in facts if not (plain or option in given)]
+    notes, stated = [words for _, _, words in said], [(option, value) for option, value, _ in said]
+    if not given.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
+        notes.append(f"as one column; {mark} would divide the rows behind the first line")
     found = Dialect(
         form.delim, form.quote, form.escape, header, encoding, skip, tuple(nulls),
         compression=csv_encoding.find_compression(path),
@@ -250,8 +250,9 @@ class _Form:
         return widths.pop() if len(widths) == 1 else 0
 
 
-def _is_tsv(path: str) -> bool:
-    return re.search(r"\.tsv(\.gz|\.zst)?$", path, re.IGNORECASE) is not None
+def _usual(path: str) -> str:
+    """Return the separator by the end of the file's name."""
+    return "\t" if re.search(r"\.tsv(\.gz|\.zst)?$", path, re.IGNORECASE) else ","
 
 
 def _encoding(path: str, given: Mapping[str, str]) -> str:
@@ -272,13 +273,12 @@ def start_of_table(text: str, lines: int) -> int:
 
 def _find_form(path: str, sample: _Sample, given: Mapping[str, str], url: SourceURL) -> tuple[_Form, int]:
     """Return the separator and quote, and the number of lines before the table."""
-    usual = "\t" if _is_tsv(path) else ","
     quote = given.get("quote", '"')
     escape = given.get("escape", quote)
     if "delim" in given:
         forms = [_Form(given["delim"], quote, escape)]
     else:
-        forms = [_Form(delim, quote, escape) for delim in dict.fromkeys((usual, *_SEPARATORS))]
+        forms = [_Form(delim, quote, escape) for delim in dict.fromkeys((_usual(path), *_SEPARATORS))]
     if "skip" in given:
         return _find_separator(path, sample, int(given["skip"]), forms, given, url), int(given["skip"])
     skip = _leading_lines(sample.text, given.get("comment", "#"))
@@ -359,6 +359,16 @@ def _check_lines_before(path: str, sample: _Sample, forms: Sequence[_Form], url:
                 f"line 1 of {path} is not part of the table, which begins at line {skip + 1}",
                 hint=f"write {with_options(url, ('skip', str(skip)))}",
             )
+
+
+def _mark_of_rows(records: Sequence[Sequence[str]], form: _Form) -> str | None:
+    """Return the separator that all rows of a single column have but the first, which may be a title."""
+    if len(records) < 3 or form.width(records) != 1:
+        return None
+    counts = {mark: {row[0].count(mark) for row in records[1:] if row} for mark in _SEPARATORS}
+    return next(
+        (_SEPARATORS[mark] for mark, found in counts.items() if len(found) == 1 and 0 not in found), None
+    )
 
 
 def _find_header(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import re
+import string
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,7 @@ _MARKS = {
 }
 # Bytes 0x80 to 0x9f of Windows-1252. Five are undefined there and remain control characters, as in all browsers.
 _WESTERN = {code: bytes([code]).decode(WESTERN, "ignore") or chr(code) for code in range(0x80, 0xA0)}
+_LETTERS = string.ascii_letters.encode()
 _PAIR = re.compile(rb"[\xc2-\xdf][\x80-\xbf]")  # a character of two bytes in UTF-8
 
 
@@ -78,7 +80,7 @@ def named_encoding(name: str) -> str:
     """Return Python's name of an encoding; Latin-1 is read as Windows-1252. Raises SourceError if there is none."""
     try:
         found = codecs.lookup(name).name
-        b"".decode(found)
+        b"a".decode(found, "ignore")  # not of text: base64
     except (LookupError, ValueError):
         raise SourceError(
             f"the encoding {name} is not known",
@@ -150,30 +152,31 @@ def _utf16_without_mark(head: bytes) -> str | None:
 def _find_8bit(path: str, blocks: Iterable[bytes]) -> str:
     """Return UTF-8 or Windows-1252. Raises SourceError if it is neither, or a mixture."""
     decoder = codecs.getincrementaldecoder(UTF8)()
-    blocks, line, has_pairs = iter(blocks), 1, False
+    blocks, line, letters, has_pairs = iter(blocks), 1, 0, False
     for block in itertools.chain(blocks, [b""]):
         try:
-            decoder.decode(block, final=not block)
+            is_ascii = decoder.decode(block, final=not block).isascii()
         except UnicodeDecodeError as error:
             before, rest = error.object[: error.start], error.object[error.start :]
             if has_pairs or not before.isascii():
                 raise EncodingError(
                     f"line {line + before.count(10)} of {path} is not UTF-8, as the lines before are"
                 ) from None
-            return _check_western(path, itertools.chain([before, rest], blocks))
-        has_pairs = has_pairs or not block.isascii()
+            return _check_western(path, itertools.chain([before, rest], blocks), letters)
+        has_pairs = has_pairs or not is_ascii
         line += block.count(b"\n")
+        letters += len(block) - len(block.translate(None, _LETTERS))
     return UTF8
 
 
-def _check_western(path: str, blocks: Iterable[bytes]) -> str:
-    """Return Windows-1252. Raises SourceError if the bytes look like another encoding."""
+def _check_western(path: str, blocks: Iterable[bytes], letters: int) -> str:
+    """Return Windows-1252. `letters`: ASCII letters before. Raises SourceError if it looks like another encoding."""
     counts = np.zeros(256, np.int64)
     has_pairs = False
     for block in blocks:
         counts += np.bincount(np.frombuffer(block, np.uint8), minlength=256)
         has_pairs = has_pairs or _PAIR.search(block) is not None
-    letters = counts[65:91].sum() + counts[97:123].sum()
+    letters += counts[list(_LETTERS)].sum()
     undefined = [code for code, char in _WESTERN.items() if ord(char) == code]
     if has_pairs or counts[128:].sum() > letters or counts[undefined].sum():
         raise EncodingError(f"the encoding of {path} cannot be found: it is not UTF-8, and hardly {WESTERN}")

@@ -1,4 +1,4 @@
-"""CSV files: exactly their rows, types by all values, and nothing guessed in silence (FAULTS A19)."""
+"""CSV files: exactly their rows, types by all values, and what is found is said (FAULTS A19)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import io
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data import connect
+from edl.data import TextSource, connect
 from edl.errors import SourceError
 
 
@@ -82,6 +83,10 @@ def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_
         (["2024-02-29"], pa.date32(), [dt.date(2024, 2, 29)]),
         (["2024-02-30"], pa.string(), ["2024-02-30"]),
         (["01/02/2024"], pa.string(), ["01/02/2024"]),
+        (["13/02/2024", " 1/2/2024"], pa.date32(), [dt.date(2024, 2, 13), dt.date(2024, 2, 1)]),
+        (["2.13.2024", "", "1.2.2024 10:11"], pa.timestamp("us"),
+         [dt.datetime(2024, 2, 13), None, dt.datetime(2024, 1, 2, 10, 11)]),
+        (["12345678901234567.5", "1"], pa.string(), ["12345678901234567.5", "1"]),
         (["2024-02-29 01:02", "2024-02-29T01:02:03.5"], pa.timestamp("us"),
          [dt.datetime(2024, 2, 29, 1, 2), dt.datetime(2024, 2, 29, 1, 2, 3, 500_000)]),
         (["2024-02-29 01:02:03+02:00"], pa.timestamp("us", "UTC"), [dt.datetime(2024, 2, 28, 23, 2, 3, tzinfo=dt.UTC)]),
@@ -161,7 +166,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
         ("", "a,b\n1,2,3\n", "line 2 of .*: 2 fields are expected, but there are 3", "quotes"),
         ("", 'a,b\n1,"x\n', "line 2 of .*: a quote is not closed", "twice"),
         ("", 'a,b\n"x"y,1\n', "line 2 of .*: a quote is not closed, or text follows one", "twice"),
-        ("?encoding=utf-8", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "is not UTF-8|cannot be read", "?encoding=cp1252"),
+        ("?encoding=utf-8", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "not text of the encoding", "?encoding=cp1252"),
         ("", "a,b\r\n1,2\n3,4\r\n", "t.csv: the lines end in different ways", "line feed"),
         ("?header=maybe", "a\n1\n", "header is true or false", "None"),
         ("?delim=", "a\n1\n", "delim is one character", "None"),
@@ -187,3 +192,113 @@ def test_files_of_a_pattern_are_joined_by_the_names_of_their_columns(tmp_path: P
     (tmp_path / "3.csv").write_text("a,c\n1,x\n", encoding="utf-8")
     with pytest.raises(SourceError, match=r"3\.csv has the columns a, c, .*1\.csv has a, b"):
         connect(f"csv:{tmp_path}/?.csv")
+
+
+def notes(folder: Path, content: str | bytes, name: str = "t.csv") -> list[str]:
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    with connect(str(folder / name)) as source:
+        assert isinstance(source, TextSource)
+        return list(source.notes)
+
+
+SEMICOLON, COMMA = "with a semicolon as the separator", "with n as a decimal comma"
+DAYS = "with d as day/month/year"
+DAY_OR_MONTH = "day/month/year or month/day/year? ?dates=day-first or ?dates=month-first decides"
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        ("a,b\n1,x\n", None),
+        (",g,y\n0,a,1.5\n", "with the name column0 where the first line has none"),
+        ("a,b,\n1,2,\n", "without the last column, which is empty"),
+        ("a,b,\n1,2,3\n", "with the name column2 for the last column"),
+        ("x, y\n1,2\n", "without the blanks around the name y"),
+        ("# exported\nx,y\n1,2\n", "from line 2 (as ?skip=1 states)"),
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "without a line of names (as ?header=false states)"),
+        ("n;d\n1,5;26/12/2024\n", f"{SEMICOLON}; {COMMA}; {DAYS} (as ?delim=%3B&decimal=%2C&dates=day-first states)"),
+        ("d,x\n01/02/2024,1\n", f"with d as text: {DAY_OR_MONTH}"),
+        ("i,x\n12345678901234567890,1\n", "with i as text: its numbers have more than 15 digits"),
+        ("name\nMüller €\n".encode("cp1252"), "as cp1252 (as ?encoding=cp1252 states)"),
+    ],
+)  # fmt: skip
+def test_what_is_found_and_not_plain_is_said_in_a_line(
+    tmp_path: Path, content: str | bytes, note: str | None
+) -> None:
+    assert notes(tmp_path, content) == ([] if note is None else [f"t.csv is read {note}"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "n;d\n1,5;26/12/2024\n",
+        "# x\na,b\n1,2\n",
+        "1.5,x\n2.5,y\n",
+        "n|q\n1|2\n",
+        "a\nMüller\n".encode("cp1252"),
+    ],
+)
+def test_the_options_of_a_note_state_what_was_found(tmp_path: Path, content: str | bytes) -> None:
+    found = read(tmp_path, content)
+    [note] = notes(tmp_path, content)
+    options = note.partition("(as ")[2].partition(" states)")[0]
+    assert read(tmp_path, content, options).equals(found)
+
+
+def test_files_of_a_pattern_may_be_written_in_different_ways(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,x\n", encoding="utf-8")
+    (tmp_path / "2.csv").write_bytes("b;a\nß;2,5\n".encode("cp1252"))
+    (tmp_path / "3.csv").write_bytes("a\tb\n3\tz\n".encode("utf-16"))
+    with connect(f"csv:{tmp_path}/?.csv?decimal=,") as source:
+        assert source.stream("SELECT * FROM rows").read_all().to_pylist() == [
+            {"a": 1.0, "b": "x"},
+            {"a": 2.5, "b": "ß"},
+            {"a": 3.0, "b": "z"},
+        ]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.zst", "t.csv.gz"])
+def test_compression_is_found_in_the_bytes(tmp_path: Path, name: str) -> None:
+    with pa.output_stream(tmp_path / "packed", compression="zstd") as packed:
+        packed.write(b"a,b\n1,2\n")
+    for content in (gzip.compress(b"a,b\n1,2\n"), (tmp_path / "packed").read_bytes(), b"a,b\n1,2\n"):
+        assert read(tmp_path, content, name=name).to_pylist() == [{"a": 1, "b": 2}]
+
+
+def test_a_line_longer_than_what_the_parser_expects_is_read(tmp_path: Path) -> None:
+    long = "x" * 3_000_000
+    assert read(tmp_path, f'a,b\n1,"{long}"\n2,y\n')["b"].to_pylist() == [long, "y"]
+
+
+def test_a_damaged_row_of_a_copied_file_has_its_line(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"line 4 of .*t\.csv: 2 fields are expected, but there are 3"):
+        read(tmp_path, 'say "hi\na,b\nß,2\n1,2,3\n'.encode("cp1252"), "?skip=1")
+
+
+def test_no_values_of_a_column_fit_another_reading(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("code,day\n1,13/02/2024\nA7,01/02/2024\n", encoding="utf-8")
+    with connect(str(tmp_path / "t.csv")) as source:
+        assert isinstance(source, TextSource)
+        assert source.readings == {"code": "VARCHAR", "day": "DATE d/m/Y"}
+        found = source.misfits({"code": "BIGINT", "day": "DATE m/d/Y"})
+        assert "'A7' in row 2 of " in found["code"].message
+        assert "'13/02/2024' in row 1 of " in found["day"].message
+        source.read_as({"day": "VARCHAR"})
+        assert source.stream("SELECT day FROM rows").read_all()["day"].to_pylist() == [
+            "13/02/2024",
+            "01/02/2024",
+        ]
+        source.read_as({})
+        assert source.schema("SELECT day FROM rows").types == [pa.date32()]
+
+
+def test_a_file_of_many_columns_opens_in_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    def seconds(columns: int) -> float:
+        lines = [",".join(f"f{number}" for number in range(columns)), *[",".join(["0.5"] * columns)] * 100]
+        (tmp_path / f"{columns}.csv").write_text("\n".join(lines), encoding="utf-8")
+        began = time.process_time()
+        connect(f"{tmp_path}/{columns}.csv").close()
+        return time.process_time() - began
+
+    seconds(10)
+    assert seconds(1600) < 8 * (seconds(200) + 0.1)  # the square would be 64

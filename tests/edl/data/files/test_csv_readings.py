@@ -1,0 +1,147 @@
+"""Readings of CSV columns: all values, one form, and the same values by DuckDB and by Arrow."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edl.data.files.csv_readings import (
+    READINGS,
+    TEXT,
+    candidates,
+    first_misfit,
+    observe_columns,
+    reading_named,
+)
+from edl.errors import SourceError
+
+
+def found(
+    values: list[str | None], delimiter: str = ";", batch: int = 2, **options: str
+) -> tuple[str, list[str]]:
+    batches = [
+        pa.record_batch({"v": pa.array(values[at : at + batch], pa.string())})
+        for at in range(0, len(values), batch)
+    ]
+    column = observe_columns(["v"], candidates(options, delimiter), batches)["v"]
+    return column.reading.name if column.reading else TEXT, [each.name for each in column.undecided]
+
+
+@pytest.mark.parametrize(
+    ("values", "reading"),
+    [
+        (["1", None, "-2"], "BIGINT"),
+        (["1", "2", "2.5"], "DOUBLE"),
+        (["1,5", "7", "1,234"], "DOUBLE ,"),
+        (["0,234"], "DOUBLE ,"),
+        (["1234,567"], "DOUBLE ,"),
+        (["1.5", "1,5"], TEXT),
+        (["1.234,50"], TEXT),
+        (["0.30000000000000004", "1.000000000000000056e-01"], "DOUBLE"),
+        (["8999999999999999", "0.5"], "DOUBLE"),
+        (["9000000000000001", "0.5"], TEXT),
+        (["1", "3", "9000000000000001", "0.5"], TEXT),
+        (["2024-01-02", "2024-01-02 10:11"], "TIMESTAMP"),
+        (["13/02/2024", "01/02/2024"], "DATE d/m/Y"),
+        (["02/13/2024", "01/02/2024"], "DATE m/d/Y"),
+        (["13/02/2024", "02/13/2024"], TEXT),
+        (["31/02/2024", "13/02/2024"], TEXT),
+        (["1.2.2024", "26.12.2024 10:11:12"], "TIMESTAMP d.m.Y"),
+        (["26-12-2024"], "DATE d-m-Y"),
+        (["2024/12/26", "2024/1/2"], "DATE Y/m/d"),
+        (["2024/12/26", "1"], TEXT),
+        (["yes", "no"], TEXT),
+        (["99999999", "88888888", "+55(85)99999"], TEXT),
+    ],
+)
+def test_a_column_has_the_reading_that_all_its_values_fit(values: list[str | None], reading: str) -> None:
+    for batch in (1, 2, 100):
+        assert found(values, batch=batch)[0] == reading
+
+
+@pytest.mark.parametrize(
+    ("values", "undecided"),
+    [
+        (["01/02/2024"], {"DATE d/m/Y", "TIMESTAMP d/m/Y", "DATE m/d/Y", "TIMESTAMP m/d/Y"}),
+        (["1,234", "5,678"], {"DOUBLE ,"}),
+        (["12345678901234567890"], {"VARCHAR digits"}),
+        (["x", "1,234"], set()),
+    ],
+)
+def test_values_that_decide_between_no_two_readings_are_text(
+    values: list[str | None], undecided: set[str]
+) -> None:
+    assert found(values)[0] == TEXT
+    assert set(found(values)[1]) == undecided
+
+
+def test_options_decide_and_exclude_readings() -> None:
+    assert found(["01/02/2024"], dates="day-first")[0] == "DATE d/m/Y"
+    assert found(["01/02/2024"], dates="month-first")[0] == "DATE m/d/Y"
+    assert found(["13/02/2024"], dates="month-first")[0] == TEXT
+    assert found(["1,234"], decimal=",")[0] == "DOUBLE ,"
+    assert found(["1.234"], decimal=",")[0] == TEXT
+    assert found(["1,5"], decimal=".")[0] == TEXT
+    assert found(["1,5"], delimiter=",")[0] == TEXT
+    assert found(["1,5"], delimiter=",", decimal=",")[0] == "DOUBLE ,"
+
+
+EXAMPLES = {
+    "BIGINT": ["0", "+1", "-9223372036854775808"],
+    "DOUBLE": ["+1.5", ".5", "1.", "1e-7", "-Infinity"],
+    "BOOLEAN": ["TRUE", "false"],
+    "DATE": ["2024-02-29", "0001-01-01"],
+    "TIMESTAMP": ["2024-02-29", "2024-02-29T01:02:03.123456", "2024-02-29 01:02"],
+    "TIMESTAMPTZ": ["2024-02-29 01:02Z", "2024-02-29T01:02:03.5+01:30", "2024-02-29 01:02-02"],
+    "DOUBLE ,": ["1,5", "-,5", "7", "1,5e3"],
+}
+
+
+def examples(name: str) -> list[str]:
+    """Return values of a reading; of dates, in the order and with the mark of its name."""
+    if name in EXAMPLES:
+        return EXAMPLES[name]
+    kind, _, order = name.partition(" ")
+    days = [
+        order.replace("d", day).replace("m", month).replace("Y", "2024")
+        for day, month in (("1", "2"), ("29", "02"), ("09", "9"))
+    ]
+    return [*days, f"{days[0]} 10:11", f"{days[1]}T23:59:59.5"] if kind == "TIMESTAMP" else days
+
+
+@pytest.mark.parametrize("name", [name for name, reading in READINGS.items() if reading.type != TEXT])
+def test_duckdb_and_arrow_read_the_same_values(name: str) -> None:
+    reading, values = READINGS[name], pa.array(examples(name))
+    assert reading.fit(values).to_pylist() == [True] * len(values)
+    with duckdb.connect() as connection:
+        connection.register("t", pa.table({"v": values}))
+        by_duckdb = (
+            connection.sql(f"SELECT {reading.sql('v')} AS v FROM t").to_arrow_reader(10).read_all()["v"]
+        )
+    assert by_duckdb.combine_chunks().cast(reading.arrow).equals(reading.convert(values))
+
+
+@given(st.lists(st.text("0123456789.,-/+e :TZtrufalsn", max_size=12), max_size=6))
+def test_a_reading_that_is_found_converts_every_value(values: list[str]) -> None:
+    column = observe_columns(
+        ["v"], candidates({}, ";"), [pa.record_batch({"v": pa.array(values, pa.string())})]
+    )["v"]
+    if column.reading is not None:
+        kept = pa.array([value.strip(" ") for value in values if value.strip(" ")], pa.string())
+        assert column.reading.convert(kept).null_count == 0
+
+
+def test_the_first_value_that_does_not_fit_is_found() -> None:
+    texts = pa.array(["1", None, " ", "2", "A7", "B8"])
+    assert first_misfit(READINGS["BIGINT"], texts) == 4
+    assert first_misfit(READINGS["DATE"], pa.array(["2024-02-29", "2024-02-30"])) == 1
+    assert first_misfit(READINGS["BIGINT"], pa.array(["1", None])) is None
+
+
+def test_a_reading_of_a_later_version_is_an_error() -> None:
+    assert reading_named(TEXT) is None
+    with pytest.raises(SourceError, match="not read as 'MONEY' by this version"):
+        reading_named("MONEY")
