@@ -62,6 +62,10 @@ class FileSource(DuckDBSource):
             source = cls(opened(store), url, store, made)
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
+        except KeyboardInterrupt:
+            if made:
+                store.unlink(missing_ok=True)
+            raise
         try:
             cls._shown(source, show)
         except BaseException as error:
