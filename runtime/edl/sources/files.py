@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import duckdb
 
@@ -29,6 +29,8 @@ from edl.sources.duckdb.source import DuckDBSource
 
 STORE = ".sqlflow.duckdb"
 ROWS = "rows"
+
+Opened = TypeVar("Opened", bound="FileSource")
 
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz|\.zst)?$", re.IGNORECASE)
@@ -67,22 +69,13 @@ class FileSource(DuckDBSource):
                 store.unlink(missing_ok=True)
             raise
         try:
-            cls._shown(source, show)
+            _show_views(source, show)
         except BaseException as error:
             source.close()
             if isinstance(error, duckdb.Error):
                 raise while_reading(error) from None
             raise
         return source
-
-    @staticmethod
-    def _shown(source: Self, show: Callable[[Self], None]) -> None:
-        """Create the views by `show`; a signal is the exception of its handler."""
-        try:
-            show(source)
-        except RuntimeError as error:
-            raise_interrupt(error)
-            raise
 
     def close(self) -> None:
         kept = not self._made
@@ -172,6 +165,15 @@ class ParquetSource(FileSource):
     def _select(self, files: list[str], url: SourceURL) -> str:
         listed = ", ".join(csv.text(file) for file in files)
         return f"SELECT * FROM read_parquet([{listed}], union_by_name = {len(files) > 1})"
+
+
+def _show_views(source: Opened, show: Callable[[Opened], None]) -> None:
+    """Create the views of a source by `show`; a signal is the exception of its handler."""
+    try:
+        show(source)
+    except RuntimeError as error:
+        raise_interrupt(error)
+        raise
 
 
 def _files(pattern: str) -> list[str]:

@@ -96,8 +96,8 @@ def find_encoding(path: str) -> str:
         for mark, name in _MARKS.items():
             if head.startswith(mark):
                 return name
-        if name := _utf16_without_mark(head[: 64 << 10]):
-            return name
+        if order := _utf16_without_mark(head[: 64 << 10]):
+            return order
         return _find_8bit(path, itertools.chain([head], iter(lambda: file.read(BLOCK_BYTES), b"")))
 
 
