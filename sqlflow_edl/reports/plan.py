@@ -27,7 +27,7 @@ from edl.spec import (
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.warning import DataWarning
-from sqlflow_edl.analysis.columns.decisions import reason
+from sqlflow_edl.analysis.columns.decisions import Reasons
 from sqlflow_edl.analysis.models.base import count_columns
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.settings.dictionary import NO_EFFECT
@@ -160,10 +160,11 @@ def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
+    reasons = Reasons(plan.decisions)
     for feature, place in text.placed(planned.spec):
         seen = (planned.columns.get(str(source)) for source in sources(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
-        why = "; ".join(filter(None, [reason(feature, plan.decisions), *place, _kept(feature), *nulls]))
+        why = "; ".join(filter(None, [reasons.find(feature), *place, _kept(feature), *nulls]))
         yield text.columns(feature), text.feature(feature), why
 
 

@@ -191,7 +191,8 @@ class JobRunner:
         planned, notes = use.planned, tuple(used_model.time_zone_notes(use.trained, use.planned.query))
         report(self._observer, notes)
         schema = self._source.schema(statement.select)
-        others = [name for name in schema.names if name not in planned.columns]
+        read = set(planned.columns)
+        others = [name for name in schema.names if name not in read]
 
         def rows() -> Iterator[pa.RecordBatch]:  # the query begins when its first row is asked for
             with placed(statement.select_span):

@@ -138,11 +138,11 @@ class PinnedReader:
             return self._file.get_batch(index)
 
     def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+        names = self.schema.names  # a new list at each access
+        known = set(names)
         for name in columns or ():
-            if name not in self.schema.names:
-                raise SourceError(
-                    f"the pinned rows have no column {name}", hint=did_you_mean(name, self.schema.names)
-                )
+            if name not in known:
+                raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, names))
         return None if columns is None else list(columns)
 
 

@@ -86,10 +86,11 @@ class TableReader(ABC, Generic[C]):
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
-        names = self.schema.names if columns is None else list(columns)
+        known = dict.fromkeys(self.schema.names)
+        names = list(known if columns is None else columns)
         self.check_columns(names)
         for name in names:
-            if name not in self.schema.names:
+            if name not in known:
                 raise SourceError(
                     f"the pinned rows have no column {name}", hint=did_you_mean(name, self.schema.names)
                 )

@@ -37,22 +37,28 @@ def decision(draft: Draft, fitted: Fitted) -> Decision:
     return Decision(draft.columns, f"by type: {why}" if draft.why else written, fitted)
 
 
-def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
-    """Return the reason of a feature: that of its decision, and the form of a category where none is written."""
-    decisions = [decision for decision in decisions if decision.fitted is not None]
-    exact = (decision for decision in decisions if decision.fitted == feature)
-    same = (
-        decision
-        for decision in decisions
-        if decision.fitted and spec.category_of(decision.fitted) == spec.category_of(feature)
-    )
-    found = next(exact, None) or next(same, None)
-    if found is None:
-        return ""
-    if found.fitted == feature or not isinstance(feature, spec.OneHot | spec.Embedding):
-        return found.why
-    form = "one-hot" if isinstance(feature, spec.OneHot) else "an embedding"
-    return f"{found.why}; {spec.num_ids(feature.category):,} ids, so {form}"
+class Reasons:
+    """Reasons of features by the decisions on their columns, found without a search through all decisions."""
+
+    def __init__(self, decisions: Iterable[Decision]) -> None:
+        self._decisions: dict[tuple[str, ...], list[tuple[Fitted, str]]] = {}
+        for each in decisions:
+            if each.fitted is not None:
+                read = tuple(spec.source_columns(each.fitted))
+                self._decisions.setdefault(read, []).append((each.fitted, each.why))
+
+    def find(self, feature: spec.Feature) -> str:
+        """Return the reason of a feature's decision, and the form of a category where none is written."""
+        decisions = self._decisions.get(tuple(spec.source_columns(feature)), [])
+        for fitted, why in decisions:
+            if fitted == feature:
+                return why
+        category = spec.category_of(feature)
+        why = next((why for fitted, why in decisions if spec.category_of(fitted) == category), "")
+        if not why or not isinstance(feature, spec.OneHot | spec.Embedding):
+            return why
+        form = "one-hot" if isinstance(feature, spec.OneHot) else "an embedding"
+        return f"{why}; {spec.num_ids(feature.category):,} ids, so {form}"
 
 
 def fitting(
@@ -62,10 +68,11 @@ def fitting(
     warnings: Iterable[object] = (),
 ) -> Fitting:
     """Return the record of the fitting that the model keeps. features: those of the JobSpec, in order."""
+    reasons = Reasons(decisions)
     left_out = (decision for decision in decisions if decision.fitted is None)
     return Fitting(
         columns=columns,
-        reasons=tuple(reason(feature, decisions) for feature in features),
+        reasons=tuple(map(reasons.find, features)),
         left_out={", ".join(decision.columns): decision.why for decision in left_out},
         warnings=tuple(map(str, warnings)),
     )

@@ -164,9 +164,10 @@ class RangeReader:
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
+        known = dict.fromkeys(self.schema.names)
         for name in columns or ():
-            if name not in self.schema.names:
-                hint = did_you_mean(name, self.schema.names)
+            if name not in known:
+                hint = did_you_mean(name, known)
                 raise SourceError(f"{self._files[0].path} has no column {name}", hint=hint)
         return self._slices(start, end, None if columns is None else tuple(columns))
 
