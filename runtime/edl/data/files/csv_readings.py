@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import islice
 
@@ -25,9 +26,9 @@ TEXT = "VARCHAR"
 _TIME = r"[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _EXPONENT = r"([eE][+-]?\d+)?"
-# A float64 holds every whole number below 9e15, so more digits in front of the point would be changed.
-_WHOLE = r"(0|[1-8]\d{0,15}|9\d{0,14})"
-_EXACT = 9_000_000_000_000_000
+_WHOLE = r"(0|[1-9]\d*)"
+_EXACT_DIGITS = 15  # a float64 holds every whole number of so many digits
+_MIDNIGHT = r"[ T]24:00(:00(\.0*)?)?"  # the end of a day in ISO 8601, which Arrow does not read
 THREADS = 4
 SHARED_ROWS = 8192  # batches of fewer rows are faster in one thread
 
@@ -74,11 +75,20 @@ class Reading:
             return pc.equal(pc.utf8_lower(values), "true")
         if self.type in ("BIGINT", "DOUBLE"):
             values = pc.utf8_ltrim(values, "+")
-        return pc.cast(values, self.arrow)
+        try:
+            return pc.cast(values, self.arrow)
+        except pa.ArrowInvalid:
+            is_midnight = pc.match_substring_regex(values, _MIDNIGHT)
+            if self.type in ("BIGINT", "DATE") or not pc.any(is_midnight).as_py():
+                raise
+        begun = pc.cast(pc.replace_substring_regex(values, "([ T])24:00", r"\100:00"), self.arrow)
+        return pc.if_else(is_midnight, pc.add(begun, pa.scalar(timedelta(days=1))), begun)
 
     def fit(self, values: pa.Array) -> pa.BooleanArray:
         """Mask of the trimmed texts that the reading fits, found one by one if a cast refuses them together."""
         matches = pc.match_substring_regex(values, rf"^(?:{self.pattern})$")
+        if self.type == "DOUBLE" and (pc.max(pc.binary_length(values)).as_py() or 0) > _EXACT_DIGITS:
+            return pc.and_(matches, _are_exact(values))
         if not self.is_cast:
             return matches
         matching = pc.if_else(matches, values, None)
@@ -99,6 +109,13 @@ class Reading:
         except pa.ArrowInvalid:
             return False
         return True
+
+
+def _are_exact(values: pa.Array) -> pa.BooleanArray:
+    """Return False for numbers whose whole part a float64 would change. Few are long enough to be looked at."""
+    is_long = pc.match_substring_regex(values, rf"^[+-]?\d{{{_EXACT_DIGITS + 1},}}([.,]\d*)?$")
+    wholes = pc.if_else(is_long, pc.replace_substring_regex(values, "[.,].*", ""), None).to_pylist()
+    return pa.array([each is None or int(float(each)) == int(each) for each in wholes], pa.bool_())
 
 
 ARROW: Mapping[str, pa.DataType] = {
@@ -275,7 +292,7 @@ class Column:
         if not pc.all(pc.equal(pc.cast(numbers, pa.string()), values)).as_py():
             return ()
         ends = pc.min_max(numbers)
-        if max(-ends["min"].as_py(), ends["max"].as_py()) >= _EXACT:
+        if max(-ends["min"].as_py(), ends["max"].as_py()) >= 10**_EXACT_DIGITS:
             return ("BIGINT",)
         self.evident.add("DOUBLE")
         return ("BIGINT", "DOUBLE", "DOUBLE ,", "VARCHAR digits")
