@@ -9,6 +9,8 @@ mutations.
 from __future__ import annotations
 
 import argparse
+import gzip
+import math
 import random
 import sys
 import tempfile
@@ -19,11 +21,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from edl.data import url as urls
+from edl.data.files import csv
 from edl.data.server_url import parse_server
 from edl.errors import SourceError, SpecError, SQLFlowError
 from edl.jobs.event_log import decode_event
@@ -67,11 +71,12 @@ WORDS = [
 
 @dataclass(frozen=True)
 class Target:
-    """Reader, with valid inputs and the errors that it may raise."""
+    """Reader, with valid inputs and the errors that it may raise. `share`: of the inputs, for a slow one."""
 
     read: Callable[[Any], object]
     seeds: Sequence[Any]
     errors: tuple[type[Exception], ...]
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def mutated(seed: Any, choices: random.Random) -> Any:
 def findings(name: str, first: int, count: int, slow: float = SLOW) -> list[Finding]:
     """Return what inputs of these numbers find, also those that take more than `slow` seconds of this thread."""
     target, found = targets()[name], []
-    for number in range(first, first + count):
+    for number in range(first, first + math.ceil(count * target.share)):
         choices = random.Random(f"{name} {number}")  # noqa: S311 - it is to be found again
         given = mutated(choices.choice(target.seeds), choices)
         began = time.thread_time()
@@ -149,6 +154,7 @@ def targets() -> dict[str, Target]:
         "calls of servers": Target(_server_call, _server_calls(), (SpecError,)),
         "archives": Target(_archive, [_an_archive()], (SpecError,)),
         "weights": Target(weights.loads, [_some_weights()], (SpecError,)),
+        "CSV files": Target(_csv_file, _csv_files(), (SourceError,), share=0.05),
         "specs": Target(from_json, [to_json(SPEC)], (SpecError,)),
         "events": Target(decode_event, [b'{"type":"failed","code":"job","message":"no"}'], ()),
     }
@@ -166,6 +172,23 @@ def _url(text: str) -> None:
             parse_url(text)
         except SourceError as error:
             assert ":pa55@" not in error.message
+
+
+def _csv_file(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+        path = Path(folder) / "t.csv"
+        path.write_bytes(data)
+        connection.sql("SET threads = 1")
+        files = csv.open_files(connection, [str(path)], urls.SourceURL("csv", str(path)), Path(folder))
+        assert isinstance(files.notes(), list)
+        connection.sql(files.select()).fetchall()
+
+
+def _csv_files() -> list[bytes]:
+    text = '# of May\r\nname;price;since\r\nMüller;1,5;26.12.2024\r\n"a;""b\n";-,5;01.02.2024 10:11\r\n'
+    plain = "id,x,at\n1,.5,2024-01-02\n,-1e5,2024-01-02T10:11:12Z\n"
+    packed = gzip.compress(plain.encode(), mtime=0)
+    return [text.encode(), text.encode("utf-16"), text.encode("cp1252"), plain.encode(), packed]
 
 
 def _request(data: bytes) -> None:

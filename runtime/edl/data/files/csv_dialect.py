@@ -413,6 +413,8 @@ def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     if unnamed:
         plural = "s" if len(unnamed) > 1 else ""
         notes.append(f"with the name{plural} {listed_names(unnamed)} where the first line has none")
+    if damaged := next((name for name in names if "\0" in name), None):
+        raise SourceError(f"{path} has a zero byte in the column name {damaged!r}", hint="remove it")
     if twice := duplicate(numbered):
         raise SourceError(f"{path} has more than one column named {twice}", hint="give each its own name")
     return replace(dialect, names=tuple(numbered), unnamed_last=unnamed_last, notes=tuple(notes))

@@ -88,6 +88,7 @@ def test_a_first_line_of_values_is_told_from_names(tmp_path: Path, text: str, he
             "line 1 of .* is not part of the table, which begins at line 2",
         ),
         (",,\n1,2,3\n", "has no names"),
+        ("a,b\0c\n1,2\n", "a zero byte in the column name 'b.x00c'"),
     ],
 )
 def test_the_advice_of_an_error_opens_the_file(tmp_path: Path, text: str, words: str) -> None:
