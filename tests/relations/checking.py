@@ -1,0 +1,107 @@
+"""The check of one seed: its pairs, the first that differs, and the smallest input on which it does."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass, field
+
+from edl.errors import SQLFlowError
+from tests.relations.comparing import TOLERANCES, Refusal, difference
+from tests.relations.places import Place
+from tests.relations.registry import Case, Input, Relation
+from tests.relations.shrinking import shrunk
+from tests.relations.tables import LABEL
+
+
+@dataclass(frozen=True)
+class Failure:
+    """sort: what kind of failure it is, which a smaller input must have too."""
+
+    sort: str
+    text: str
+    pairs: int = 0  # before it, of this seed
+
+
+@dataclass
+class Outcome:
+    """What a seed of a relation gave. refused: pairs of two errors, which show little."""
+
+    relation: str
+    seed: int
+    source: str
+    model: str
+    pairs: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+    sort: str = ""
+    refusals: list[str] = field(default_factory=list)
+
+
+def check(
+    relation: Relation, place: Place, seed: int, *, shrinks: bool = True, seconds: float = 60.0
+) -> Outcome:
+    """Check a relation on the input of a seed. seconds: to shrink a failing input in."""
+    case = relation.case(place, seed)
+    outcome = Outcome(relation.name, seed, case.source, case.model)
+    began = time.perf_counter()
+    failure = _failure(relation, case, outcome)
+    outcome.seconds = time.perf_counter() - began
+    if failure is None:
+        return outcome
+    smallest = case
+    if shrinks:
+        smallest = _smallest(relation, place, case, failure, seconds)
+        failure = _failure(relation, smallest, Outcome("", 0, "", "")) or failure
+    outcome.failure, outcome.sort = describe(relation, smallest, failure), failure.sort
+    return outcome
+
+
+def _failure(relation: Relation, case: Case, outcome: Outcome) -> Failure | None:
+    try:
+        for pair in relation.check(case):
+            outcome.pairs += 1
+            if isinstance(pair.first, Refusal):
+                outcome.refused += 1
+                outcome.refusals.append(pair.first.message)
+            tolerance = TOLERANCES[pair.tolerance or relation.tolerance]
+            if found := difference(pair.first, pair.second, tolerance):
+                return Failure(_sort(pair.first, pair.second), f"{pair.what}\n{found}".strip(), outcome.pairs)
+    except SQLFlowError as error:  # outside of `answer`: a statement of the relation itself
+        return Failure("refused", str(error))
+    except Exception as error:
+        frames = traceback.format_exc(limit=-4)
+        return Failure(type(error).__name__, frames)
+    return None
+
+
+def _sort(first: object, second: object) -> str:
+    if isinstance(first, Refusal) != isinstance(second, Refusal):
+        return "one is refused"
+    return "differs"
+
+
+def _smallest(relation: Relation, place: Place, case: Case, failure: Failure, seconds: float) -> Case:
+    def fails(smaller: Input) -> bool:
+        found = _failure(relation, relation.case(place, case.seed, smaller), Outcome("", 0, "", ""))
+        return found is not None and found.sort == failure.sort
+
+    return relation.case(place, case.seed, shrunk(case.input, fails, seconds))
+
+
+def describe(relation: Relation, case: Case, failure: Failure) -> str:
+    """The report of a failure: the command that repeats it, the smallest input, and what was shown."""
+    table, train = case.table, case.input.train
+    lines = [
+        f"{relation.name} does not hold: {relation.doc}",
+        f"  python -m tests.relations {relation.name} --seed {case.seed}",
+        f"source {case.source}, model {case.model}, {table.rows} rows, {len(table.names)} columns",
+    ]
+    lines += [
+        f"  {line}" for line in table.statements("t", case.source if case.source != "frame" else "duckdb")[:3]
+    ]
+    if train is not None and LABEL in table.names:
+        lines.append(f"  {train.text('SELECT * FROM t', 'm', case.source)}")
+    lines += [f"  {line}" for line in failure.text.splitlines()]
+    return "\n".join(line if len(line) < 3000 else line[:3000] + " …" for line in lines)

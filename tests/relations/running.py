@@ -1,0 +1,1 @@
+"""Relations of trainings on several workers, and of trainings that die and go on."""
