@@ -37,6 +37,11 @@ TOLERANCES: dict[str, Tolerance] = {
         0, 0.01, "the label and its model may be wrong by a hundredth of the label's spread"
     ),
     "steps": Tolerance(1e-3, 1e-3, "gradients of single precision, added in another order, over a few steps"),
+    "workers": Tolerance(
+        0.25,
+        0.05,
+        "splits near the least rows of a leaf may differ, as docs/trees.md says, and so may bundles",
+    ),
     "noise": Tolerance(0, 3.0, "means over ten seeds within three standard errors of their difference"),
     "score": Tolerance(
         0, 0.1, "another form of the same information: the share of the variance or accuracy, within 0.1"

@@ -1,15 +1,5 @@
-"""Mended faults that are put back, each beside the relations that must find it."""
+"""Mended faults that are put back into the product, each beside the relations that must find it.
 
-from __future__ import annotations
-
-import contextlib
-from collections.abc import Iterator, Sequence
-
-
-@contextlib.contextmanager
-def put_back(name: str) -> Iterator[None]:
-    yield
-
-
-def report_put_back(names: Sequence[str]) -> int:
-    return 0
+`python -m tests.relations --put-back` puts each back in turn. Training processes are children that import this module
+by `faults/sitecustomize.py`, because a fault may lie in what they run.
+"""

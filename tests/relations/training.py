@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import numpy as np
+
+from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.layout import laid_out
-from tests.relations.comparing import Pair, answer
-from tests.relations.kinds import KINDS, quoted
+from tests.relations.comparing import Pair, Refusal, answer
+from tests.relations.kinds import KINDS, TEXTS, quoted
 from tests.relations.places import DATABASES, FILES
 from tests.relations.registry import Case, Input, Pairs, relation, training_input
-from tests.relations.statements import TREES
-from tests.relations.tables import LABEL, ODD_NAMES, Column
+from tests.relations.statements import TREES, Train
+from tests.relations.tables import LABEL, ODD_NAMES, POSITION, Column, Table
 
 NUMBERS = ("number", "integer", "decimal")
 
@@ -162,23 +167,28 @@ def odd_column(case: Case) -> Pairs:
 
 
 @relation(trains=True)
-def unused_nulls(case: Case) -> Pairs:
-    """A column that COLUMN does not name may be NULL in any rows, without a change of a weight."""
-    names = [name for name in case.table.names if name != LABEL]
-    if len(names) < 2:
-        return
-    unused, *kept = case.draw.sample(names, len(names))
-    train = replace(case.train.in_order, items=tuple(quoted(each, case.source) for each in kept))
-    column = case.table[unused]
-    emptied = tuple(None if case.draw.random() < 0.5 else value for value in column.values)
+def null_column(case: Case) -> Pairs:
+    """A column that is NULL in all rows changes no weight."""
+    kind = case.draw.choice(("number", "integer", "text", "boolean", "day", "instant"))
+    wider = case.table.put(Column("nothing", kind, (None,) * case.table.rows))
     yield Pair(
-        answer(lambda: case.place.fit(case.table, train, case.source, position=True)),
-        answer(
-            lambda: case.place.fit(
-                case.table.put(replace(column, values=emptied)), train, case.source, position=True
-            )
-        ),
-        what=unused,
+        answer(lambda: case.place.fit(case.table, case.train.in_order, case.source, position=True)),
+        answer(lambda: case.place.fit(wider, case.train.in_order, case.source, position=True)),
+        what=kind,
+    )
+
+
+@relation(trains=True, shapes=("plain", "nulls", "wide", "skew", "extremes", "names"))
+def id_column(case: Case) -> Pairs:
+    """A number of the row is an id, which changes no weight."""
+    if case.table.rows < 20:
+        return
+    first = case.draw.randrange(1, 1000)
+    ids = tuple(range(first, first + case.table.rows))
+    wider = case.table.put(Column("row_id", "integer", ids))
+    yield Pair(
+        answer(lambda: case.place.fit(case.table, case.train.in_order, case.source, position=True)),
+        answer(lambda: case.place.fit(wider, case.train.in_order, case.source, position=True)),
     )
 
 
@@ -253,12 +263,240 @@ def null_as_value(case: Case) -> Pairs:
         answer(lambda table=table: case.place.fit(table, train, case.source, position=True))
         for table in (case.table, filled)
     )
-    yield Pair(*(_score(each) for each in (first, second)))
+    yield Pair(*(score(each) for each in (first, second)))
 
 
-def _score(fitted: object) -> object:
+def score(fitted: object) -> object:
     """Share of the variance or of the rows that a model gets right."""
     figures = getattr(fitted, "figures", None)
     if figures is None:
         return fitted
     return float(figures.get("r2", figures.get("accuracy")) or 0.0)
+
+
+@relation(
+    "split held",
+    tolerance="singles",
+    trains=True,
+    models=tuple(name for name in TREES if "number" in name),
+    shapes=("plain", "nulls", "skew", "names"),
+)
+def label_shifted(case: Case) -> Pairs:
+    """A constant added to the label is added to the predictions."""
+    offset = case.draw.choice((1.0, -100.0, 2.0**20, 1_700_000_000.0, 1e12))
+    shifted = case.table.replace(LABEL, lambda value: value + offset)
+    first, second = (answer(lambda table=table: predictions(case, table)) for table in (case.table, shifted))
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        second = second - offset
+    yield Pair(first, second, what=f"plus {offset:g}", tolerance="" if abs(offset) <= 100 else "resolution")
+
+
+@relation(
+    "split held",
+    tolerance="singles",
+    trains=True,
+    models=tuple(name for name in TREES if "number" in name),
+    shapes=("plain", "nulls", "skew", "names"),
+)
+def label_unit_changed(case: Case) -> Pairs:
+    """A label in another unit, by a power of two, has predictions in that unit."""
+    factor = 2.0 ** case.draw.randint(-8, 8)
+    scaled = case.table.replace(LABEL, lambda value: value * factor)
+    first, second = (answer(lambda table=table: predictions(case, table)) for table in (case.table, scaled))
+    if isinstance(second, np.ndarray):
+        second = second / factor
+    yield Pair(first, second, what=f"times {factor:g}")
+
+
+def predictions(case: Case, table: Table, train: Train | None = None) -> np.ndarray:
+    """Train in the order of the table, and predict its rows."""
+    with case.place.stored(table, case.source) as (session, name):
+        text = (train or case.train.in_order).text(
+            ordered(table, name, session), f"m_{name}", session.dialect
+        )
+        case.place.run_training(session, text, f"m_{name}", keep=True)
+        try:
+            features = [each for each in table.names if each != LABEL]
+            select = ordered(table.select(features), name, session)
+            [result] = session.run(f"{select} TO PREDICT USING m_{name}")
+            found: np.ndarray = result.to_arrow()[LABEL].to_numpy()
+            return found
+        finally:
+            for _ in session.run(f"DROP MODEL m_{name}"):
+                pass
+
+
+def ordered(table: Table, name: str, session: Session) -> str:
+    columns = ", ".join(quoted(each, session.dialect) for each in table.names)
+    return f"SELECT {columns} FROM {name} ORDER BY {POSITION}"
+
+
+@relation(trains=True, models=("lightgbm_classes", "xgboost_classes", "linear_classes", "dense_classes"))
+def classes_renamed(case: Case) -> Pairs:
+    """Other names of the classes, in the same order, give the same weights."""
+    names = {"high": "a", "low": "b", "middle": "c"}
+    table = case.table
+    if table[LABEL].kind != "text":
+        new = Column(
+            LABEL, "text", tuple(None if v is None else ["no", "yes"][v] for v in table[LABEL].values)
+        )
+        renamed = table.put(new)
+    else:
+        renamed = table.replace(LABEL, names.__getitem__)
+    yield Pair(
+        answer(lambda: case.place.fit(table, case.train.in_order, case.source, position=True)),
+        answer(lambda: case.place.fit(renamed, case.train.in_order, case.source, position=True)),
+    )
+
+
+@relation(
+    "split held",
+    tolerance="score",
+    trains=True,
+    models=TREES,
+    draw=training_input(("number", "integer", "text", "boolean"), validation__fraction="0"),
+    shapes=("plain", "skew", "nulls"),
+)
+def columns_permuted(case: Case) -> Pairs:
+    """Columns in another order give trees as good as before; those of ties may differ."""
+    names = case.draw.sample(case.table.names, len(case.table.names))
+    first, second = (
+        answer(lambda table=table: case.place.fit(table, case.train.in_order, case.source, position=True))
+        for table in (case.table, case.table.select(names))
+    )
+    yield Pair(score(first), score(second), what=", ".join(names))
+
+
+@relation(
+    "split held",
+    tolerance="score",
+    trains=True,
+    models=("lightgbm_number", "xgboost_number", "xgboost_classes"),
+    draw=training_input(("number", "integer", "boolean"), validation__fraction="0", train__weight_column="w"),
+    shapes=("plain", "skew"),
+)
+def weight_of_duplicates(case: Case) -> Pairs:
+    """A row that comes twice weighs what one of the weight two weighs: trees become as good on the rows."""
+    if case.table.rows < 20:  # sketches of so few weighted values are coarse
+        return
+    twice = tuple(float(case.draw.randint(1, 2)) for _ in range(case.table.rows))
+    weighted = case.table.put(Column("w", "number", twice))
+    doubled = [at for at, weight in enumerate(twice) for _ in range(int(weight))]
+    flat = case.table.take(doubled).put(Column("w", "number", (1.0,) * len(doubled)))
+    first, second = (
+        answer(lambda table=table: case.place.fit(table, case.train.in_order, case.source, position=True))
+        for table in (weighted, flat)
+    )
+    yield Pair(score(first), score(second))
+
+
+# The forms in which pandas holds what a column of a database holds, each beside its kind there.
+FORMS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "float16": ("number", lambda n: (n % 5).astype("float16")),
+    "float32": ("number", lambda n: (n % 5).astype("float32")),
+    "sparse": ("number", lambda n: _pandas().arrays.SparseArray((n % 5 == 0).astype(float))),
+    "timedelta": ("number", lambda n: _pandas().to_timedelta(n % 9, unit="h")),
+    "category": ("text", lambda n: _pandas().Categorical([TEXTS[at % 4] for at in n])),
+    "string": ("text", lambda n: _pandas().array([TEXTS[at % 4] for at in n], dtype="string")),
+    "object": ("text", lambda n: np.array([TEXTS[at % 4] for at in n], dtype=object)),
+    "nullable": (
+        "integer",
+        lambda n: _pandas().array([None if at % 7 == 0 else int(at % 5) for at in n], "Int64"),
+    ),
+    "uint8": ("integer", lambda n: (n % 5).astype("uint8")),
+    "bool": ("boolean", lambda n: n % 3 == 0),
+    "datetime": ("instant", lambda n: _pandas().to_datetime(1_600_000_000 + n % 50 * 3600, unit="s")),
+}
+
+
+@relation(trains=True, sources=("frame",), models=("lightgbm_number", "linear_number"), shapes=("plain",))
+def frame_of_any_form(case: Case) -> Pairs:
+    """A column of a data frame in any form of pandas gives the model of the plain values, or is refused by name."""
+    session = case.place.session("frame")
+    form = case.draw.choice([*FORMS])
+    rows = np.arange(case.draw.randint(40, 90))
+    other = case.draw.choice((None, None, "odd name", "X", "x"))
+    _, make = FORMS[form]
+    frame = _pandas().DataFrame({"x": make(rows), "z": rows % 3, LABEL: rows % 5 * 2.0})
+    if other:
+        frame.insert(1, other, rows % 7, allow_duplicates=True)
+    plain = _pandas().DataFrame({f"c{at}": _plain(frame.iloc[:, at]) for at in range(frame.shape[1])})
+    plain.columns = [*plain.columns[:-1], LABEL]
+    train = case.train.in_order
+    found = []
+    for data in (plain, frame):
+        name = case.place.name()
+
+        def fit(name: str = name, data: Any = data) -> Any:
+            session.register(name, data)
+            try:
+                text = train.text(f"SELECT * FROM {name}", f"m_{name}", "duckdb")
+                return case.place.run_training(session, text, f"m_{name}")
+            finally:
+                session.unregister(name)
+
+        found.append(answer(fit))
+    plain_model, model = found
+    if isinstance(model, Refusal) and any(f"column {each}" in model.message for each in ("x", "X")):
+        return  # refused by name
+    yield Pair(plain_model, model, what=f"{form} beside {other}")
+
+
+def _plain(column: Any) -> Any:
+    """The values as a float64, or a list of objects."""
+    if str(column.dtype).startswith(("float", "Sparse")):
+        return np.asarray(column, dtype=np.float64)
+    if str(column.dtype).startswith("timedelta"):
+        return np.asarray(column.dt.total_seconds(), dtype=np.float64)
+    return [None if each is _pandas().NA else each for each in column.tolist()]
+
+
+def _pandas() -> Any:
+    import pandas
+
+    return pandas
+
+
+@relation(
+    "statistical",
+    tolerance="noise",
+    trains=True,
+    slow=True,
+    sources=("duckdb",),
+    models=("lightgbm_classes", "xgboost_number", "linear_number", "dense_number"),
+    draw=training_input(("text", "number"), validation__fraction="0.3"),
+    shapes=("plain", "skew"),
+)
+def categories_renamed(case: Case) -> Pairs:
+    """Categories renamed by any bijection give models as good as before, over ten seeds."""
+    texts = [c.name for c in case.table.columns if c.kind == "text" and c.name != LABEL]
+    if not texts or case.table.rows < 60:
+        return
+    renamed = case.table
+    for name in texts:
+        values = sorted({each for each in case.table[name].values if each is not None})
+        new = dict(
+            zip(values, case.draw.sample([f"n{at}" for at in range(len(values))], len(values)), strict=True)
+        )
+        renamed = renamed.replace(name, new.__getitem__)
+    scores = [
+        [
+            score(
+                case.place.fit(
+                    table,
+                    case.train.with_options(train__seed=str(seed), validation__split="random"),
+                    "duckdb",
+                )
+            )
+            for seed in range(10)
+        ]
+        for table in (case.table, renamed)
+    ]
+    yield Pair(0.0, _distance(*scores), what=f"{scores}")
+
+
+def _distance(first: Sequence[float], second: Sequence[float]) -> float:
+    """Difference of two means, in standard errors of it."""
+    one, other = np.array(first), np.array(second)
+    error = float(np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other)))
+    return abs(float(one.mean() - other.mean())) / max(error, 1e-3)
