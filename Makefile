@@ -11,7 +11,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium jupyterlab lint style bytecode soak fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium jupyterlab lint style bytecode soak relations fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -60,6 +60,9 @@ bytecode: $(VENV)/ready-test  # and the kernels, beside lint: each test process 
 
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, a million drawn schedules, then what deaths may cost; takes hours
 	$(BIN)/python -m tests.soak --times 20
+
+relations: $(VENV)/ready-test mariadb postgresql  ## an hour of relations on random tables, from fresh seeds; see docs/design/relations.md
+	$(BIN)/python -m tests.relations --minutes 60
 
 fuzz: $(VENV)/ready-test   ## a million damaged inputs for parsers, messages, archives and URLs; takes minutes
 	$(BIN)/python -m tests.fuzzing --inputs 1000000

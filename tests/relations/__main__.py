@@ -96,9 +96,8 @@ def _run(chosen: list[Relation], first: int, options: argparse.Namespace) -> int
                 f"{pairs:,} pairs {title} in {seconds:,.0f} s of a process: {pace:,.0f} an hour on {options.processes}"
             )
     failed = [each.relation.name for each in schedule.tallies.values() if each.failures]
-    print(
-        f"{hours * 60:.0f} minutes: {f'{len(failed)} relations do not hold: ' + ', '.join(failed) if failed else 'all hold'}"
-    )
+    verdict = f"{len(failed)} relations do not hold: {', '.join(failed)}" if failed else "all hold"
+    print(f"{hours * 60:.0f} minutes: {verdict}")
     return int(bool(failed))
 
 

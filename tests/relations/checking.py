@@ -72,7 +72,8 @@ def _failure(relation: Relation, case: Case, outcome: Outcome) -> Failure | None
         return Failure("refused", str(error))
     except Exception as error:
         frames = traceback.format_exc(limit=-4)
-        return Failure(type(error).__name__, frames)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return Failure(f"{type(error).__name__} in {place.name} {place.lineno}", frames)
     return None
 
 

@@ -36,7 +36,6 @@ TOLERANCES: dict[str, Tolerance] = {
     "resolution": Tolerance(
         0, 0.01, "the label and its model may be wrong by a hundredth of the label's spread"
     ),
-    "steps": Tolerance(1e-3, 1e-3, "gradients of single precision, added in another order, over a few steps"),
     "workers": Tolerance(
         0.25,
         0.05,

@@ -14,10 +14,10 @@ from sklearn import metrics
 from tests.relations.comparing import Pair, Refusal, answer
 from tests.relations.kinds import quoted
 from tests.relations.places import DATABASES
-from tests.relations.predicting import FIXTURES, KINDS_OF_ROWS, TREES
+from tests.relations.predicting import FIXTURES, TREES, table_of
 from tests.relations.registry import Case, Input, Pairs, relation, training_input
 from tests.relations.statements import MODELS
-from tests.relations.tables import LABEL, POSITION, Column, Table
+from tests.relations.tables import LABEL, POSITION
 from tests.trained import rows as trained_rows
 from tests.trained import statements
 
@@ -79,6 +79,7 @@ def _by_hand(metric: str, truth: Any, guesses: Any) -> float | None:
 
 # Of models that are there --------------------------------------------------------------------------------------------
 
+NUMBERS = ("cost", "arrived")
 TRAINING = "sales"  # the table on which `tests.trained` trains
 SINGLE = tuple(name for name in FIXTURES if name not in ("several", "ensemble"))
 
@@ -90,9 +91,7 @@ def _label(model: str) -> str:
 def draw_labelled(draw: Random, shape: str, source: str, model: str) -> Input:
     """Rows of `tests.trained` with all their labels."""
     found = trained_rows({"few": 30, "many": 200}[shape], draw.randrange(2**32), training=True)
-    kinds = {**KINDS_OF_ROWS, "kind": "text", "is_large": "boolean", "cost": "number"}
-    columns = (Column(name, kind, tuple(found[name].to_pylist())) for name, kind in kinds.items())
-    return Input(Table(tuple(columns)))
+    return Input(table_of(found))
 
 
 of_models = partial(
@@ -121,10 +120,11 @@ def evaluated_again(case: Case) -> Pairs:
             select = f"SELECT {columns}, {label} FROM {name}"
             for _ in session.run(f"{select} TO PREDICT {scored}.guess USING {case.model}"):
                 pass
-            kind = "regression" if label == "cost" else "classification"
+            kind = "regression" if label in NUMBERS else "classification"
             second = _figures(
                 session,
-                f"SELECT * FROM {scored} TO EVALUATE WITH evaluate.prediction = guess, evaluate.kind = {kind} LABEL {label}",
+                f"SELECT * FROM {scored} TO EVALUATE WITH evaluate.prediction = guess, evaluate.kind = {kind} "
+                f"LABEL {label}",
             )
         finally:
             session.source.execute(f"DROP TABLE IF EXISTS {scored}")
@@ -151,7 +151,7 @@ def evaluated_in_any_order(case: Case) -> Pairs:
 @of_models(
     tolerance="singles",  # trees explain the margin of classes, which PREDICT does not show
     models=tuple(
-        each for each in SINGLE if each not in TREES or _label(each) == "cost" and each != "poisson"
+        each for each in SINGLE if each not in TREES or (_label(each) in NUMBERS and each != "poisson")
     ),
 )
 def explanations_add_up(case: Case) -> Pairs:
@@ -178,7 +178,7 @@ def explanations_add_up(case: Case) -> Pairs:
 
 def _shown_output(found: pa.Table, label: str) -> np.ndarray:
     """The number that is explained: the label, or the probability of the second of two or of the predicted class."""
-    if label == "cost":
+    if label in NUMBERS:
         output: np.ndarray = found[label].to_numpy()
         return output
     probability: np.ndarray = found[f"{label}_prob"].to_numpy()

@@ -157,10 +157,10 @@ class Place:
                 return connection.execute(query).fetchall()
         database = self.urls[source].rpartition("/")[2]
         if source == "mysql":
-            with contextlib.closing(self.host(source).connect(database=database)) as connection:
-                with connection.cursor() as cursor:
-                    cursor.execute(query)
-                    return list(cursor.fetchall())
+            connecting = contextlib.closing(self.host(source).connect(database=database))
+            with connecting as connection, connection.cursor() as cursor:
+                cursor.execute(query)
+                return list(cursor.fetchall())
         return self.host(source).run(query, database=database)
 
     # Trainings -------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Place:
             if not keep:
                 for _ in session.run(f"DROP MODEL IF EXISTS {model}"):
                     pass
-        figures = {name: value for name, value in (result.figures or {}).items()}
+        figures = dict(result.figures or {})
         return Fitted(weights, figures, archive, (*result.notes, *result.warnings))
 
 
@@ -206,6 +206,8 @@ class Place:
 def opened(servers: Path | None = None) -> Iterator[Place]:
     """A place in a folder of its own. servers: folder of the servers that several processes share."""
     os.environ.setdefault("EDL_DEVICE", "cpu")
-    with tempfile.TemporaryDirectory(prefix="relations-", ignore_cleanup_errors=True) as made:
-        with Place(Path(made), servers or Path(made)) as place:
-            yield place
+    with (
+        tempfile.TemporaryDirectory(prefix="relations-", ignore_cleanup_errors=True) as made,
+        Place(Path(made), servers or Path(made)) as place,
+    ):
+        yield place

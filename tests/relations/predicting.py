@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from sqlflow_edl.session.session import Session
 from tests.relations.comparing import Pair, Refusal, answer
-from tests.relations.kinds import quoted
+from tests.relations.kinds import KINDS, quoted
 from tests.relations.places import DATABASES
 from tests.relations.registry import Case, Input, Pairs, relation
 from tests.relations.showing import canonical
@@ -23,18 +24,14 @@ from tests.sqlflow_edl import test_skew
 from tests.trained import rows, statements
 
 FIXTURES = tuple(statements())
-KINDS_OF_ROWS = {
-    "id": "integer",
-    "amount": "number",
-    "small": "small",
-    "price": "price",
-    "city": "text",
-    "shop": "integer",
-    "day": "day",
-    "seen": "instant",
-    "is_new": "boolean",
-}
 TREES = ("lightgbm", "computed_trees", "hashed_trees", "poisson", "xgboost", "xgboost_number")
+
+
+def table_of(found: pa.Table) -> Table:
+    """The rows as data, each column of the kind that has its type."""
+    kinds = {str(kind.arrow): name for name, kind in KINDS.items()}
+    columns = (Column(f.name, kinds[str(f.type)], tuple(found[f.name].to_pylist())) for f in found.schema)
+    return Table(tuple(columns))
 
 
 def draw_rows(draw: Random, shape: str, source: str, model: str) -> Input:
@@ -42,8 +39,7 @@ def draw_rows(draw: Random, shape: str, source: str, model: str) -> Input:
     count = {"one": 1, "few": 30, "many": 300}[shape]
     infinite = source not in ("mysql", "sqlite")
     found = rows(count, draw.randrange(2**32), training=draw.random() < 0.2, infinite=infinite)
-    columns = (Column(name, kind, tuple(found[name].to_pylist())) for name, kind in KINDS_OF_ROWS.items())
-    return Input(Table(tuple(columns)))
+    return Input(table_of(found))
 
 
 in_memory = partial(
@@ -76,7 +72,7 @@ def batches_split(case: Case) -> Pairs:
         bounds = [0, *cuts, batch.num_rows]
         parts = [
             _predict(case, batch.slice(first, end - first))
-            for first, end in zip(bounds, bounds[1:], strict=False)
+            for first, end in itertools.pairwise(bounds)
             if end > first
         ]
         yield Pair(whole, pa.concat_tables(parts), what=f"cut at {cuts}", tolerance=_tolerance(case))

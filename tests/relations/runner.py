@@ -180,7 +180,7 @@ def _work(pipe: Connection, servers: Path, prepare: str) -> None:
         while True:
             try:
                 name, seeds = pipe.recv()
-            except EOFError:
+            except (EOFError, OSError):
                 return
             try:
                 outcomes = []

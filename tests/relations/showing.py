@@ -29,7 +29,7 @@ TYPES: dict[str, dict[str, tuple[str, ...]]] = {
         "UBIGINT": ("18446744073709551615", "0"),
         "HUGEINT": ("170141183460469231731687303715884105727", "-1"),
         "UHUGEINT": ("340282366920938463463374607431768211455",),
-        "DOUBLE": ("1e300", "'inf'", "'-inf'", "'nan'", "0.1", "-0.0", "5e-324"),
+        "DOUBLE": ("1e300", "'inf'", "'-inf'", "'nan'", "0.1", "0.1e0 + 0.2e0", "-0.0", "5e-324"),
         "FLOAT": ("0.1", "'inf'", "16777216"),
         "DECIMAL(38, 10)": ("1234567890123456789012345678.0123456789", "-0.0000000001"),
         "BOOLEAN": ("true", "false"),
@@ -89,7 +89,7 @@ TYPES: dict[str, dict[str, tuple[str, ...]]] = {
         "TINYINT": ("-128", "127"),
         "BIGINT": ("-9223372036854775808", "9223372036854775807"),
         "BIGINT UNSIGNED": ("18446744073709551615", "0"),
-        "DOUBLE": ("1e300", "0.1", "-0.0", "5e-324"),
+        "DOUBLE": ("1e300", "0.1", "0.1e0 + 0.2e0", "-0.0", "5e-324"),
         "DECIMAL(65, 30)": ("12345678901234567890123456789012345.000000000000000000000000000001", "0"),
         "DECIMAL(20, 0)": ("99999999999999999999", "-1"),
         "VARCHAR(100)": ("''", "'null'", "'a,b'", "'line\\nend'", "'it''s \"x\"'", "'日本😀'", "'a\\\\b'"),
@@ -115,7 +115,16 @@ TYPES: dict[str, dict[str, tuple[str, ...]]] = {
     "postgres": {
         "smallint": ("-32768", "32767"),
         "bigint": ("-9223372036854775808", "9223372036854775807"),
-        "double precision": ("1e300", "'Infinity'", "'-Infinity'", "'NaN'", "0.1", "'-0'", "5e-324"),
+        "double precision": (
+            "1e300",
+            "'Infinity'",
+            "'-Infinity'",
+            "'NaN'",
+            "0.1",
+            "0.1::float8 + 0.2::float8",
+            "'-0'",
+            "5e-324",
+        ),
         "real": ("0.1", "'Infinity'"),
         "numeric": ("123456789012345678901234567890.0123456789", "'NaN'", "'Infinity'", "0", "1e-20"),
         "numeric(40, 5)": ("99999999999999999999999999999999999.12345", "-1"),
@@ -230,7 +239,8 @@ def shown_side_by_side(case: Case) -> Pairs:
 def shown_in_every_format(case: Case) -> Pairs:
     """The formats of results show the same cells, and as many rows."""
     with prepared(case) as (session, name):
-        query = f"SELECT {', '.join(quoted(c.name, session.dialect) for c in case.table.columns)} FROM {name} ORDER BY {POSITION}"
+        titles = ", ".join(quoted(column.name, session.dialect) for column in case.table.columns)
+        query = f"SELECT {titles} FROM {name} ORDER BY {POSITION}"
         first = answer(lambda: cells(session, query))
         for form in ("tsv", "json", "jsonl", "markdown", "parquet"):
             found = answer(lambda form=form: written(session, query, form))

@@ -11,7 +11,7 @@ import numpy as np
 
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.layout import laid_out
-from tests.relations.comparing import Pair, Refusal, answer
+from tests.relations.comparing import Fitted, Pair, Refusal, answer
 from tests.relations.kinds import KINDS, TEXTS, quoted
 from tests.relations.places import DATABASES, FILES
 from tests.relations.registry import Case, Input, Pairs, relation, training_input
@@ -100,6 +100,21 @@ def another_source(case: Case) -> Pairs:
     )
 
 
+@relation(
+    trains=True,
+    sources=FILES,
+    draw=training_input(("number", "integer", "boolean", "day", "text")),
+    shapes=("plain", "skew", "duplicates", "wide"),
+)
+def another_format(case: Case) -> Pairs:
+    """The same table as CSV and as Parquet gives the same model."""
+    other = {"csv": "parquet", "parquet": "csv"}[case.source]
+    yield Pair(
+        answer(lambda: case.place.fit(case.table, case.train, case.source)),
+        answer(lambda: case.place.fit(case.table, case.train, other)),
+    )
+
+
 @relation(trains=True)
 def constant_column(case: Case) -> Pairs:
     """A column of one value beside the others changes no weight."""
@@ -151,19 +166,19 @@ ODD_COLUMNS = {
 
 @relation(trains=True, shapes=("plain", "nulls", "duplicates", "extremes"), models=TREES)
 def odd_column(case: Case) -> Pairs:
-    """A column of a type that no feature can use, and that nothing names, changes no weight."""
+    """A column of an odd type that nothing names refuses no training, and changes no weight unless it is a feature."""
     odd = case.draw.choice(ODD_COLUMNS[case.source])
     columns = ", ".join(quoted(each, case.source) for each in case.table.names)
     train = case.train.in_order
-    yield Pair(
-        answer(lambda: case.place.fit(case.table, train, case.source, position=True)),
+    first, second = (
         answer(
-            lambda: case.place.fit(
-                case.table, train, case.source, position=True, select=f"{columns}, {odd} AS odd"
-            )
-        ),
-        what=odd,
+            lambda select=select: case.place.fit(case.table, train, case.source, position=True, select=select)
+        )
+        for select in (columns, f"{columns}, {odd} AS odd")
     )
+    if isinstance(second, Fitted) and "odd" in second.archive.spec.columns:  # of use after all
+        first, second = (isinstance(each, Fitted) for each in (first, second))
+    yield Pair(first, second, what=odd)
 
 
 @relation(trains=True)
