@@ -116,9 +116,10 @@ class Models(dict[str, Trained]):
         return name
 
     def __missing__(self, name: str) -> Trained:
-        with short(trials=2):
-            for _ in self.session.run(statements()[name]):
-                pass
+        if not self.session.registry.has(name):  # else another process with this store has trained it
+            with short(trials=2):
+                for _ in self.session.run(statements()[name]):
+                    pass
         file = self.folder / f"{name}.zip"
         self.session.registry.load(name, file)
         self[name] = Trained(read_archive(file), load_model(file, f"{name}@1"))
@@ -126,12 +127,15 @@ class Models(dict[str, Trained]):
 
 
 @contextlib.contextmanager
-def models(folder: Path) -> Iterator[Models]:
-    """The models of the statements, in a model store beside the database, which servers can read at the same time."""
+def models(folder: Path, store: Path | None = None) -> Iterator[Models]:
+    """The models of the statements, in a model store beside the database, which servers can read at the same time.
+
+    store: another folder of the store, which several processes may share.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
         with Session(
-            f"duckdb:///{folder}/models.duckdb", create=True, model_store=str(folder / "store")
+            f"duckdb:///{folder}/models.duckdb", create=True, model_store=str(store or folder / "store")
         ) as session:
             fill(session, "sales", rows(600, 1, training=True))
             yield Models(session, folder)

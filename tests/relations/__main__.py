@@ -89,11 +89,14 @@ def _run(chosen: list[Relation], first: int, options: argparse.Namespace) -> int
         )
     for trains, title in ((False, "without training"), (True, "with training")):
         tallies = [each for each in schedule.tallies.values() if each.relation.trains == trains]
-        pairs, seconds = sum(each.pairs for each in tallies), sum(each.seconds for each in tallies)
+        pairs, seconds, cpu = (
+            sum(getattr(each, what) for each in tallies) for what in ("pairs", "seconds", "cpu")
+        )
         if seconds:
             pace = pairs / seconds * 3600 * options.processes
             print(
-                f"{pairs:,} pairs {title} in {seconds:,.0f} s of a process: {pace:,.0f} an hour on {options.processes}"
+                f"{pairs:,} pairs {title}: {pace:,.0f} an hour on {options.processes} processes, "
+                f"{pairs / max(cpu, 0.01) * 7200:,.0f} an hour of two cores that do nothing else"
             )
     failed = [each.relation.name for each in schedule.tallies.values() if each.failures]
     verdict = f"{len(failed)} relations do not hold: {', '.join(failed)}" if failed else "all hold"

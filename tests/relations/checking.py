@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from edl.errors import SQLFlowError
 from tests.relations.comparing import TOLERANCES, Refusal, difference
@@ -34,6 +37,7 @@ class Outcome:
     pairs: int = 0
     refused: int = 0
     seconds: float = 0.0
+    cpu: float = 0.0  # seconds of processors, those of training processes too
     failure: str = ""
     sort: str = ""
     refusals: list[str] = field(default_factory=list)
@@ -45,9 +49,9 @@ def check(
     """Check a relation on the input of a seed. seconds: to shrink a failing input in."""
     case = relation.case(place, seed)
     outcome = Outcome(relation.name, seed, case.source, case.model)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), cpu_seconds()
     failure = _failure(relation, case, outcome)
-    outcome.seconds = time.perf_counter() - began
+    outcome.seconds, outcome.cpu = time.perf_counter() - began, max(0.0, cpu_seconds() - used)
     if failure is None:
         return outcome
     smallest = case
@@ -56,6 +60,17 @@ def check(
         failure = _failure(relation, smallest, Outcome("", 0, "", "")) or failure
     outcome.failure, outcome.sort = describe(relation, smallest, failure), failure.sort
     return outcome
+
+
+def cpu_seconds() -> float:
+    """Seconds of processors that this process and its children have used; those of children that ended are counted."""
+    used = sum(os.times()[:4])
+    for task in Path("/proc/self/task").glob("*/children"):
+        for child in task.read_text().split():
+            with contextlib.suppress(OSError):
+                stat = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                used += sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 def _failure(relation: Relation, case: Case, outcome: Outcome) -> Failure | None:

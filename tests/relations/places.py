@@ -33,7 +33,7 @@ FILES = ("parquet", "csv")
 
 
 class Place:
-    """What the relations of one process share. folder: of its own. servers: folder of those of all processes."""
+    """What the relations of one process share. folder: of its own. servers: folder of what all processes share."""
 
     def __init__(self, folder: Path, servers: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Place:
             return self.models.session
         if (key := f"{source} with models") not in self._sessions:
             self.session(source)
-            store = str(self.models.folder / "store")
+            store = str(self._servers / "store")
             self._sessions[key] = self._opened.enter_context(Session(self.urls[source], model_store=store))
         return self._sessions[key]
 
@@ -97,7 +97,7 @@ class Place:
         if self._models is None:
             folder = self.folder / "trained"
             folder.mkdir()
-            self._models = self._opened.enter_context(models(folder))
+            self._models = self._opened.enter_context(models(folder, self._servers / "store"))
         return self._models
 
     # Tables ----------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ class Tally:
     pairs: int = 0
     refused: int = 0
     seconds: float = 0.0
+    cpu: float = 0.0
     met: set[tuple[str, str]] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
 
@@ -42,6 +43,7 @@ class Tally:
         self.pairs += outcome.pairs
         self.refused += outcome.refused
         self.seconds += outcome.seconds
+        self.cpu += outcome.cpu
         self.met.add((outcome.source, outcome.model))
         if outcome.failure:
             self.failures.append(outcome.failure)
