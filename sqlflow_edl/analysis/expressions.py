@@ -24,6 +24,8 @@ _RESERVED = frozenset(
         "verbose",
     )
 )
+_WITHOUT_NAN = ("mysql",)  # and without infinities
+_FINITE = {"duckdb": "isfinite({0})", "clickhouse": "isFinite({0})", "trino": "is_finite({0})"}
 _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
@@ -65,6 +67,14 @@ def seconds(column: str, dialect: str) -> str:
     if dialect == "postgres":
         return f"EXTRACT(epoch FROM {written})"
     return f"{_SECONDS.get(dialect, 'epoch')}({written})"
+
+
+def known(column: str, dialect: str, *, has_nan: bool) -> str:
+    """Return the condition of a value that is not NULL and, of a type that has them, neither NaN nor infinite."""
+    written = name(column, dialect)
+    if not has_nan or dialect in _WITHOUT_NAN:
+        return f"{written} IS NOT NULL"
+    return _FINITE.get(dialect, "{0} - {0} = 0").format(written)  # NaN or NULL of NULL, NaN and infinities
 
 
 def rounded(column: str, dialect: str) -> str:

@@ -131,12 +131,13 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
     if found.nulls == found.rows:
         raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
     if found.nulls:
-        lacking = "NULL, NaN or infinite" if plan.schema.has_nan(plan.label) else "NULL"
+        has_nan = plan.schema.has_nan(plan.label)
+        lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise _fail(
             plan,
             f"{plan.label} is {lacking} in {found.nulls:,} of {found.rows:,} training rows",
-            f"add WHERE {expressions.name(plan.label, plan.query.dialect)} IS NOT NULL to the SELECT, or leave them "
-            "out by WITH train.on_bad_row = skip",
+            f"add WHERE {expressions.known(plan.label, plan.query.dialect, has_nan=has_nan)} to the SELECT, or leave "
+            "them out by WITH train.on_bad_row = skip",
         )
     model = plan.settings.model
     if model is None or model.task is None:

@@ -383,7 +383,7 @@ def plan(
     found = _labels(statement, settings, schema, errors)
     label = next(iter(found), "")
     weight = weights.column(settings, schema, label, errors)
-    bad_rows.check(settings, label, errors)
+    bad_rows.check(settings, schema, label, errors)
     growing = increments.column(settings, schema, {*found, weight}, errors)
     held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)

@@ -134,7 +134,7 @@ def _fitted(
     found = {name: replace(statistics[name], disorder=each) for name, each in disorders.items()}
     statistics = {**statistics, **found}
     fitted = plan.fit(statistics, rows, known)
-    validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.query.dialect)
+    validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.schema)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     wants, unread = plan.wants(), plan.unread_columns(statistics)
     read = {name: want for name, want in wants.items() if name not in unread}

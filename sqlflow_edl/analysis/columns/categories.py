@@ -91,8 +91,13 @@ def words(cells: Cells, span: Span | None = None, *, frequent: bool = False) -> 
     return replace(known_words, fit=fit)
 
 
-def category_ids(cells: Cells, size: int, span: Span | None, function: str = "SPARSE") -> Draft:
-    """Use whole numbers as ids in [0, size); size 0 means as many as the data needs."""
+def category_ids(
+    cells: Cells, size: int, span: Span | None, function: str = "SPARSE", *, is_fractional: bool = False
+) -> Draft:
+    """Use whole numbers as ids in [0, size); size 0 means as many as the data needs.
+
+    is_fractional: the column's type holds fractional numbers, which are no category.
+    """
     column = cells.column
 
     def fit(found: ColumnStatistics) -> spec.CategoryId:
@@ -100,12 +105,15 @@ def category_ids(cells: Cells, size: int, span: Span | None, function: str = "SP
         if not found.integers or found.min < 0 or found.max >= fitting:
             written = expressions.argument(column)
             holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
+            hint = f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, size)"
+            if is_fractional:
+                hint = f"write BUCKETIZE({written}, 10)"
+            if found.integers and found.min >= 0:
+                hint = f"write {function}({written}, {int(found.max) + 1})"
             raise SemanticError(
                 f"{function}({column}, {fitting}) needs whole numbers from 0 to {fitting - 1}; the data holds {holds}",
                 span=span,
-                hint=f"write {function}({written}, {int(found.max) + 1})"
-                if found.integers and found.min >= 0
-                else f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, size)",
+                hint=hint,
             )
         return spec.CategoryId(column, fitting)
 
@@ -170,8 +178,11 @@ def bucketize(bound: Bound) -> Draft:
 def category_id(bound: Bound) -> Draft:
     size: int = bound["size"]
     cells = _cells(bound, "ids")
-    cells = cells if cells.several else Cells(bound.numeric_column())
-    return category_ids(cells, size, bound.span, bound.function.name)
+    if cells.several:
+        return category_ids(cells, size, bound.span, bound.function.name)
+    column = bound.numeric_column()
+    is_fractional = column not in bound.schema.names or not bound.schema.is_integer(column)
+    return category_ids(Cells(column), size, bound.span, bound.function.name, is_fractional=is_fractional)
 
 
 def seq_category_id(bound: Bound) -> Draft:

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from edl.errors import SemanticError, Span, did_you_mean
 from edl.spec import optimization as spec
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax.ast import Aggregate, Constant, Expression, Formula, Name, Operation, Star
 from sqlflow_edl.syntax.formulas import COMPARISONS
@@ -71,7 +72,7 @@ class Terms:
         operator = _OPERATORS.get(node.operator)
         if operator is None:
             place = Span(left.span.end, right.span.start)
-            hint = f"write {node.operator}=" if node.operator in "<>" else "<=, >= and = are possible"
+            hint = f"write {node.operator}=" if node.operator in ("<", ">") else "<=, >= and = are possible"
             raise SemanticError(f"a constraint cannot be {node.operator}", span=place, hint=hint)
         if isinstance(left, Operation) and left.operator in COMPARISONS:
             yield from self._comparisons(left)
@@ -108,7 +109,12 @@ class Terms:
         if self._schema.type(column) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
             kind = self._schema.type(column)
             words = "no number" if kind is ColumnType.OTHER else f"{kind.words}, no number"
-            raise SemanticError(f"{column} is {words}", span=node.span, hint=f"the variable is {self._name}")
+            hint = f"the variable is {self._name}"
+            if kind.temporal:
+                dialect = self._schema.dialect
+                written = f"{expressions.seconds(column, dialect)} AS {expressions.name(column, dialect)}"
+                hint = f"select its seconds: {written}"
+            raise SemanticError(f"{column} is {words}", span=node.span, hint=hint)
         self.columns[column] = None
         return Checked(spec.Column(column), False, False, node.span)
 

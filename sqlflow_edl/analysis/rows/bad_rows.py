@@ -65,7 +65,7 @@ class BadRows:
         return f"{bad:,} of {total:,} rows have no {lacking} and are left out: WHERE {self.listing}"
 
 
-def check(settings: Settings, label: str, errors: list[SQLFlowError]) -> None:
+def check(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> None:
     """Add an error if a training has no such rows, or needs every row in its place."""
     if settings.get(ON_BAD_ROW) != SKIP:
         return
@@ -75,7 +75,9 @@ def check(settings: Settings, label: str, errors: list[SQLFlowError]) -> None:
         errors.append(SemanticError(message, span=span, hint="leave it out"))
     elif settings.get("train.shuffle") is False:
         message = f"train.shuffle = FALSE keeps the order of the rows, which {ON_BAD_ROW} = {SKIP} may change"
-        errors.append(SemanticError(message, span=span, hint=f"select WHERE {label} IS NOT NULL"))
+        condition = expressions.known(label, schema.dialect, has_nan=schema.has_nan(label))
+        hint = f"leave {ON_BAD_ROW} out, and add WHERE {condition} to the SELECT"
+        errors.append(SemanticError(message, span=span, hint=hint))
 
 
 def _known(column: str, schema: Schema, dialect: str) -> Iterator[str]:

@@ -136,7 +136,7 @@ def rows(found: Statistics) -> int:
     return next((each.rows for each in found.values()), 0)
 
 
-def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, dialect: str) -> None:
+def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, schema: Schema) -> None:
     """Raise SemanticError unless the validation query has rows and all its labels occur in the training rows.
 
     Without a validation query there is nothing to check.
@@ -147,15 +147,18 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, dialec
         raise SemanticError("the validation query yields no rows", span=held_out.span)
     for each in spec.each_label(label):
         if not isinstance(each, spec.Unlabelled):
-            _check_label(held_out, each, found[each.column], dialect)
+            _check_label(held_out, each, found[each.column], schema)
 
 
-def _check_label(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
+def _check_label(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, schema: Schema) -> None:
     if found.nulls:
+        has_nan = schema.has_nan(label.column)
+        condition = expressions.known(label.column, schema.dialect, has_nan=has_nan)
+        lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise SemanticError(
-            f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} validation rows",
+            f"{label.column} is {lacking} in {found.nulls:,} of {found.rows:,} validation rows",
             span=held_out.span,
-            hint=f"add WHERE {expressions.name(label.column, dialect)} IS NOT NULL to the query",
+            hint=f"add WHERE {condition} to the query",
         )
     if not isinstance(label, spec.ClassLabel):
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.rows.validation import FRACTION
 from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
     wanted["train.keep"] = settings.get("train.keep") == "best"
     wanted["validation.calibration"] = settings.get("validation.calibration")
     wanted["validation.threshold"] = isinstance(settings.get("validation.threshold"), str)
+    written_fraction = settings.get(FRACTION) is not None  # a second one would contradict it
     return [
         SemanticError(
             f"{name} needs validation rows, and there are none",
             span=settings.span(name),
-            hint="write VALIDATE 0.2 to validate on a fifth of the rows",
+            hint=f"write {FRACTION} = 0.2 to validate on a fifth of the rows"
+            if written_fraction
+            else "write VALIDATE 0.2 to validate on a fifth of the rows",
         )
         for name, written in wanted.items()
         if written

@@ -16,6 +16,7 @@ from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
 
 _EXPLAIN = "EXPLAIN "
+_MAIN = "main."  # schema of built-in functions
 _MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
 _LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
 _PLANNED = (
@@ -126,7 +127,9 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
     if match := _MISSING_TABLE.search(message):
         return did_you_mean(match[1], tables())
     if detail.get("candidates") and "name" in detail:
-        return did_you_mean(detail["name"], detail["candidates"].split(","))
+        candidates = [name.removeprefix(_MAIN) for name in detail["candidates"].split(",")]
+        is_function = detail.get("type", "").endswith("Function")  # of thousands, DuckDB names a similar one
+        return did_you_mean(detail["name"], candidates, list_up_to=0 if is_function else len(candidates))
     return _fixed_hint(message)
 
 

@@ -1,0 +1,52 @@
+-- site: sqlflow_edl.analysis.inference.evaluation _with_known_anomalies
+-- hint: select a comparison with it: SELECT *, kind = 'fraud' AS known
+-- take: (SELECT \*, kind = 'fraud' AS known)
+-- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
+-- as: k = 'red' AS known
+SELECT x, w, «k AS known» FROM t TO EVALUATE unusual LABEL known;
+
+-- site: sqlflow_edl.analysis.inference.explanation explanation
+-- hint: train a model of {} alone to explain it: LABEL {}
+-- take: train a model of \w+ alone to explain it: (LABEL \w+)
+-- first: SELECT x, y, w FROM t TO TRAIN DNN WITH model.framework = torch, epochs = 1 LABEL y, w INTO both;
+-- as: TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 \1 INTO alone
+-- run
+SELECT x, y, w FROM t «TO EXPLAIN both»;
+
+-- site: sqlflow_edl.analysis.inference.model_functions _anomalies
+-- hint: write ML.DETECT_ANOMALIES(MODEL {}, STRUCT(0.1 AS contamination), …)
+-- take: (ML\.DETECT_ANOMALIES\(MODEL \w+, STRUCT\(0\.1 AS contamination\)), …\)
+-- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups;
+-- as: \1, (SELECT x, w FROM t))
+SELECT * FROM «ML.DETECT_ANOMALIES(MODEL groups, (SELECT x, w FROM t))»;
+
+-- site: sqlflow_edl.analysis.inference.evaluation _report
+-- hint: leave evaluate.report out
+-- take: leave evaluate.report out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x, y FROM t TO EVALUATE of_numbers «WITH evaluate.report = confusion_matrix» LABEL y;
+
+-- site: sqlflow_edl.analysis.inference.prediction check_prediction
+-- hint: name it behind PREDICT: TO PREDICT my_table USING my_model APPEND
+-- take: name it behind PREDICT: TO PREDICT (my_table) USING my_model APPEND
+-- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes; DROP TABLE IF EXISTS my_table; SELECT x FROM t TO PREDICT my_table USING of_classes;
+SELECT x FROM t TO PREDICT «» USING of_classes APPEND;
+
+-- site: sqlflow_edl.analysis.inference.used_model checked
+-- hint: add USING my_model
+-- take: add (USING my_model)
+-- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO my_model;
+SELECT x FROM t TO PREDICT «»;
+
+-- site: sqlflow_edl.analysis.inference.prediction _rows_or_report
+-- hint: leave the table out; sqlflow run -o FILE writes the rows
+-- take: leave the table out
+-- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes;
+SELECT x FROM t TO PREDICT «report_table» WITH predict.report = features USING of_classes;
+
+-- site: sqlflow_edl.analysis.inference.evaluation _label_column
+-- hint: select it, or name the column that holds it: LABEL column
+-- take: name the column that holds it: LABEL column
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: LABEL truth
+SELECT x, y AS truth FROM t TO EVALUATE of_numbers «»;

@@ -1,0 +1,247 @@
+-- site: sqlflow_edl.notebook.arguments split_options
+-- hint: {} {}
+-- take: (<=), >= and = are possible
+SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount «<>» 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: sqlflow_edl.analysis.train_settings _missing
+-- hint: write SELECT … FROM … before TO TRAIN
+-- take: write SELECT … FROM … before
+-- as: SELECT x, y FROM t 
+«»
+TO TRAIN DNNRegressor LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.user_model _other_library
+-- hint: write TO TRAIN {}Classifier, or {}Regressor for a label that is a number
+-- take: write TO TRAIN (\w+)Classifier, or (\w+)Regressor
+-- as: \2Regressor
+SELECT x, y FROM t TO TRAIN «xgboost.XGBModel» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.uncertainty check_training
+-- hint: leave it out; WITH predict.interval = 0.9 gives intervals of the predicted number
+-- take: leave it out; WITH predict.interval
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH epochs = 2«, validation.calibration = temperature» LABEL y INTO m;
+
+-- site: edl.forecasting.grid _check_duplicates
+-- hint: aggregate them, GROUP BY …, or name the columns that tell the series apart: forecast.series = [{}]
+-- take: aggregate them, (GROUP BY) …
+-- as: , avg(sold) AS sold FROM days GROUP BY ALL
+SELECT day«, sold FROM days» TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL sold INTO m;
+
+-- site: edl.forecasting.grid _check_duplicates
+-- hint: aggregate them, GROUP BY …, or name the columns that tell the series apart: forecast.series = [{}]
+-- take: (forecast.series = \[)(\w+)\]
+-- as: \1store],
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, «»forecast.horizon = 3 LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds
+-- take: train it (WITH forecast.quantiles = \[.+?\])
+-- run
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
+-- as: SELECT day, store, sold FROM days TO TRAIN Forecast \1, forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO ranges
+«SELECT * FROM days TO PREDICT WITH predict.interval = 0.9 USING plain_forecast»;
+
+-- site: sqlflow_edl.analysis.measurement _contradictions
+-- hint: leave evaluate.kind or evaluate.probability out
+-- take: leave evaluate.kind or evaluate.probability out
+SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p«, evaluate.kind = regression» LABEL is_new;
+
+-- site: sqlflow_edl.analysis.measurement _contradictions
+-- hint: leave evaluate.threshold or evaluate.prediction out
+-- take: leave evaluate.threshold or evaluate.prediction out
+SELECT x, is_new, is_new AS guess, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.prediction = guess«, evaluate.threshold = 0.3» LABEL is_new;
+
+-- site: sqlflow_edl.analysis.measurement check
+-- hint: name the column of the true values: LABEL income
+-- take: name the column of the true values: (LABEL) income
+-- as: LABEL y
+SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = x «»;
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: leave predict.interval out, or train a model of that number alone
+-- take: leave predict.interval out
+-- first: SELECT x, y, w FROM t TO TRAIN DNN WITH model.framework = torch, epochs = 1 LABEL y, w INTO both;
+SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING both;
+
+-- site: sqlflow_edl.analysis.models.transform check_predicts
+-- hint: SHOW FEATURES FOR {} (query), COLUMN FEATURES({}) and sqlflow_edl.load_transform apply it
+-- take: (SHOW FEATURES FOR fitted) \(query\)
+-- first: SELECT x, w FROM t TO TRAIN Transform INTO fitted;
+-- as: \1 (SELECT x, w FROM t)
+«SELECT x, w FROM t TO PREDICT USING fitted»;
+
+-- site: sqlflow_edl.reports.models show_importances
+-- hint: write SELECT … TO EXPLAIN {}
+-- take: write (SELECT … TO EXPLAIN) (\w+)
+-- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
+-- as: SELECT x, y FROM t TO EXPLAIN \2
+«SELECT * FROM ML.FEATURE_IMPORTANCE(MODEL straight)»;
+
+-- site: sqlflow_edl.reports.model_weights centroids
+-- hint: write DESCRIBE MODEL my_model
+-- take: (DESCRIBE MODEL) my_model
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1 of_numbers
+«SELECT * FROM ML.CENTROIDS(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.analysis.forecasts written
+-- hint: leave VALIDATE out
+-- take: leave VALIDATE out
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 «VALIDATE 0.1» LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.train_settings _missing
+-- hint: end the statement with INTO my_model
+-- take: end the statement with (INTO my_model)
+SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y «»;
+
+-- site: sqlflow_edl.notebook.arguments split_options
+-- hint: {} {}
+-- take: by (VOCABULARIZE\(\w+\)) or
+SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: name no model: SELECT … LABEL my_label INTO my_model
+-- take: (LABEL my_label INTO my_model)
+SELECT x, y AS my_label FROM t «TO TRAIN AutoML LABEL my_label INTO my_model»;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a KMeans WITH model.n_clusters = 3, without a LABEL
+-- take: train a (KMeans WITH model.n_clusters = 3)
+SELECT x, n FROM t TO TRAIN «DBSCAN» INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train an IsolationForest WITH model.contamination = 0.05, without a LABEL
+-- take: train an (IsolationForest WITH model.contamination = 0.05)
+SELECT x, n FROM t TO TRAIN «OneClassSVM» INTO m;
+
+-- site: sqlflow_edl.analysis.search.space _wrong
+-- hint: write RANGE(8, 128, log) or CANDIDATES(8, 32, 128)
+-- take: write (RANGE\(.+?\))
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = «RANGE(8)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: write TO TRAIN Forecast, or the network TiDE, WITH forecast.time = day, forecast.series = store, forecast.horizon = 14
+-- take: write TO TRAIN (Forecast), or the network TiDE, (WITH .+)
+SELECT day, store, sold FROM days TO TRAIN «Prophet» «» LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: write TO TRAIN Forecast, or the network TiDE, WITH forecast.time = day, forecast.series = store, forecast.horizon = 14
+-- take: or the network (TiDE), (WITH .+)
+SELECT day, store, sold FROM days TO TRAIN «Prophet» «» LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.schema Schema.require_category
+-- hint: write BUCKETIZE({}, 10)
+-- take: write (BUCKETIZE\(x, 10\))
+SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«x», 3), k LABEL y INTO m;
+
+-- site: edl.features.json_values numbers
+-- hint: write VOCABULARIZE({}) for a category
+-- take: write (VOCABULARIZE\(.+\)) for a category
+-- run
+SELECT payload, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN «JSON(payload, '$.user.city')» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: leave predict.interval out: the columns …_prob are the probabilities of the classes
+-- take: leave predict.interval out
+-- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes;
+SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING of_classes;
+
+-- site: edl.models.registry.base no_version
+-- hint: SET MODEL {} TAG {} {} gives the version that tag
+-- take: (SET MODEL \w+ TAG \w+ \d+)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO tagless;
+«DESCRIBE MODEL tagless@best»;
+
+-- site: sqlflow_edl.reports.model_weights weights
+-- hint: write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees
+-- take: write (ML\.GLOBAL_EXPLAIN\(MODEL) my_model\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.WEIGHTS(MODEL» of_numbers);
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: write TRAIN {}, or leave USING out
+-- take: leave USING out
+-- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
+SELECT x, y FROM t TO TRAIN LinearRegressor LABEL y «USING parent» INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts written
+-- hint: cast it in the SELECT: CAST({} AS DATE) AS {}
+-- take: (CAST\(.+\) AS \w+)
+SELECT «date_text», store, sold FROM (SELECT CAST(day AS VARCHAR) AS date_text, store, sold FROM days) AS d TO TRAIN Forecast WITH forecast.time = date_text, forecast.series = store, forecast.horizon = 3 LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts _missing
+-- hint: add WITH {} = {}
+-- take: add (WITH forecast.horizon = 14)
+-- as: , forecast.horizon = 7
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store«» LABEL sold INTO m;
+
+-- site: sqlflow_edl.analysis.forecasts _missing
+-- hint: add WITH {} = {}
+-- take: add WITH (forecast.time = \w+)
+-- as: \1,
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH «» forecast.series = store, forecast.horizon = 3 LABEL sold INTO m;
+
+-- site: sqlflow_edl.session.session Session._sql
+-- hint: {} is a model: DESCRIBE MODEL {}
+-- take: (DESCRIBE MODEL \w+)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+«DESCRIBE of_numbers»;
+
+-- site: sqlflow_edl.reports.models show_metrics
+-- hint: write ML.EVALUATE(MODEL {}, (SELECT …))
+-- take: write (ML\.EVALUATE\(MODEL unmeasured, )\(SELECT …\)\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.fraction = 0 LABEL y INTO unmeasured;
+-- as: \1(SELECT x, y FROM t))
+SELECT * FROM «ML.EVALUATE(MODEL unmeasured)»;
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: write COLUMN FEATURES({}) in place of USING
+-- take: write COLUMN (FEATURES\(fitted\)) in place of USING
+-- first: SELECT x, w FROM t TO TRAIN Transform INTO fitted;
+-- as: COLUMN \1 LABEL y
+SELECT x, w, y FROM t TO TRAIN DNNRegressor «LABEL y USING fitted» INTO m;
+
+-- site: sqlflow_edl.analysis.warm_start check_written
+-- hint: leave COLUMN out: its features are {}
+-- take: leave COLUMN out
+-- first: SELECT x, w, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
+SELECT x, w, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch «COLUMN NORMALIZE(x)» LABEL y USING parent INTO m;
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: write TRAIN {}, or leave USING out
+-- take: write (TRAIN \w+)
+-- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
+SELECT x, y FROM t TO «TRAIN LinearRegressor» LABEL y USING parent INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: write one for each
+-- take: write one for each
+-- as: 1, 2
+SELECT x, y, w FROM t TO TRAIN DNN WITH train.label_weights = [«1»] LABEL y, w INTO m;
+
+-- site: edl.optimization.linear Evaluation._of_groups
+-- hint: write MIN(…) or MAX(…) around the column, or GROUP BY another one
+-- take: write (MIN\()…(\)) or MAX
+SELECT id, x FROM t WHERE id < 10 AND x > 0 TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM(amount) <= «»x«», amount >= 0, amount <= 1 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: sqlflow_edl.analysis.user_model _other_library
+-- hint: write TO TRAIN {}Classifier, or {}Regressor for a label that is a number
+-- take: write TO TRAIN (\w+Classifier)
+SELECT x, n FROM t TO TRAIN «sklearn.linear_model.LogisticRegression» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.user_model _other_library
+-- hint: write TO TRAIN {}Classifier, or {}Regressor for a label that is a number
+-- take: write TO TRAIN \w+, or (\w+)
+SELECT x, y FROM t TO TRAIN «lightgbm.LGBMRegressor2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.uncertainty check_threshold
+-- hint: leave {} out
+-- take: leave (\S+) out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x FROM t TO PREDICT «WITH predict.threshold = 0.3» USING of_numbers;
+
+-- site: sqlflow_edl.analysis.uncertainty probabilities
+-- hint: leave predict.probabilities out
+-- take: leave predict.probabilities out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x FROM t TO PREDICT «WITH predict.probabilities = true» USING of_numbers;

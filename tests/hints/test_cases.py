@@ -1,0 +1,52 @@
+"""The advice of a hint, taken from its text and applied to the statement, mends the error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sqlflow_edl.session.session import Session
+from tests.databases import Databases, fill
+from tests.hints.cases import Case, read_cases
+from tests.hints.rows import rows
+
+
+@pytest.fixture(scope="module")
+def sessions(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Session]]:
+    """Sessions by dialect, with the tables of the cases."""
+    opened = Sessions(databases)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("hints")))
+        yield opened
+    for session in opened.values():
+        session.close()
+
+
+class Sessions(dict[str, Session]):
+    def __init__(self, databases: Databases) -> None:
+        super().__init__()
+        self._databases = databases
+
+    def __missing__(self, dialect: str) -> Session:
+        session = self[dialect] = Session(self._databases.url(dialect), create=True)
+        for name, table in rows().items():
+            fill(session, name, table)
+        return session
+
+
+def parameter(case: Case) -> Any:
+    """Parameter of a test; cases that train models, or need a server, are left to `make test-all`."""
+    is_quick = not case.runs and "TRAIN" not in case.first and case.dialect in ("duckdb", "sqlite")
+    return pytest.param(case, id=case.name, marks=[] if is_quick else pytest.mark.soak)
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in read_cases()])
+def test_the_advice_of_a_hint_mends_the_error(case: Case, sessions: dict[str, Session]) -> None:
+    session = sessions[case.dialect]
+    errors = case.run(session, case.wrong)
+    hints = [error.hint for error in errors if error.hint and case.site.matches(error.hint)]
+    assert hints, f"no hint {case.site.pattern!r}, but {[(error.message, error.hint) for error in errors]}"
+    mended = case.mended(hints[0])
+    assert [(error.message, error.hint) for error in case.run(session, mended)] == [], mended
