@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -45,20 +46,27 @@ _BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
 
 
 class Fetching:
-    """Connection of ADBC."""
+    """Connection of ADBC, which is closed when nothing refers to it.
+
+    ADBC requires that a result is closed before its connection, and the garbage collector knows no order: the finalizer
+    keeps both until it has closed them.
+    """
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
-        self._cursor: Any = None
+        self._cursors: list[Any] = []  # of the result that is read, if there is one
+        self._closing = weakref.finalize(self, _close, driver, self._cursors)
+        self._closing.atexit = False  # a forked process would end the connection of its parent
 
     def fetch(self, query: str) -> pa.RecordBatchReader:
         """Return the rows of the query. Raises LostError if the connection was lost, SourceError for other errors."""
         with _errors():
-            self._end_result()
-            self._cursor = self._driver.cursor()
-            self._cursor.adbc_statement.set_options(**{_BATCH_SIZE: str(BATCH_BYTES)})
-            self._cursor.execute(query)
-            return self._cursor.fetch_record_batch()
+            _end_results(self._cursors)
+            cursor = self._driver.cursor()
+            self._cursors.append(cursor)
+            cursor.adbc_statement.set_options(**{_BATCH_SIZE: str(BATCH_BYTES)})
+            cursor.execute(query)
+            return cursor.fetch_record_batch()
 
     def clone(self) -> Fetching:
         """Return another connection to the same server, which need not read the types of the server again."""
@@ -68,16 +76,18 @@ class Fetching:
         return Fetching(driver)
 
     def end(self) -> None:
-        with suppress(ADBCError):
-            self._end_result()
-            self._driver.close()
+        self._closing()
 
-    __del__ = end
 
-    def _end_result(self) -> None:
-        if self._cursor is not None:
-            self._cursor.close()
-            self._cursor = None
+def _close(driver: Any, cursors: list[Any]) -> None:
+    with suppress(ADBCError):
+        _end_results(cursors)
+        driver.close()
+
+
+def _end_results(cursors: list[Any]) -> None:
+    while cursors:
+        cursors.pop().close()
 
 
 def connect(url: ServerURL) -> Fetching:
