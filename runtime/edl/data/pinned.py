@@ -11,7 +11,7 @@ import errno
 import hashlib
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -102,6 +102,7 @@ def open_reader(pinned: Pinned, folder: Path) -> PinnedReader:
         raise SourceError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
     if reader.rows != pinned.rows or fields(reader.schema) != pinned.schema:
         raise SourceError(f"{path} holds other rows than the job pinned", hint="submit the job again")
+    reader.check_columns = pinned.check_fits
     return reader
 
 
@@ -111,6 +112,9 @@ class PinnedReader:
     def __init__(self, path: Path) -> None:
         self._file = pa.ipc.open_file(pa.memory_map(str(path)))
         self._lock = threading.Lock()
+        self.check_columns: Callable[[Iterable[str] | None], None] = lambda names: (
+            None
+        )  # raises for one of them
         self.schema: pa.Schema = self._file.schema
         batches = self._file.num_record_batches
         self.rows: int = (batches - 1) * BATCH_ROWS + self._batch(batches - 1).num_rows if batches else 0
@@ -124,6 +128,7 @@ class PinnedReader:
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
         names = self._checked(columns)
+        self.check_columns(columns)
         return self._slices(start, end, names)
 
     def _slices(self, start: int, end: int, names: list[str] | None) -> Iterator[pa.RecordBatch]:

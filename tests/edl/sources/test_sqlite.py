@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Source, connect
+from edl.data.arrow_types import database_type
 from edl.data.pinned import open_reader
 from edl.errors import SourceError, Span
 
@@ -112,15 +113,22 @@ def test_the_type_of_an_expression_is_that_of_all_its_rows(sqlite: Source) -> No
         (["a", b"x"], "both bytes and other values", "CAST(v AS TEXT)"),
     ],
 )
-def test_a_column_of_mixed_values_is_named_and_the_hint_works(
+def test_a_column_of_mixed_values_is_no_feature_and_named_where_a_job_reads_it(
     sqlite: Source, tmp_path: Path, values: list[object], words: str, hint: str
 ) -> None:
     sqlite.execute("CREATE TABLE t (v NUMERIC, w)")
     for value in values:
         sqlite.execute("INSERT INTO t (v) VALUES (?)", (value,))
-    for use in (sqlite.schema, sqlite.stream, lambda q: sqlite.pin(q, tmp_path, seed=0, shuffle=True)):
+    described = database_type(sqlite.schema("SELECT w, v FROM t").field("v"))
+    assert described is not None
+    assert described[0] == f"mixed ({words.removeprefix('both ')})"
+    assert hint in described[1]
+    pinned = sqlite.pin("SELECT w, v FROM t", tmp_path, seed=0, shuffle=True)
+    reader = open_reader(pinned, tmp_path)
+    assert [batch.num_rows for batch in reader.read(0, pinned.rows, ["w"])] == [len(values)]
+    for columns in (None, ["w", "v"]):
         with pytest.raises(SourceError, match=f"column v holds {words}") as caught:
-            use("SELECT w, v FROM t")
+            reader.read(0, pinned.rows, columns)
         assert hint in str(caught.value.hint)
     assert len(sqlite.schema(f"SELECT w, {hint} AS v FROM t")) == 2
 

@@ -16,12 +16,15 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from edl.data.displayed_rows import DisplayedRows, grouped
 from edl.data.names import check_unique, quoted
+from edl.data.source import Pinned
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS, CursorSource
@@ -29,6 +32,7 @@ from edl.sources.sqlite import queries, results, types
 from edl.sources.sqlite.errors import LEXICON, check_query, opening, translated
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.types import Column
+from edl.spec import Split
 
 LOCK_SECONDS = 20.0
 
@@ -92,6 +96,15 @@ class SQLiteSource(CursorSource[Column]):
         with self._errors(query), queries.as_view(self.connection, query):
             return queries.declared_types(self.connection)
 
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
+        """Pin the rows. Mixed columns are texts there, and an error where a job reads them."""
+        pinned = super().pin(query, folder, seed=seed, shuffle=shuffle, split=split)
+        errors = {column.name: column.error for column in self._columns(query) if column.error is not None}
+        unfit = {name: (error.message, error.hint or "") for name, error in errors.items()}
+        return msgspec.structs.replace(pinned, unfit=unfit or msgspec.UNSET)
+
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
@@ -152,7 +165,7 @@ class SQLiteSource(CursorSource[Column]):
     def _columns(self, query: str) -> list[Column]:
         """Return the columns of a query with their kinds.
 
-        Raises SourceError if a job cannot use the query or one of its columns. The last result is cached until
+        Raises SourceError if a job cannot use the query. The last result is cached until
         something is written: a job asks for the schema before it pins.
         """
         check_query(query)
@@ -161,11 +174,17 @@ class SQLiteSource(CursorSource[Column]):
             check_unique(queries.true_names(self.connection, query, columns))
             state = (query, self._changes, queries.versions(self.connection))
             if self._seen is None or self._seen[0] != state:
-                self._seen = (state, queries.with_kinds(self.connection, columns))
-            for column in self._seen[1]:
-                if column.kind == "mixed":
-                    raise types.mixed(column, queries.example(self.connection, column))
+                self._seen = (
+                    state,
+                    [self._described(each) for each in queries.with_kinds(self.connection, columns)],
+                )
             return self._seen[1]
+
+    def _described(self, column: Column) -> Column:
+        """Return the column; a mixed one with the error of reading it."""
+        if column.kind != "mixed":
+            return column
+        return replace(column, error=types.mixed(column, queries.example(self.connection, column)))
 
     def _shown(self, query: str) -> DisplayedRows:
         """Return a long result for display, with any column names and values."""

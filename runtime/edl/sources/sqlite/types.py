@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from edl.data.arrow_types import times_of_day
+from edl.data.arrow_types import of_database, times_of_day
 from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quoted
 from edl.errors import SourceError
@@ -57,11 +57,15 @@ _PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a query. `declared` is the table's declaration as a word of `_DECLARED`, empty for an expression."""
+    """Column of a query. `declared` is the table's declaration as a word of `_DECLARED`, empty for an expression.
+
+    `error` is raised where a job reads a mixed column, whose values have several types; None for other columns.
+    """
 
     name: str
     declared: str
     kind: str = "null"
+    error: SourceError | None = None
 
 
 def declared(type_name: str) -> str:
@@ -108,7 +112,16 @@ def displayed_batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) ->
 
 
 def schema(columns: Sequence[Column]) -> pa.Schema:
-    return pa.schema([(column.name, ARROW[column.kind]) for column in columns])
+    return pa.schema([_field(column) for column in columns])
+
+
+def _field(column: Column) -> pa.Field:
+    """Describe the column; a mixed one by its error, so that a training leaves it out with a note."""
+    if column.error is None:
+        return pa.field(column.name, ARROW[column.kind])
+    _, _, content = column.error.message.partition(" holds both ")
+    instead = (column.error.hint or "").removeprefix("write ")
+    return of_database(column.name, ARROW[column.kind], f"mixed ({content})", instead)
 
 
 def mixed(column: Column, example: object) -> SourceError:
