@@ -1,6 +1,6 @@
 """Cases that execute the advice of a hint: a statement that fails, what is taken from its hint, and where it goes.
 
-A file of `cases/` has blocks, each of which begins with the site of its hint:
+A file of `statements/` has blocks, each of which begins with the site of its hint:
 
     -- site: sqlflow_edl.analysis.forecasts written
     -- hint: leave VALIDATE out
@@ -25,7 +25,7 @@ from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.session.session import Session
 from tests.hints.sites import Site
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parent / "statements"
 _PLACE = re.compile("«(.*?)»", re.DOTALL)
 
 

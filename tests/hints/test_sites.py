@@ -10,7 +10,7 @@ from tests.hints.cases import read_cases
 from tests.hints.sites import sites
 
 MOST_OPEN = Path(__file__).parent / "open.txt"  # sites with advice that no case executes yet
-ADD = "run `python -m tests.hints`, and replace ? in tests/hints/sites.txt by case (with a case in tests/hints/cases)"
+ADD = "run `python -m tests.hints`, and replace ? in tests/hints/sites.txt by case (with a case in tests/hints/statements)"
 
 
 def test_every_hint_is_in_the_register() -> None:
@@ -39,7 +39,7 @@ def test_the_sites_with_a_case_are_those_of_the_cases() -> None:
     with_case = {case.site for case in read_cases()}
     registered = {site for site, verdict in register.read().items() if verdict == register.CASE}
     assert with_case - registered == set(), "write case for them in tests/hints/sites.txt"
-    assert registered - with_case == set(), "write a case in tests/hints/cases"
+    assert registered - with_case == set(), "write a case in tests/hints/statements"
 
 
 def test_sites_that_wait_for_a_case_only_get_fewer() -> None:

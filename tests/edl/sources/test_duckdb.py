@@ -383,7 +383,7 @@ def test_tables_are_named_as_a_query_would_write_them(source: Source) -> None:
         ("SELECT * FROM irs", "Table with name irs does not exist", "irs", "did you mean iris?"),
         ("SELECT 'é表' AS a,\n  nn FROM iris", '"nn" not found', "nn", "did you mean n?"),
         ("SELECT flor(x) FROM iris", "flor does not exist", "flor(x)", "did you mean floor?"),
-        ("SELECT ml_distance(x) FROM iris", "ml_distance does not exist", "ml_distance(x)", None),
+        ("SELECT distance(x) FROM iris", "distance does not exist", "distance(x)", None),
         ("SELEC 1", "syntax error at or near", "SELEC", None),
         ("SELECT * FROM nowhere.iris", 'schema "nowhere" does not exist', "nowhere.iris", "known: iris"),
         ("SELECT n FROM iris WHERE sum(n) > 1", "WHERE clause cannot contain aggregates", "sum(n) > 1", None),

@@ -80,3 +80,34 @@ SELECT x, w AS y, debt FROM t TO TRAIN DNNRegressor COLUMN IMPUTE«(x / y, mean)
 -- hint: write the category itself, such as CATEGORY_HASH(x, 1000)
 -- take: such as (CATEGORY_HASH\()x(, 1000\))
 SELECT k, y FROM t TO TRAIN BoostedTreesRegressor COLUMN «EMBEDDING(»k«)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.categories category_ids.fit
+-- hint: write {}({}, {})
+-- take: leave it out of COLUMN|write (CATEGORY_ID\(n, 5\))
+SELECT n, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(n, 2)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.categories bucket
+-- hint: sorted: {}
+-- take: sorted: (.+)
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKET(x, «[2, 1]») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._name
+-- hint: give one of them another name
+-- take: give one of them another name
+SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN x / 2 AS a, «w / 2 AS a» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _arguments
+-- hint: keep one
+-- take: keep one
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 5«, num_buckets=6») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.shared _check_alike
+-- hint: write one function with one size, as in EMBEDDING([CATEGORY_ID(a, 9), CATEGORY_ID(b, 9)], 8)
+-- take: write one function with one size, as in (EMBEDDING\(\[CATEGORY_ID\()a, 9\), CATEGORY_ID\(b, 9\)\], 8\)
+-- as: EMBEDDING([CATEGORY_ID(n, 9), CATEGORY_ID(flag, 9)], 8)
+SELECT n, n % 2 AS flag, y FROM t TO TRAIN DNNRegressor COLUMN «EMBEDDING([CATEGORY_ID(n, 9), CATEGORY_ID(flag, 8)], 8)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.shared shared
+-- hint: name each column once
+-- take: name each column once
+SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([k«, k»], 8) LABEL y INTO m;

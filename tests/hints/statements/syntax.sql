@@ -1,3 +1,18 @@
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: a category has a weight for each value
+-- take: leave it out: a category
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, category_encoding_method = 'DUMMY_ENCODING'») AS SELECT x, k, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: each round adds one tree
+-- take: leave it out: each round
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, num_parallel_tree = 4») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: a training by steps has no errors of its weights
+-- take: leave it out: a training by steps
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, calculate_p_values = TRUE») AS SELECT x, y FROM t;
+
 -- site: sqlflow_edl.syntax.error_messages _expression_hint
 -- hint: COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT
 -- take: write BUCKET\((x, \[3\]\))

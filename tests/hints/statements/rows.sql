@@ -1,3 +1,23 @@
+-- site: sqlflow_edl.analysis.rows.validation held_out_rows
+-- hint: keep one of them
+-- take: keep one of them
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = 0.2 «VALIDATE 0.1» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.validation held_out_rows
+-- hint: leave it out, and EVALUATE the model on the rows to test it on
+-- take: leave it out, and EVALUATE
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.batch_size = 20«, validation.test_fraction = 0.2» LABEL y VALIDATE ON (SELECT x, y FROM t) INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits _marked
+-- hint: leave the fraction out, or {} = column
+-- take: leave the fraction out
+SELECT x, y, is_new FROM t TO TRAIN DNNRegressor WITH validation.split = column, validation.column = is_new«, validation.fraction = 0.2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits _of_ranking
+-- hint: write {} = group, or select the validation rows by a query: VALIDATE ON (SELECT …)
+-- take: write (\S+ = group)
+SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page, «validation.split = random» LABEL n INTO m;
+
 -- site: sqlflow_edl.analysis.rows.validation _check_label
 -- hint: add WHERE {} to the query
 -- take: add (WHERE .+) to the query

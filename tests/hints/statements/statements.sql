@@ -1,3 +1,29 @@
+-- site: sqlflow_edl.analysis.measurement _Planner._metrics
+-- hint: WITH {} = my_column names them
+-- take: (WITH evaluate.\w+) = my_column names them
+-- as: , evaluate.probability = w
+SELECT x, is_new, is_new AS guess, w / 4 AS w FROM t TO EVALUATE WITH evaluate.prediction = guess, validation.metrics = [auc]«» LABEL is_new;
+
+-- site: sqlflow_edl.notebook.arguments split_options
+-- hint: {} {}
+-- take: use (async) or sync
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.strategy = «allreduce», train.num_workers = 2, train.num_ps = 2 LABEL y INTO m;
+
+-- site: edl.spec.precision 
+-- hint: use bfloat16, which any CPU computes, or float32
+-- take: use (bfloat16)
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.precision = «float16», train.device = cpu LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.models.deepfm _assemble
+-- hint: make one with BUCKETIZE(x, 10), or train a DNN
+-- take: make one with (BUCKETIZE\(x, 10\))
+SELECT x, y FROM t TO TRAIN DeepFMRegressor COLUMN «x» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.models.deepfm _assemble
+-- hint: make one with BUCKETIZE(x, 10), or train a DNN
+-- take: train a (DNN)
+SELECT x, w, y FROM t TO TRAIN «DeepFM»Regressor COLUMN x LABEL y INTO m;
+
 -- site: sqlflow_edl.notebook.arguments split_options
 -- hint: {} {}
 -- take: (<=), >= and = are possible

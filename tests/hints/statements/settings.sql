@@ -1,3 +1,13 @@
+-- site: sqlflow_edl.analysis.settings.running problems
+-- hint: leave out train.checkpoint_copies or train.durable_updates
+-- take: leave out train.checkpoint_copies
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.strategy = async, train.num_workers = 2, train.num_ps = 2, train.durable_updates = process«, train.checkpoint_copies = neighbours» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.running unused_limits
+-- hint: leave it out; an embedding of more than {} numbers, ids times width, has one
+-- take: leave it out; an embedding
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, train.embedding_min_count = 3» LABEL y INTO m;
+
 -- site: sqlflow_edl.analysis.settings.training_length _held_out_rows_needed
 -- hint: write {} = 0.2 to validate on a fifth of the rows
 -- take: write (validation.fraction = 0\.2)
