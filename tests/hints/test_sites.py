@@ -10,7 +10,7 @@ from tests.hints.cases import read_cases
 from tests.hints.sites import sites
 
 MOST_OPEN = Path(__file__).parent / "open.txt"  # sites with advice that no case executes yet
-ADD = "run `python -m tests.hints`, and replace ? in tests/hints/sites.txt by case (with a case in tests/hints/statements)"
+ADD = "run `python -m tests.hints`, and write case for ? in sites.txt, with a case in tests/hints/statements"
 
 
 def test_every_hint_is_in_the_register() -> None:
