@@ -31,9 +31,7 @@ from tests.museum.collection import MODELS, MODULES, PROCESSOR, SPECS
 NETWORK = 32 * float(
     np.finfo(np.float32).eps
 )  # of the larger of 1 and the number, in other sums of some products
-SLOW = re.compile(
-    "keras_(?!linear_number)|torch_deep_clusters|torch_anomalies"
-)  # each takes seconds to build
+SLOW = re.compile("keras|torch_deep_clusters|torch_anomalies")  # each takes seconds to build
 IN_MEMORY = [name for name in collection.names() if len(collection.statements(name)) == 1]
 BY_STATEMENT = [name for name in collection.names() if name not in IN_MEMORY]
 # Structs of edl.spec that no stored file holds, with the reason.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,16 @@ from edl.program import read_spec
 from tests.databases import Databases
 from tests.museum import interrupted, orders, registries
 from tests.museum.registries import FIRST, NAME, REASON, SECOND, STORE, TAG, record
+
+SERVERS = ("mysql", "postgres", "maxcompute")
+
+
+def variants(paths: Iterable[Path]) -> list[Any]:
+    """Parameters by the names of sources: every change is tested on all that need no server."""
+    return [
+        pytest.param(path, id=path.stem, marks=pytest.mark.soak if path.stem in SERVERS else [])
+        for path in paths
+    ]
 
 
 def assert_holds_the_versions(registry: Registry, folder: Path) -> None:
@@ -44,10 +56,11 @@ def assert_holds_the_versions(registry: Registry, folder: Path) -> None:
     assert registry.drop(NAME) == 4
 
 
-@pytest.mark.parametrize("name", registries.DATABASES)
+@pytest.mark.parametrize("dump", variants(map(registries.path_of, registries.DATABASES)))
 def test_a_registry_that_a_database_holds_is_read_and_continued(
-    name: str, databases: Databases, tmp_path: Path
+    dump: Path, databases: Databases, tmp_path: Path
 ) -> None:
+    name = dump.stem
     url = databases.url(name)
     if name in ("duckdb", "sqlite"):
         connect(url, create=True).close()
@@ -62,10 +75,11 @@ def test_a_model_store_is_read_and_continued(tmp_path: Path) -> None:
         assert_holds_the_versions(open_registry(source, str(tmp_path / "store")), tmp_path)
 
 
-@pytest.mark.parametrize("name", orders.SOURCES)
+@pytest.mark.parametrize("digests", variants(orders.ORDERS / f"{name}.json" for name in orders.SOURCES))
 def test_rows_are_pinned_in_the_order_and_with_the_values_of_their_time(
-    name: str, databases: Databases, tmp_path: Path
+    digests: Path, databases: Databases, tmp_path: Path
 ) -> None:
+    name = digests.stem
     url = f"{name}:{orders.ORDERS}/typed.{name}" if name in orders.FILES else databases.url(name)
     with connect(url, create=name not in orders.FILES) as source:
         measured = orders.measure(source, orders.make_table(source, name), tmp_path / "rows")
