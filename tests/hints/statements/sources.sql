@@ -1,9 +1,9 @@
 -- site: edl.sources.sqlite.types mixed
 -- hint: write CAST({} AS REAL) AS {}, or AS TEXT
--- take: write (CAST\(v AS REAL\) AS v)
+-- take: (CAST\(v AS REAL\) AS v)
 -- on: sqlite
--- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
-SELECT «v», y FROM mixed TO TRAIN DNNRegressor LABEL y INTO m;
+-- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0); SELECT id AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_mixed;
+SELECT «v» FROM mixed TO PREDICT USING of_mixed;
 
 -- site: edl.sources.mysql.types _unfit
 -- hint: write {} AS {}

@@ -271,3 +271,10 @@ SELECT x FROM t TO PREDICT «WITH predict.threshold = 0.3» USING of_numbers;
 -- take: leave predict.probabilities out
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «WITH predict.probabilities = true» USING of_numbers;
+
+-- site: sqlflow_edl.analysis.schema why_unusable
+-- hint: select {}
+-- take: (CAST\(v AS REAL\) AS v)
+-- on: sqlite
+-- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
+SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
