@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -452,7 +453,7 @@ def frame_of_any_form(case: Case) -> Pairs:
 
         found.append(answer(fit))
     plain_model, model = found
-    if isinstance(model, Refusal) and any(f"column {each}" in model.message for each in ("x", "X")):
+    if isinstance(model, Refusal) and re.search("(column|columns named) x", model.message, re.IGNORECASE):
         return  # refused by name
     yield Pair(plain_model, model, what=f"{form} beside {other}")
 
@@ -495,19 +496,17 @@ def categories_renamed(case: Case) -> Pairs:
         )
         renamed = renamed.replace(name, new.__getitem__)
     scores = [
-        [
-            score(
-                case.place.fit(
-                    table,
-                    case.train.with_options(train__seed=str(seed), validation__split="random"),
-                    "duckdb",
-                )
-            )
-            for seed in range(10)
-        ]
+        [answer(lambda table=table, seed=seed: _of_seed(case, table, seed)) for seed in range(10)]
         for table in (case.table, renamed)
     ]
+    if any(isinstance(each, Refusal) for each in (*scores[0], *scores[1])):
+        return  # other rows are held out, so that a column may be the same in all that are left
     yield Pair(0.0, _distance(*scores), what=f"{scores}")
+
+
+def _of_seed(case: Case, table: Table, seed: int) -> object:
+    train = case.train.with_options(train__seed=str(seed), validation__split="random")
+    return score(case.place.fit(table, train, "duckdb"))
 
 
 def _distance(first: Sequence[float], second: Sequence[float]) -> float:
