@@ -4,7 +4,7 @@ Trees, and all that is computed in float64, are equal in all bits. Networks are 
 choose the instructions, and so the order of their sums, by the processor: on the model of processor on which a piece
 was written its numbers are equal in all bits, too, with one thread or several; on others they are compared within
 `NETWORK`. With other instruction sets on one machine (`ATEN_CPU_CAPABILITY=default`, `ONEDNN_MAX_CPU_ISA=SSE41`) a
-third of the networks differed, by 4 units in the last place of a float32 at most.
+third of the networks differed in the last digits of a float32.
 """
 
 from __future__ import annotations

@@ -467,7 +467,7 @@ def test_a_reader_that_garbage_collection_finds_amid_a_result_ends_in_silence(
     """pytest turns what a finalizer prints into an error."""
     numbers(source, 1000)
     found = source.pin("SELECT * FROM t", tmp_path, seed=0, shuffle=False)
-    for _ in range(20):
+    for _ in range(5):
         cycle: dict[str, object] = {"rows": open_reader(found, tmp_path).read(0, 1000)}
         assert next(cycle["rows"])  # type: ignore[call-overload]
         cycle["itself"] = cycle

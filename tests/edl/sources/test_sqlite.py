@@ -388,3 +388,11 @@ def test_all_columns_of_a_wide_table_are_read_and_a_result_that_is_too_wide_is_r
     with pytest.raises(SourceError, match="too many columns") as raised:
         sqlite.execute(f"CREATE TABLE wider ({', '.join(f'{name}, {name}_shap' for name in names)})")
     assert raised.value.hint == "a table of SQLite has at most 2,000 columns; write fewer"
+
+
+def test_the_last_instant_of_sqlite_is_a_timestamp(sqlite: Source) -> None:
+    sqlite.execute("CREATE TABLE until (end TIMESTAMP)")
+    sqlite.execute("INSERT INTO until VALUES ('9999-12-31 23:59:59.999999'), ('2024-01-01 00:00:00')")
+    assert sqlite.schema("SELECT end FROM until").types == [pa.timestamp("us")]
+    sqlite.execute("INSERT INTO until VALUES ('9999-12-31 23:59:60.5')")
+    assert sqlite.schema("SELECT end FROM until").types == [pa.string()]

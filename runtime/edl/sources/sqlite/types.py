@@ -159,7 +159,9 @@ def _facts(column: Column) -> list[str]:
         facts += [f"min({name} IS NULL OR ({is_time} AND NOT ({_zoned(name)}) AND {_not_finer(name)}))"]
     elif column.declared == "timestamp":
         day = f"substr({name}, 1, 10)"
-        is_time = f"{_is_day(day)} AND julianday({name}) IS NOT NULL AND {_not_finer(name)}"
+        # SQLite rounds fractions of the last second to a year that it does not have.
+        last = f"{name} GLOB '9999-12-31[ T]23:59:59.[0-9]*'"
+        is_time = f"{_is_day(day)} AND (julianday({name}) IS NOT NULL OR {last}) AND {_not_finer(name)}"
         zoned = _zoned(f"substr({name}, 11)")
         facts += [f"min({name} IS NULL OR ({is_time}))", f"min({zoned})", f"max({zoned})"]
     return facts
