@@ -69,7 +69,7 @@ def seconds(column: str, dialect: str) -> str:
     return f"{_SECONDS.get(dialect, 'epoch')}({written})"
 
 
-def known(column: str, dialect: str, *, has_nan: bool) -> str:
+def has_value(column: str, dialect: str, *, has_nan: bool) -> str:
     """Return the condition of a value that is not NULL and, of a type that has them, neither NaN nor infinite."""
     written = name(column, dialect)
     if not has_nan or dialect in _WITHOUT_NAN:

@@ -136,8 +136,8 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
         raise _fail(
             plan,
             f"{plan.label} is {lacking} in {found.nulls:,} of {found.rows:,} training rows",
-            f"add WHERE {expressions.known(plan.label, plan.query.dialect, has_nan=has_nan)} to the SELECT, or leave "
-            "them out by WITH train.on_bad_row = skip",
+            f"add WHERE {expressions.has_value(plan.label, plan.query.dialect, has_nan=has_nan)} to the SELECT, or "
+            "leave them out by WITH train.on_bad_row = skip",
         )
     model = plan.settings.model
     if model is None or model.task is None:

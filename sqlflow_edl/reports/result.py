@@ -65,9 +65,9 @@ class Result:
 
     def __post_init__(self) -> None:
         if self.reader is not None:
-            from edl.data.displayed_rows import displayed
+            from edl.data.displayed_rows import as_displayed_rows
 
-            object.__setattr__(self, "reader", displayed(self.reader))
+            object.__setattr__(self, "reader", as_displayed_rows(self.reader))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table; an empty one without columns if the statement has no rows."""

@@ -72,7 +72,7 @@ def arrow_table(data: Any) -> pa.Table:
             hint="pandas, polars and Arrow tables are possible",
         )
     try:
-        table = pa.Table.from_pandas(_densified(data), preserve_index=False) if is_pandas else pa.table(data)
+        table = pa.Table.from_pandas(_densify(data), preserve_index=False) if is_pandas else pa.table(data)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reasons = ": ".join(map(str, reversed(error.args)))  # Arrow's last one names the column, as a rule
         raise SemanticError(
@@ -107,7 +107,7 @@ def _hint_on_column(frame: Any) -> str | None:
     return None
 
 
-def _densified(frame: Any) -> Any:
+def _densify(frame: Any) -> Any:
     """Return a pandas frame whose sparse columns are dense, which Arrow requires."""
     sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
     return frame.astype(sparse) if sparse else frame

@@ -67,7 +67,7 @@ class DisplayedRows:
 
     def read_all(self) -> pa.Table:
         """Return the rest of the rows, each column of one type."""
-        return united(list(self), self.schema)
+        return unite_batches(list(self), self.schema)
 
     def texts_note(self, schema: pa.Schema) -> str:
         """Name the columns that are text in a file of `schema`, and the reason; empty if none is."""
@@ -95,12 +95,12 @@ class DisplayedRows:
         return self.read_all().__arrow_c_stream__(requested_schema)
 
 
-def displayed(rows: Any) -> DisplayedRows:
+def as_displayed_rows(rows: Any) -> DisplayedRows:
     """Return the rows of a `pa.RecordBatchReader`, or of what is one already, as they are shown."""
     return rows if isinstance(rows, DisplayedRows) else DisplayedRows(rows.schema, rows, rows.close)
 
 
-def grouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def join_small_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Join small batches to ones of about `BATCH_ROWS` rows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -108,12 +108,12 @@ def grouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= BATCH_ROWS:
-            yield from united(waiting, schema).combine_chunks().to_batches()
+            yield from unite_batches(waiting, schema).combine_chunks().to_batches()
             waiting, rows = [], 0
-    yield from united(waiting, schema).combine_chunks().to_batches()
+    yield from unite_batches(waiting, schema).combine_chunks().to_batches()
 
 
-def united(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def unite_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """Return the batches as one table. A column that is text in one of them is text in all."""
     fields, columns = [], []
     for place, field in enumerate(schema):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from edl.data.arrow_types import BATCH_ROWS
-from edl.data.displayed_rows import DisplayedRows, as_type, common_type, displayed
+from edl.data.displayed_rows import DisplayedRows, as_displayed_rows, as_type, common_type
 
 
 def write_rows(
@@ -24,7 +24,7 @@ def write_rows(
 
     A column may turn out to be text behind rows that are written already; then these are written again.
     """
-    rows = displayed(rows)
+    rows = as_displayed_rows(rows)
     fields = [_stored(field.with_name(name)) for field, name in zip(rows.schema, names, strict=True)]
     file = _File(pa.schema(fields), _folder(out))
     total = 0

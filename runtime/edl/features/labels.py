@@ -455,7 +455,7 @@ def target(spec: Label) -> Target:
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 
-def learned(wanted: Target, labels: Labels) -> Labels:
+def learned_labels(wanted: Target, labels: Labels) -> Labels:
     """Return labels of an evaluation as the model learns them: float64 numbers as float32, less their centre."""
     if labels.dtype != np.float64:
         return labels

@@ -47,7 +47,7 @@ def frequent_class(
         advice += ", predict.threshold = f1 another threshold"
     yield DataWarning(
         label.column,
-        f"{often / rows:.1%} of the training rows are of the class {_shown(counts.values[0])}, and to predict it "
+        f"{often / rows:.1%} of the training rows are of the class {_literal(counts.values[0])}, and to predict it "
         "always is right as often, so accuracy says little",
         advice,
     )
@@ -68,7 +68,7 @@ def _too_few_others(
     return DataWarning(
         label.column,
         f"only {count} of {rows:,} {'is' if rows - often == 1 else 'are'} of {classes}: next to nothing can be learned "
-        f"or measured of {'them' if len(others) > 1 else 'it'}, and to predict {_shown(frequent)} always is right in "
+        f"or measured of {'them' if len(others) > 1 else 'it'}, and to predict {_literal(frequent)} always is right in "
         f"{often / rows:.4%} of them",
         "select more rows of the rare class, perhaps with fewer of the others",
     )
@@ -117,9 +117,7 @@ def held_out(
     missing = [each for each in label.classes if each not in set(held_out.counts.values)]
     advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
     if len(held_out.counts.values) == 1:
-        message = (
-            f"all {held_out.rows:,} validation rows have the same class, {_shown(held_out.counts.values[0])}"
-        )
+        message = f"all {held_out.rows:,} validation rows have the same class, {_literal(held_out.counts.values[0])}"
         yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
     elif missing:
         message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
@@ -132,10 +130,10 @@ def held_out(
 
 
 def _some(classes: Sequence[object]) -> str:
-    shown = ", ".join(map(_shown, classes[:_SHOWN]))
+    shown = ", ".join(map(_literal, classes[:_SHOWN]))
     return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown
 
 
-def _shown(value: object) -> str:
+def _literal(value: object) -> str:
     """Return a class as SQL writes it."""
     return str(value).upper() if isinstance(value, bool) else repr(value)

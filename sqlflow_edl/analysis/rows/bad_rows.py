@@ -75,7 +75,7 @@ def check(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowEr
         errors.append(SemanticError(message, span=span, hint="leave it out"))
     elif settings.get("train.shuffle") is False:
         message = f"train.shuffle = FALSE keeps the order of the rows, which {ON_BAD_ROW} = {SKIP} may change"
-        condition = expressions.known(label, schema.dialect, has_nan=schema.has_nan(label))
+        condition = expressions.has_value(label, schema.dialect, has_nan=schema.has_nan(label))
         hint = f"leave {ON_BAD_ROW} out, and add WHERE {condition} to the SELECT"
         errors.append(SemanticError(message, span=span, hint=hint))
 

@@ -153,7 +153,7 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, schema
 def _check_label(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, schema: Schema) -> None:
     if found.nulls:
         has_nan = schema.has_nan(label.column)
-        condition = expressions.known(label.column, schema.dialect, has_nan=has_nan)
+        condition = expressions.has_value(label.column, schema.dialect, has_nan=has_nan)
         lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise SemanticError(
             f"{label.column} is {lacking} in {found.nulls:,} of {found.rows:,} validation rows",

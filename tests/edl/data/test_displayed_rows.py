@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from edl.data.displayed_rows import DisplayedRows, displayed, grouped, python_values, text_where_unfit, texts
+from edl.data.displayed_rows import (
+    DisplayedRows,
+    as_displayed_rows,
+    join_small_batches,
+    python_values,
+    text_where_unfit,
+    texts,
+)
 from edl.data.parquet_files import write_rows
 
 DAY = dt.date(2024, 2, 29)
@@ -48,12 +55,12 @@ def test_a_table_has_one_type_for_a_column() -> None:
 
 def test_rows_without_a_batch_have_their_columns() -> None:
     assert DisplayedRows(SCHEMA, []).read_all().schema == SCHEMA
-    assert displayed(SCHEMA.empty_table().to_reader()).schema == SCHEMA
+    assert as_displayed_rows(SCHEMA.empty_table().to_reader()).schema == SCHEMA
 
 
 def test_small_batches_are_joined() -> None:
     days, infinities = (pa.concat_batches([batch(each)] * 1000) for each in ("2024-02-29", "infinity"))
-    joined = list(grouped([days] * 40 + [infinities] * 40, SCHEMA))
+    joined = list(join_small_batches([days] * 40 + [infinities] * 40, SCHEMA))
     assert [each.num_rows for each in joined] == [66_000, 14_000]
     assert [str(each.schema.field("d").type) for each in joined] == ["string", "string"]
 
@@ -106,14 +113,14 @@ MONTHS = pa.array([(1, 2, 3_000_000_000), None], pa.month_day_nano_interval())
 )
 def test_every_value_has_a_cell(column: pa.Array, shown: list[str | None]) -> None:
     assert texts(column).to_pylist() == shown
-    rows = displayed(pa.table({"v": column}).to_reader()).read_all()
+    rows = as_displayed_rows(pa.table({"v": column}).to_reader()).read_all()
     rows.to_pandas()
     assert len(python_values(rows["v"].combine_chunks())) == len(shown)
 
 
 def test_what_arrow_has_and_python_has_not_stays_arrows() -> None:
     column = times(1, unit="ns")
-    assert displayed(pa.table({"v": column}).to_reader()).schema.field("v").type == column.type
+    assert as_displayed_rows(pa.table({"v": column}).to_reader()).schema.field("v").type == column.type
 
 
 def test_only_values_that_do_not_fit_are_the_databases_own_texts() -> None:

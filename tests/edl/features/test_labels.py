@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 from edl import features as fc
 from edl import spec
 from edl.errors import JobError, SemanticError
-from edl.features.labels import learned
+from edl.features.labels import learned_labels
 from edl.spec import RawLabel
 
 
@@ -64,7 +64,7 @@ def test_the_labels_of_an_evaluation_are_learned_as_those_of_a_training() -> Non
     for target in (ARRIVED, INCOME, several):
         trained, measured = (target.transform(rows, mode) for mode in ("train", "evaluate"))
         assert trained is not None and measured is not None
-        again = learned(target, measured)
+        again = learned_labels(target, measured)
         assert again.dtype == np.float32
         np.testing.assert_array_equal(again, trained)
 

@@ -235,7 +235,7 @@ def _is_sound(path: str, dialect: Dialect) -> bool:
         return False
     scanner = LineScanner(path, dialect.delim.encode(), dialect.quote.encode(), empty_lines=False)
     try:
-        for block in csv_encoding.decoded(path, dialect.encoding):
+        for block in csv_encoding.decode_blocks(path, dialect.encoding):
             scanner.rows(block.encode())
         scanner.end()
     except SourceError:

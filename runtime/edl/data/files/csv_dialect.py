@@ -194,7 +194,7 @@ class _Sample:
 
     def __init__(self, path: str, encoding: str) -> None:
         text, self.complete, wanted = "", False, SAMPLE_BYTES
-        blocks = csv_encoding.decoded(path, encoding)
+        blocks = csv_encoding.decode_blocks(path, encoding)
         while not self.complete and len(text) < wanted:
             block = next(blocks, None)
             self.complete = block is None

@@ -113,7 +113,7 @@ def decode(data: bytes, encoding: str) -> str:
     return data.decode("latin-1").translate(_WESTERN) if encoding == WESTERN else data.decode(encoding)
 
 
-def decoded(path: str, encoding: str) -> Iterator[str]:
+def decode_blocks(path: str, encoding: str) -> Iterator[str]:
     """Yield the text of a file in blocks, without byte order mark.
 
     Raises SourceError at bytes that are no text of the encoding.
@@ -131,7 +131,7 @@ def decoded(path: str, encoding: str) -> Iterator[str]:
 def copy_as_utf8(path: str, encoding: str, skip: int, target: Path) -> None:
     """Write the text of a file, without its first `skip` lines, to `target` in UTF-8."""
     with target.open("w", encoding=UTF8, newline="") as file:
-        for block in decoded(path, encoding):
+        for block in decode_blocks(path, encoding):
             while skip and (end := re.search("\r\n?|\n", block)):
                 block, skip = block[end.end() :], skip - 1
             if not skip:

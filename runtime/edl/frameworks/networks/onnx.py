@@ -21,7 +21,7 @@ from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardized
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import ids, unsupported
-from edl.frameworks.onnx.graph import Graph, Results, Value, centred, logits_of, of_columns, tempered
+from edl.frameworks.onnx.graph import Graph, Results, Value, add_centre, logits_of, of_columns, tempered
 from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels, label_offset
 from edl.spec import Periodic as PeriodicFeature
 
@@ -59,7 +59,7 @@ class NetworkFile:
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
         found, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
         if scores is None:
-            return centred(graph, found, self.spec.label), None
+            return add_centre(graph, found, self.spec.label), None
         return found, tempered(graph, scores, self.spec.temperature)
 
     @property
@@ -189,7 +189,7 @@ def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
     parts, found = [], []
     for each, (first, last) in zip(label.labels, label.places, strict=True):
-        part = centred(graph, graph.columns(outputs, first, last), each)
+        part = add_centre(graph, graph.columns(outputs, first, last), each)
         parts.append(part)
         if isinstance(each, ClassLabel):
             part = _two(graph, part) if each.binary else graph.add("Softmax", part, axis=-1)

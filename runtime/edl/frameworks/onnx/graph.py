@@ -173,7 +173,7 @@ def tempered(graph: Graph, scores: Value, temperature: float) -> Value:
     return graph.add("Softmax", graph.add("Log", scores) * (1 / temperature), axis=-1)
 
 
-def centred(graph: Graph, numbers: Value, label: Label) -> Value:
+def add_centre(graph: Graph, numbers: Value, label: Label) -> Value:
     """Return predicted numbers with the centre of their label, float64; other outputs as they are."""
     offset = label_offset(label)
     return numbers + offset if offset else numbers

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edl.frameworks.onnx.columns import matrix, unsupported
-from edl.frameworks.onnx.graph import ML, Graph, Results, Value, centred, of_columns, tempered, tensor
+from edl.frameworks.onnx.graph import ML, Graph, Results, Value, add_centre, of_columns, tempered, tensor
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
 from edl.spec import Feature, JobSpec, source_columns
@@ -56,7 +56,7 @@ def results(
         return margins, tempered(graph, both, spec.temperature)
     if link == "softmax":
         return margins, tempered(graph, graph.add("Softmax", margins, axis=1), spec.temperature)
-    return (graph.add("Exp", margins) if link == "log" else centred(graph, margins, spec.label)), None
+    return (graph.add("Exp", margins) if link == "log" else add_centre(graph, margins, spec.label)), None
 
 
 def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:

@@ -82,7 +82,7 @@ def plain(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> st
     return f"SELECT {', '.join(casts)} FROM (\n{query}\n)"
 
 
-def displayed(relation: Any) -> Any:
+def as_displayable(relation: Any) -> Any:
     """Return the relation with texts in place of types that Arrow does not have with all their values."""
     columns = list(zip(relation.columns, relation.types, strict=True))
     if not any(map(_is_text, (kind for _, kind in columns))):

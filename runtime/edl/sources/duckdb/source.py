@@ -114,7 +114,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
             is_query = statement.type == duckdb.StatementType.SELECT
             if relation is None or (relation.columns in _SILENT and not is_query):
                 return None
-            inner = queries.displayed(relation).to_arrow_reader(BATCH_ROWS)
+            inner = queries.as_displayable(relation).to_arrow_reader(BATCH_ROWS)
             if not is_query:  # its rows are in memory
                 return inner
             self._unread = inner

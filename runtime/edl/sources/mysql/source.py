@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from edl.data import pinned
 from edl.data.arrow_types import BATCH_ROWS, rechunked
-from edl.data.displayed_rows import DisplayedRows, grouped
+from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -171,7 +171,7 @@ class MySQLSource(Transactional, BaseSource):
         columns = mysql_types.columns(result.fields)
         schema = mysql_types.schema(columns)
         batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
-        return DisplayedRows(schema, grouped(batches, schema))
+        return DisplayedRows(schema, join_small_batches(batches, schema))
 
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from edl.data.displayed_rows import DisplayedRows, grouped
+from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -126,7 +126,7 @@ class PostgreSQLSource(CursorSource[Column]):
         columns = types.columns(result.columns, self.connection.extra_types)
         schema = pa.schema([(column.name, column.kind) for column in columns])
         batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
-        return DisplayedRows(schema, grouped(batches, schema))
+        return DisplayedRows(schema, join_small_batches(batches, schema))
 
     def tables(self) -> list[str]:
         return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]

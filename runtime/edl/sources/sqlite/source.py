@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from edl.data.displayed_rows import DisplayedRows, grouped
+from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import check_unique, quoted
 from edl.data.source import Pinned
 from edl.data.url import SourceURL, database_file
@@ -195,7 +195,7 @@ class SQLiteSource(CursorSource[Column]):
         named = [replace(kind, name=name) for kind, (name, *_) in zip(kinds, cursor.description, strict=True)]
         batches = self._batches_of(cursor, lambda rows: types.displayed_batch(named, rows))
         schema = types.schema(named)
-        return DisplayedRows(schema, grouped(batches, schema))
+        return DisplayedRows(schema, join_small_batches(batches, schema))
 
     def _run(self, sql: str, parameters: Sequence[object] = (), text: Callable[[bytes], str] = str) -> Any:
         """Run one statement. `text` makes texts of bytes; `str` raises an error for what is not UTF-8."""

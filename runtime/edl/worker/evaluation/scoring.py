@@ -11,7 +11,7 @@ import numpy as np
 from edl.arrays import Array
 from edl.errors import JobError
 from edl.features import Target
-from edl.features.labels import learned
+from edl.features.labels import learned_labels
 from edl.frameworks import Adapter
 from edl.metrics.calibration import tempered
 from edl.program import Program
@@ -47,7 +47,7 @@ class Scorer:
 
     def _learned(self, labels: Array) -> Array:
         """Return the labels of the loss. An ensemble's loss compares its scores with the labels themselves."""
-        return labels if self.program.spec.framework == ENSEMBLE else learned(self._target, labels)
+        return labels if self.program.spec.framework == ENSEMBLE else learned_labels(self._target, labels)
 
     @cached_property
     def _target(self) -> Target:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.data.files.csv_encoding import (
-    decoded,
+    decode_blocks,
     find_compression,
     find_encoding,
     is_single_byte,
@@ -43,7 +43,10 @@ def written(folder: Path, data: bytes) -> str:
 def test_an_encoding_is_found(tmp_path: Path, data: bytes, encoding: str) -> None:
     path = written(tmp_path, data)
     assert find_encoding(path) == encoding
-    assert "".join(decoded(path, encoding)).encode() == data.decode(encoding).removeprefix("\ufeff").encode()
+    assert (
+        "".join(decode_blocks(path, encoding)).encode()
+        == data.decode(encoding).removeprefix("\ufeff").encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_a_truncated_file_is_an_error_and_not_another_encoding(tmp_path: Path) -
 
 def test_latin_1_is_read_as_windows_1252_as_browsers_do(tmp_path: Path) -> None:
     assert named_encoding("ISO-8859-1") == named_encoding("windows-1252") == "cp1252"
-    assert list(decoded(written(tmp_path, b"\x80\x81\xe9"), "cp1252")) == ["€\x81é", ""]
+    assert list(decode_blocks(written(tmp_path, b"\x80\x81\xe9"), "cp1252")) == ["€\x81é", ""]
 
 
 def test_only_encodings_of_one_byte_a_character_can_be_cut_anywhere() -> None:
