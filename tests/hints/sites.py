@@ -233,7 +233,7 @@ class Search:
     def _assigned(
         self, name: str, within: tuple[ast.AST, ...], index: int | None
     ) -> Iterator[tuple[Module, ast.expr, tuple[ast.AST, ...]]]:
-        """What a function assigns to the name; index: the element that is used."""
+        """Value that a function assigns to the name; index: the element that is used."""
         functions = [each for each in within if isinstance(each, Function)]
         for node in ast.walk(functions[-1]) if functions else ():
             for target, value in assignments(node):

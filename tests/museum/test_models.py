@@ -50,7 +50,7 @@ NEVER_STORED = {
 
 
 def predictions(name: str) -> pa.Table:
-    """What the model predicted when it was written."""
+    """Predictions of the model when it was written."""
     return collection.read_table(MODELS / f"{name}.arrow")
 
 

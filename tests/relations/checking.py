@@ -28,7 +28,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What a seed of a relation gave. refused: pairs of two errors, which show little."""
+    """Result of a seed of a relation. refused: pairs of two errors, which show little."""
 
     relation: str
     seed: int

@@ -33,7 +33,7 @@ FILES = ("parquet", "csv")
 
 
 class Place:
-    """What the relations of one process share. folder: of its own. servers: folder of what all processes share."""
+    """Resources that the relations of a process share. folder: of its own. servers: folder that all processes share."""
 
     def __init__(self, folder: Path, servers: Path) -> None:
         self.folder = folder

@@ -19,7 +19,7 @@ Pairs = Iterator[Pair]
 
 @dataclass(frozen=True)
 class Input:
-    """What a relation is checked on, and what a failure makes smaller."""
+    """Input of a relation, which a failure makes smaller."""
 
     table: Table
     train: Train | None = None

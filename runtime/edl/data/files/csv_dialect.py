@@ -23,7 +23,7 @@ from urllib.parse import quote as percent_escaped
 
 from edl.data.files import csv_encoding
 from edl.data.files.csv_readings import listed_names
-from edl.data.names import duplicate
+from edl.data.names import duplicate, free_name
 from edl.data.url import SourceURL
 from edl.errors import SourceError
 
@@ -43,7 +43,7 @@ _CHOICES = {"header": ("true", "false"), "decimal": (".", ","), "dates": ("day-f
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the text of one file is divided into fields. `names`: of its columns, in order.
+    """Division of the text of one file into fields. `names`: of its columns, in order.
 
     `skip`: lines before the row of names or values. `notes`: what was found that is not plain, in a few words each.
     `stated`: the options of a URL that state it.
@@ -144,7 +144,7 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
         is_copied=encoding != csv_encoding.UTF8 or form.quote in sample.text[: start_of_table(sample.text, skip)],
         notes=tuple(notes), stated=tuple(stated),
     )  # fmt: skip
-    return _named(path, records[0], found)
+    return _name_columns(path, records[0], found)
 
 
 def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
@@ -159,7 +159,7 @@ def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
     sample = _Sample(path, encoding)
     form = _Form(found.delim, quote, escape)
     records = form.records(sample.lines_from(skip), complete=sample.complete)
-    return _named(path, records[0] if records else [], found)
+    return _name_columns(path, records[0] if records else [], found)
 
 
 def options_of(dialect: Dialect) -> dict[str, str]:
@@ -398,7 +398,7 @@ def _find_header(
     )
 
 
-def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
+def _name_columns(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     """Return the dialect with the names of the columns."""
     if not dialect.header:
         return replace(dialect, names=tuple(f"column{place}" for place in range(len(first))))
@@ -407,7 +407,7 @@ def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
         notes.append(
             f"without the blanks around the name{'s' if len(trimmed) > 1 else ''} {listed_names(trimmed)}"
         )
-    numbered = [name or _unused(f"column{place}", names) for place, name in enumerate(names)]
+    numbered = [name or free_name(f"column{place}", names) for place, name in enumerate(names)]
     unnamed_last = bool(names) and not names[-1]  # a note says what becomes of it, once its values are known
     unnamed = [new for new, name in zip(numbered[:-1], names, strict=False) if not name]
     if unnamed:
@@ -418,10 +418,3 @@ def _named(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     if twice := duplicate(numbered):
         raise SourceError(f"{path} has more than one column named {twice}", hint="give each its own name")
     return replace(dialect, names=tuple(numbered), unnamed_last=unnamed_last, notes=tuple(notes))
-
-
-def _unused(name: str, names: Sequence[str]) -> str:
-    taken = {each.casefold() for each in names}
-    while name in taken:
-        name += "_"
-    return name

@@ -223,7 +223,7 @@ def are_alike(name: str, other: str) -> bool:
 
 @dataclass(slots=True)
 class Column:
-    """What is known of a column: the readings that all values so far fit, and the evidence that was seen.
+    """Knowledge of a column: the readings that all values so far fit, and the evidence that was seen.
 
     `number` is the number of values that are not empty. `is_trimmed` is False if some value has blanks around it, and
     `is_full` if some is empty or blank without being NULL.

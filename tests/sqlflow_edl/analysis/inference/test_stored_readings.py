@@ -95,7 +95,7 @@ def test_columns_inside_of_expressions_are_read_as_in_training(folder: Path) -> 
 
 
 def test_a_query_may_change_the_type_of_a_column(folder: Path) -> None:
-    """Of a model that keeps no readings, as older versions have made it."""
+    """Query of a model that keeps no readings, as older versions have made it."""
     fields = (spec.Field("day", "int64"), spec.Field("x", "int64"))
     query = Query("SELECT year(day) AS day, x FROM rows", "duckdb", "csv:///old.csv", fields)
     found = read(folder, "day,x\n2024-02-13,1\n", query, "day x")
