@@ -15,6 +15,7 @@ class Server(ThreadingHTTPServer):
     """ranges: those that were asked for."""
 
     daemon_threads = True
+    request_queue_size = 128  # of five, a connection that finds it full waits for a second
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(folder)))

@@ -6,7 +6,6 @@ directory. Credentials come from where the library of the store looks for them, 
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from edl.errors import SourceError
 from edl.sources.files import STORE, ParquetSource, is_pattern, table_name
 
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "http": "aiohttp", "https": "aiohttp"}
+WEB = ("http", "https")
 _OTHERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".json", ".orc", ".avro")
 
 
@@ -43,28 +43,25 @@ class RemoteSource(ParquetSource):
 
 
 def _filesystem(scheme: str) -> Any:
-    """Return fsspec's file system of a scheme. Raises SourceError if its package is not installed."""
+    """Return a file system of a scheme for DuckDB. Raises SourceError if its package is not installed."""
     try:
         import fsspec
 
-        system = fsspec.filesystem(scheme)
+        system = fsspec.filesystem(scheme, skip_instance_cache=True)  # with no list of an earlier connection
     except ImportError:
         package = PACKAGES[scheme]
         raise SourceError(
             f"{scheme}:// needs fsspec and {package}", hint=f"pip install fsspec {package}"
         ) from None
-    if scheme in ("http", "https"):
-        # DuckDB asks for a time, which a server need not tell, and for the files of a name, which fsspec would begin to
-        # read.
-        system.modified = lambda path: dt.datetime.fromtimestamp(0, dt.UTC)
-        system.glob = lambda path, **_: [path]
-    return system
+    from edl.sources.remote_file_system import SharedFileSystem, SharedWebFiles
+
+    return (SharedWebFiles if scheme in WEB else SharedFileSystem)(system)
 
 
 def _has(system: Any, path: str) -> bool:
     """Return True if there is the file. Raises the error of its library if it cannot be asked for."""
     try:
-        system.info(path)
+        system.system.info(path)
     except FileNotFoundError as error:  # of any failure of HTTP
         if (cause := error.__cause__) is not None and getattr(cause, "status", None) != 404:
             raise cause from None
@@ -75,7 +72,7 @@ def _has(system: Any, path: str) -> bool:
 def _files(system: Any, scheme: str, pattern: str) -> list[str]:
     """Return the URLs of the files of a pattern, sorted. Raises SourceError if there are none."""
     shown = redacted(pattern)
-    if scheme in ("http", "https"):
+    if scheme in WEB:
         if is_pattern(pattern):
             raise SourceError(
                 f"{shown} is a pattern or a folder, and HTTP lists no files", hint="name one file"
