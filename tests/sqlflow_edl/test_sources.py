@@ -373,6 +373,20 @@ def test_names_of_postgresql_are_read_as_in_a_query(sessions: Sessions) -> None:
         assert column in session.source.schema(f"SELECT * FROM {table_name}").names
 
 
+@pytest.mark.soak
+def test_a_training_process_that_waits_holds_no_connections(sessions: Sessions) -> None:
+    """Its readers lie in cycles of references, which Python frees only after many further objects."""
+    session = sessions["postgres"]
+    for _ in range(3):
+        run(session, TRAIN)
+    counting = (
+        "SELECT count(*) AS n FROM pg_stat_activity, pg_sleep(0.1)"
+        " WHERE datname = current_database() AND query LIKE '%sqlflow_edl_rows_%' AND query LIKE 'COPY%'"
+    )
+    counts = (table(session, counting)["n"][0].as_py() for _ in range(100))
+    assert any(count == 0 for count in counts)
+
+
 def test_an_error_of_the_database_points_into_the_statement(session: Session) -> None:
     text = f"SELECT 1;\nSELECT * FROM irs TO TRAIN DNNClassifier WITH {SETTINGS} LABEL kind INTO x"
     with pytest.raises(SourceError) as raised:

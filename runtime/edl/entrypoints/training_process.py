@@ -9,6 +9,7 @@ its own, so a Ctrl-C of the terminal does not reach it: the client decides.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import queue
 import sys
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server.warm_up(options.framework)
     while (job := requests.next()) is not None:
         server.run(*job)
+        gc.collect()  # closes connections that readers left in cycles, while nobody waits; see `frameworks._keep`
     return exit_codes.OK
 
 
