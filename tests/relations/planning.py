@@ -91,7 +91,7 @@ def planned_elsewhere(case: Case) -> Pairs:
     yield Pair(*found)
 
 
-@relation()
+@relation("split held", tolerance="singles")  # of the mean of a label, written in single precision
 def plan_of_permuted_rows(case: Case) -> Pairs:
     """Rows in another order have the same plan."""
     order = case.draw.sample(range(case.table.rows), case.table.rows)
@@ -119,13 +119,13 @@ def plan_of_renamed_columns(case: Case) -> Pairs:
 
 
 def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """Replace texts that are names of columns."""
+    """Replace texts that are names of columns; keys are fields, which a column may be named like."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, list):
         return [_renamed(each, names) for each in value]
     if isinstance(value, dict):
-        return {names.get(key, key): _renamed(each, names) for key, each in value.items()}
+        return {key: _renamed(each, names) for key, each in value.items()}
     return value
 
 

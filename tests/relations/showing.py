@@ -312,7 +312,9 @@ def own_text(case: Case, title: str, name: str) -> list[str]:
     return ["" if each is None else str(each) for each in rows]
 
 
-TIME = re.compile(r"(.*\d{1,2}:\d{2}(?::\d{2})?)(\.\d+)?([+-]\d{2})?(?::?(\d{2}))?(?::\d{2})?( BC| \(BC\))?$")
+TIME = re.compile(
+    r"(.*?\d{1,2}:\d{2}(?::\d{2})?)(\.\d+)?([+-]\d{2})?(?::?(\d{2}))?(?::\d{2})?( BC| \(BC\))?$"
+)
 TRUTH = {"t": "true", "f": "false", "True": "true", "False": "false"}
 
 

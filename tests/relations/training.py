@@ -146,7 +146,7 @@ ODD_COLUMNS = {
     "mysql": (
         "ST_PointFromText(CONCAT('POINT(', pos, ' 1)'))",
         "CAST(pos AS BINARY(8))",
-        "SEC_TO_TIME(pos * 1000)",
+        "SEC_TO_TIME(pos * 100)",
         "NULL",
         "JSON_OBJECT('a', pos)",
     ),
@@ -202,10 +202,10 @@ def id_column(case: Case) -> Pairs:
     first = case.draw.randrange(1, 1000)
     ids = tuple(range(first, first + case.table.rows))
     wider = case.table.put(Column("row_id", "integer", ids))
-    yield Pair(
-        answer(lambda: case.place.fit(case.table, case.train.in_order, case.source, position=True)),
-        answer(lambda: case.place.fit(wider, case.train.in_order, case.source, position=True)),
-    )
+    plain = answer(lambda: case.place.fit(case.table, case.train.in_order, case.source, position=True))
+    if isinstance(plain, Refusal) and "no feature is left" in plain.message:
+        return  # of an id alone a model is trained, with a warning
+    yield Pair(plain, answer(lambda: case.place.fit(wider, case.train.in_order, case.source, position=True)))
 
 
 @relation(
@@ -294,6 +294,7 @@ def score(fitted: object) -> object:
     "split held",
     tolerance="singles",
     trains=True,
+    draw=training_input(validation__fraction="0"),  # rows that no tree was grown on tell ties of splits apart
     models=tuple(name for name in TREES if "number" in name),
     shapes=("plain", "nulls", "skew", "names"),
 )
@@ -311,12 +312,14 @@ def label_shifted(case: Case) -> Pairs:
     "split held",
     tolerance="singles",
     trains=True,
+    draw=training_input(validation__fraction="0"),  # rows that no tree was grown on tell ties of splits apart
     models=tuple(name for name in TREES if "number" in name),
     shapes=("plain", "nulls", "skew", "names"),
 )
 def label_unit_changed(case: Case) -> Pairs:
     """A label in another unit, by a power of two, has predictions in that unit."""
-    factor = 2.0 ** case.draw.randint(-8, 8)
+    # XGBoost makes no split that gains less than 1e-6, in the square of any unit.
+    factor = 2.0 ** case.draw.randint(0 if "xgboost" in case.model else -8, 8)
     scaled = case.table.replace(LABEL, lambda value: value * factor)
     first, second = (answer(lambda table=table: predictions(case, table)) for table in (case.table, scaled))
     if isinstance(second, np.ndarray):
@@ -411,7 +414,6 @@ FORMS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "float16": ("number", lambda n: (n % 5).astype("float16")),
     "float32": ("number", lambda n: (n % 5).astype("float32")),
     "sparse": ("number", lambda n: _pandas().arrays.SparseArray((n % 5 == 0).astype(float))),
-    "timedelta": ("number", lambda n: _pandas().to_timedelta(n % 9, unit="h")),
     "category": ("text", lambda n: _pandas().Categorical([TEXTS[at % 4] for at in n])),
     "string": ("text", lambda n: _pandas().array([TEXTS[at % 4] for at in n], dtype="string")),
     "object": ("text", lambda n: np.array([TEXTS[at % 4] for at in n], dtype=object)),
@@ -462,8 +464,6 @@ def _plain(column: Any) -> Any:
     """The values as a float64, or a list of objects."""
     if str(column.dtype).startswith(("float", "Sparse")):
         return np.asarray(column, dtype=np.float64)
-    if str(column.dtype).startswith("timedelta"):
-        return np.asarray(column.dt.total_seconds(), dtype=np.float64)
     return [None if each is _pandas().NA else each for each in column.tolist()]
 
 

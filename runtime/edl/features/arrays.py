@@ -32,6 +32,8 @@ Bools = npt.NDArray[np.bool_]
 
 _LONGEST_INTEGER = 18  # digits of a text that is an integer
 _INTEGER_TEXT = rf"^-?[0-9]{{1,{_LONGEST_INTEGER}}}$"
+_EXACT_INTEGER = 2**53  # a double holds each integer up to it
+_EXACT_TENS = 22  # and each power of ten up to this one; the quotient of two doubles is the one nearest to it
 _SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -98,7 +100,9 @@ def common(array: pa.Array) -> pa.Array:
     """
     array = plain(array)
     kind = array.type
-    if types.is_decimal(kind) or types.is_floating(kind):
+    if types.is_decimal(kind):
+        return pa.array(_of_decimals(array), mask=~valid(array))
+    if types.is_floating(kind):
         return array.cast(pa.float64())
     if types.is_signed_integer(kind):
         return array.cast(pa.int64())
@@ -145,6 +149,18 @@ def _float64(array: pa.Array) -> Floats:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def _of_decimals(array: pa.Array) -> Floats:
+    """Return the nearest double of each decimal, as databases do; Arrow's cast is off by one digit for one of eight."""
+    kind, known = array.type, valid(array)
+    if types.is_decimal128(kind) and 0 <= kind.scale <= _EXACT_TENS and known.any():
+        words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset :][: len(array)]
+        digits = np.where(known, words[:, 0], 0)
+        is_exact = (digits >= -_EXACT_INTEGER) & (digits <= _EXACT_INTEGER)
+        if is_exact.all() and (words[:, 1] == digits >> 63)[known].all():
+            return np.where(known, digits / 10.0**kind.scale, np.nan)
+    return _float64(array.cast(pa.string()).cast(pa.float64()))
+
+
 def _seconds(array: pa.Array) -> Floats:
     return _float64(array.cast(pa.int64())) / _SECOND[array.type.unit]
 
@@ -153,7 +169,7 @@ _NUMBERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Floats
     (types.is_floating, _float64),
     (types.is_integer, _float64),
     (types.is_boolean, lambda array: _float64(array.cast(pa.uint8()))),
-    (types.is_decimal, lambda array: _float64(array.cast(pa.float64()))),
+    (types.is_decimal, _of_decimals),
     (types.is_null, lambda array: np.full(len(array), np.nan)),
     (types.is_date32, lambda array: _float64(array.cast(pa.int32())) * 86_400.0),
     (types.is_date64, lambda array: _float64(array.cast(pa.int64())) / 1e3),

@@ -19,6 +19,7 @@ import pyarrow as pa
 from edl.data import Source
 from edl.data.names import free_name, quoted, unique_names
 from edl.errors import SemanticError, Span
+from edl.features.arrays import numbers
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import instead
@@ -317,7 +318,7 @@ def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel)
         known.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
         for name in (computed[0], computed[1], computed[-1])
     )
-    actual = rows.column(label.column).cast(pa.float64()).to_numpy()
+    actual = numbers(rows.column(label.column).combine_chunks(), label.column)
     normal, quantiles = NormalDist(), label.quantiles
     below, above = (
         (value - low) / -normal.inv_cdf(quantiles[0]),

@@ -54,6 +54,26 @@ def test_a_number_is_a_number_in_every_type(array: pa.Array, expected: list[floa
 
 
 @pytest.mark.parametrize(
+    "kind",
+    [
+        pa.decimal64(18, 2),
+        pa.decimal128(12, 2),
+        pa.decimal128(38, 2),
+        pa.decimal128(9, -2),
+        pa.decimal256(60, 2),
+    ],
+)
+def test_a_decimal_is_the_double_nearest_to_it(kind: pa.DataType) -> None:
+    step = Decimal(1).scaleb(-kind.scale)
+    most = 10 ** min(kind.precision, 28) - 1
+    decimals = [*(step * place for place in range(-3000, 3000)), None, step * most, step * -most]
+    found = numbers(pa.array(decimals, kind), "c").tolist()
+    assert [None if math.isnan(value) else value for value in found] == [
+        None if value is None else float(value) for value in decimals
+    ]
+
+
+@pytest.mark.parametrize(
     ("array", "expected"),
     [
         (pa.array([0, -5, None], pa.int8()), [0, -5, None]),
