@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -22,6 +26,52 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
             sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a path beside the file, to be written, which replaces the file at the end of the context.
+
+    After an error the older file is as it was. A link stays, and a device or a pipe is yielded itself.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    partial = _beside(target)
+    try:
+        yield partial
+        if target.exists():
+            shutil.copymode(target, partial)
+        sync(partial)
+        partial.replace(target)
+        with contextlib.suppress(OSError):  # not every file system flushes folders
+            sync(target.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def check_room(path: Path, size: int) -> None:
+    """Raise OSError if `replacing` could not write a file of `size` bytes at the path, which stays as it is."""
+    target = path.resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    partial = _beside(target)
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, size)
+        finally:
+            os.close(descriptor)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def sync(path: Path) -> None:

@@ -76,13 +76,14 @@ class JobDetails:
 class JobSummary:
     """Entry in the list of jobs.
 
-    status: None if it cannot be read. remark: the reason why the status may be outdated, or what the job waits for.
+    status: None if it cannot be read. ended: see `JobFolder.ended`. remark: the reason why the status may be outdated, or what the job waits for.
     """
 
     id: str
     status: Status | None
     snapshot: Snapshot | None = None
     remark: str = ""
+    ended: str = ""
 
 
 class Follower(Protocol):

@@ -32,9 +32,8 @@ class LocalJobHandle:
     def summary(self) -> JobSummary:
         """Return the job's entry in the list. Raises SpecError if its status is damaged."""
         status = self.folder.status()
-        return JobSummary(
-            self.folder.id, status, read_snapshot(self._cluster.snapshot) if status.alive else None
-        )
+        snapshot = read_snapshot(self._cluster.snapshot) if status.alive else None
+        return JobSummary(self.folder.id, status, snapshot, ended=self.folder.ended(status))
 
     def follow(self, follower: Follower) -> Outcome:
         return client.attach(self.folder, follower.progress)
@@ -66,7 +65,7 @@ class LocalJobHandle:
     def resume(self) -> str:
         from sqlflow_edl.backends import resume
 
-        return f"job {self.folder.id}: {resume.resume(self.folder)}"
+        return resume.resume(self.folder)
 
     def scale(self, numbers: Numbers) -> str:
         from sqlflow_edl.backends import scale

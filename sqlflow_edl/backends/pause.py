@@ -9,6 +9,7 @@ from edl.cluster.local.client import is_supervised
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder
 from edl.jobs.job_folder import JobFolder
+from edl.models.pending import resume_command
 from edl.spec import from_json
 from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.report import state_of
@@ -45,7 +46,7 @@ def _check(job: JobFolder) -> None:
     """Raise ClusterError if the job does not run, or could not be resumed."""
     status = job.status()
     if status.state == "paused":
-        raise ClusterError(f"job {job.id} is paused already", hint=f"`sqlflow resume {job.id}` continues it")
+        raise ClusterError(f"job {job.id} is paused already", hint=f"{resume_command(job.path)} continues it")
     if not status.alive:
         raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")
     if (why := _obstacle(job)) is not None:

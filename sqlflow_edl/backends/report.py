@@ -12,6 +12,7 @@ import msgspec
 
 from edl.jobs.job_folder import JobFolder, Status
 from edl.jobs.snapshot import WAITING, Counts, Row, ServerCounts, Snapshot
+from edl.models.pending import resume_command, store_command
 from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -76,8 +77,8 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         state=_state(status, snapshot),
         place=status.place,
         started=status.started,
-        ended=status.ended,
-        seconds=_seconds(status),
+        ended=(ended := job.ended(status)),
+        seconds=_seconds(status, ended),
         statement=status.statement,
         error=status.error,
         tasks=snapshot.tasks,
@@ -106,10 +107,14 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
 
 
 def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
+    if status.state in ("failed", "died") and job.has_result:
+        if job.archive.exists():
+            return (f"the model is in {job.archive}; {store_command(job.path)} stores it",)
+        return (f"the rows are in {job.results}; `edl fetch {job.id}` writes them",)
     if not (job.can_resume or status.state == "paused"):
         return ()
     until = "" if status.state == "paused" else f", until {status.kept_until:%Y-%m-%d %H:%M}Z"
-    return (f"`sqlflow resume {job.id}` continues it{until}",)
+    return (f"{resume_command(job.path)} continues it{until}",)
 
 
 def state_of(status: Status) -> str:
@@ -144,7 +149,7 @@ def _line(job: JobSummary) -> tuple[str | None, ...]:
         f"{state}: {job.remark}" if job.remark else state,
         status.place,
         _minute(status.started),
-        duration(_seconds(status)),
+        duration(_seconds(status, job.ended)),
         statement,
     )
 
@@ -258,8 +263,8 @@ def _tables(found: JobReport) -> Iterator[tuple[str, str]]:
         yield "refused gradients", f"{refused:,}, of ids without a row yet (train.embedding_min_count)"
 
 
-def _seconds(status: Status) -> float:
-    end = datetime.fromisoformat(status.ended) if status.ended else datetime.now(UTC)
+def _seconds(status: Status, ended: str) -> float:
+    end = datetime.fromisoformat(ended) if ended else datetime.now(UTC)
     return (end - datetime.fromisoformat(status.started)).total_seconds()
 
 

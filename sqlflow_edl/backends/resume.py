@@ -15,19 +15,23 @@ from edl.data.url import DATABASES, SERVERS, SourceURL, parse
 from edl.errors import ClusterError, SourceError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.master.resume import Resumption, check, prepare
-from edl.models.pending import Intent, read_intent, unhandled
+from edl.master.commit import commit
+from edl.master.resume import check, prepare
+from edl.models.pending import Intent, destination, read_intent, unhandled
 
 
-def resume(job: JobFolder) -> Resumption:
-    """Start the job again and return; it continues when this process ends, and stores its model itself.
+def resume(job: JobFolder) -> str:
+    """Start the job again and return a sentence; it continues when this process ends, and stores its model itself.
 
-    Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone or its model could not be stored.
+    The model of one that has trained it already is stored now. Raises ClusterError
+    if it cannot be resumed, and SourceError if its rows are gone or its model could not be stored.
     """
+    if (intent := _of_kept_model(job)) is not None:
+        return _store(job, intent)
     check(job)
     unhandled(job.path)
     intent = read_intent(job.path)
-    if intent is None:
+    if intent is None or not intent.source:
         raise ClusterError(
             f"job {job.id} was not started by a statement", hint=f"edl train --resume {job.path}"
         )
@@ -35,7 +39,51 @@ def resume(job: JobFolder) -> Resumption:
     _check_source(job, intent, Path(spec.folder))
     found = prepare(job)
     start_detached(job, msgspec.structs.replace(spec, detached=True))
-    return found
+    return f"job {job.id}: {found}"
+
+
+def _of_kept_model(job: JobFolder) -> Intent | None:
+    """Return where the model of an ended job is to be stored, if it is in its folder and no process stores it."""
+    status = job.status()
+    ended = (
+        status.state in ("failed", "died")
+        or status.unclaimed
+        or (status.state == "running" and not status.alive)
+    )
+    intent = destination(job.path) if ended and job.archive.exists() else None
+    return intent if intent is not None and intent.source and not status.place else None
+
+
+def _store(job: JobFolder, intent: Intent) -> str:
+    """Store the model of the job.
+
+    If another process has the data source open, or it cannot be reached, a later session stores it.
+    """
+    _check_source(job, intent, _folder(job))
+    unhandled(job.path)
+    job.finish(0, "nobody")
+    try:
+        with job.claim() as ours:
+            if not ours:
+                raise ClusterError(f"another process stores the model of job {job.id}")
+            with closing(connect(intent.source)) as source:
+                committed = commit(job, intent, source)
+            message = committed.record(job)
+    except SourceError as error:
+        raise SourceError(
+            f"the model of job {job.id} is not stored yet: {error.message}",
+            hint=f"the next session with its data source stores it; `edl fetch {job.id} --output FILE.zip` writes "
+            "it to a file",
+        ) from None
+    if committed.state == "failed":
+        raise SourceError(message)
+    return message
+
+
+def _folder(job: JobFolder) -> Path:
+    """Return the folder in which relative paths of the job are found; one without a supervisor has no record of it."""
+    cluster = ClusterFolder(job.path)
+    return Path(cluster.run_spec().folder) if cluster.is_supervised else Path.cwd()
 
 
 def _check_source(job: JobFolder, intent: Intent, folder: Path) -> None:
@@ -55,4 +103,5 @@ def _check_source(job: JobFolder, intent: Intent, folder: Path) -> None:
         why = f"there is no database file {path} to store its model in"
     else:
         return
-    raise SourceError(f"job {job.id} cannot be resumed: {why}")
+    fetch = f"`edl fetch {job.id} --output FILE.zip` writes its model to a file"
+    raise SourceError(f"job {job.id} cannot be resumed: {why}", hint=fetch if job.archive.exists() else None)

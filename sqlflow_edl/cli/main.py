@@ -403,7 +403,8 @@ def _add_job_commands(commands: Commands) -> None:
     resume = _job_command(
         commands,
         "resume",
-        "continue a paused job, or a training that failed or died, from its last checkpoint",
+        "continue a paused job, or a training that failed or died, from its last checkpoint; or store the model of one "
+        "that could not do it",
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
     scale = _job_command(

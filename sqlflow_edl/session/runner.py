@@ -18,12 +18,14 @@ from edl.data import Pinned
 from edl.data.retry import insisting
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.event_log import record_end
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, Rival, handled, write_intent
-from edl.models.registry.records import ModelRecord, check_name
+from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec, Rows
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
@@ -63,6 +65,9 @@ class _Ready:
     on: Settings | None
 
 
+_NOT_STORED = "interrupted before its model was stored"
+
+
 def without_program() -> Mapping[Kind, Callable[[Compiler, Statement, JobFolder, Observer], Result]]:
     """Return the functions that run the job of a statement without a generated program."""
     from sqlflow_edl.session import measuring, optimizing, running
@@ -94,7 +99,7 @@ class JobRunner:
         plan = self._compiler.training_plan(statement, self._submitter.warm)
         name = str(statement.into[0])
         with at(statement.into[0].span):
-            check_name(name)
+            registry.check_save(name)
         with self._job(statement) as job:
             fixed = pin_and_fit(self._source, plan, job, self._observer)
             fitted = self._compiler.with_workers(fixed.spec)
@@ -233,7 +238,9 @@ class JobRunner:
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
         generate(ready.spec).write(ready.folder.program)
-        if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
+        if (
+            ready.spec.cluster.workers or ready.intent.record
+        ):  # for one that stores it when this process has died
             write_intent(ready.folder.path, ready.intent)
         if step := self._submitter.starting(ready.spec, ready.on):
             self._observer.doing(step)
@@ -254,6 +261,8 @@ class JobRunner:
     def _commit(self, ready: _Ready, outcome: Outcome) -> Stored:
         """Store the result. Any failure leaves nothing staged."""
         job, intent, registry = ready.folder, ready.intent, self._compiler.registry
+        with contextlib.suppress(OSError):  # what stores the result if this fails reads the outcome
+            record_end(ClusterFolder(job.path).events, outcome)
         self._observer.doing("storing the model" if intent.record else f"writing {intent.name}")
         try:
             return insisting(
@@ -288,26 +297,27 @@ class JobRunner:
         state: job_folder.State = "failed"
         message = ""
         try:
-            yield job
+            with job.disk_errors():
+                yield job
             state = "done"
         except (KeyboardInterrupt, JobCancelledError):
-            state = "cancelled"
+            state, message = ("failed", _NOT_STORED) if job.archive.exists() else ("cancelled", "")
             raise
         except JobPausedError:
             state = "paused"
             raise
-        except SQLFlowError as error:
-            message = error.message
-            if not job.status().place:
-                with contextlib.suppress(FileNotFoundError):  # it has no master
+        except Exception as error:
+            message = error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__}: {error}"
+            if isinstance(error, SQLFlowError) and not job.status().place:
+                with contextlib.suppress(FileNotFoundError):  # it has no destination
                     handled(job.path)
             raise
         finally:
             if not self._continues:
                 if not job.status().place:  # a job elsewhere has its end recorded by its handle
-                    job.end(state, message)
-                    if job.can_resume:
-                        report(self._observer, [f"`sqlflow resume {job.id}` continues the training"])
+                    with contextlib.suppress(OSError):  # a full disk: it counts as died
+                        job.end(state, message)
+                    report(self._observer, _remainder(job, state))
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._source.unpin_abandoned()
 
@@ -323,6 +333,18 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _remainder(job: JobFolder, state: job_folder.State) -> Iterator[str]:
+    """Yield what can be done with a job that has not succeeded."""
+    if state in ("done", "cancelled"):
+        return
+    if job.archive.exists():
+        yield f"the model is in {job.archive}; `sqlflow resume {job.id}` stores it"
+    elif job.has_result:
+        yield f"the rows are in {job.results}; `edl fetch {job.id} --output FILE.csv` writes them"
+    elif job.can_resume:
+        yield f"`sqlflow resume {job.id}` continues the training"
 
 
 def _record(job_spec: JobSpec) -> ModelRecord:

@@ -15,16 +15,20 @@ import msgspec
 
 from edl.cli import distributed, elsewhere, model_zoo
 from edl.cli.cluster_arguments import cluster
-from edl.cli.output import check_suffix, write_rows
+from edl.cli.output import MODEL, check_output, write_model, write_rows
 from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.embeddings.sizes import table_memory
-from edl.errors import JobError
+from edl.errors import JobError, SemanticError
 from edl.frameworks.export import check_target
 from edl.jobs import job_folder as jobs
+from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.event_log import record_end
 from edl.jobs.outcome import Outcome
 from edl.master import resume
+from edl.models.commit import kept_outcome
+from edl.models.pending import Intent, destination, is_of_statement, write_intent
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.run import job_runner
 from edl.run.foreground import ending, job_folder
@@ -43,7 +47,7 @@ _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 def run_command(options: argparse.Namespace) -> None:
     """Pin the rows, run the job and print its outcome; or export a model, which needs no rows."""
     if options.kind == "fetch":
-        elsewhere.fetch(options, _narrator(options), _finish)
+        _fetch(options)
         return
     if getattr(options, "resume", None) is not None:
         _resume(options)
@@ -60,10 +64,10 @@ def run_command(options: argparse.Namespace) -> None:
             words = job_runner.export(program, options.weights, output)
         print(f"wrote {words} to {options.output}", file=sys.stderr)
         return
-    if options.kind == "predict":
-        check_suffix(options.output)
+    _prepare_output(options)
     train = options.kind == "train"
     with job_folder(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
+        _remember_output(job, options)
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
@@ -78,12 +82,12 @@ def run_command(options: argparse.Namespace) -> None:
 def _run_module(options: argparse.Namespace) -> None:
     """Run a hand-written module; the command line replaces the settings of a program folder."""
     spec = model_zoo.job_spec(options)
+    _prepare_output(options)
     if options.on is not None:
         elsewhere.run_module(spec, options, _narrator(options), _finish)
         return
-    if options.kind == "predict":
-        check_suffix(options.output)
     with job_folder(options.kind) as job:
+        _remember_output(job, options)
         with job_runner.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
             pinned = model_zoo.pinned_rows(program, options, job)
             print(f"{pinned.rows:,} rows", file=sys.stderr)
@@ -102,11 +106,57 @@ def _resume(options: argparse.Namespace) -> None:
     """Continue a job that failed or died, in its own folder."""
     path = Path(options.resume).absolute()
     job = jobs.JobFolder(path) if path.is_dir() else jobs.find(options.resume)
+    options.output = options.output or _remembered_output(job)
+    _prepare_output(options)
     found = resume.prepare(job)
+    _remember_output(job, options)
     with ending(job):
         print(f"job {job.id}: {found}", file=sys.stderr)
         outcome = distributed.follow_again(job, _narrator(options))
         _finish(outcome, job, options)
+
+
+def _fetch(options: argparse.Namespace) -> None:
+    """Write the output of a job elsewhere, after its end; or the one that a job on this machine could not write."""
+    job = jobs.find(options.job)
+    status = job.status()
+    outcome = None if status.alive else kept_outcome(job)
+    if outcome is None:
+        elsewhere.fetch(job, options, _narrator(options), _finish)
+        return
+    if status.state == "finished" and status.attended:
+        raise SemanticError(
+            f"process {status.pid} stores the result of job {job.id}", hint="wait for its end"
+        )
+    options.kind = status.kind
+    options.output = options.output or _remembered_output(job)
+    _prepare_output(options)
+    _finish(outcome, job, options)
+    if is_of_statement(job.path):
+        print(f"`sqlflow resume {job.id}` stores it where its statement says", file=sys.stderr)
+    elif status.place:
+        elsewhere.remove_output(job)
+    else:
+        job.remove()
+
+
+def _prepare_output(options: argparse.Namespace) -> None:
+    """Set the default of a model's file, and check that the output can be written."""
+    if options.kind == "train" and options.output is None:
+        options.output = MODEL
+    check_output(options)
+
+
+def _remember_output(job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    """Store where the output goes, for a command that resumes the job, or fetches what this one could not write."""
+    output: Path | None = getattr(options, "output", None)
+    if not is_of_statement(job.path):
+        write_intent(job.path, Intent(options.kind, "", "", file=str(output.absolute()) if output else ""))
+
+
+def _remembered_output(job: jobs.JobFolder) -> Path | None:
+    intent = destination(job.path)
+    return Path(intent.file) if intent is not None and intent.file else None
 
 
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
@@ -194,6 +244,9 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    """Write the output of the job, and print its figures. If that fails, `edl fetch` does it with the outcome here."""
+    with contextlib.suppress(OSError):
+        record_end(ClusterFolder(job.path).events, outcome)
     clear_line(sys.stderr)
     for note in outcome.notes:
         print(note, file=sys.stderr)
@@ -201,7 +254,7 @@ def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) 
 
 
 def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
-    shutil.copyfile(job.path / outcome.archive, options.output)
+    write_model(job.path / outcome.archive, options.output)
     print_figures(outcome)
     rate = outcome.rows / max(outcome.seconds, 1e-9)
     print(

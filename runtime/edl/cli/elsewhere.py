@@ -10,10 +10,10 @@ from pathlib import Path
 
 from edl.cli import travelling
 from edl.cli.distributed import with_checkpoints
-from edl.cli.output import check_suffix
+from edl.cli.output import MODEL, check_output
 from edl.cli.place import IN_PODS, new_job, open_place, place_named, submit
 from edl.cli.progress import Narrator, clear_line, print_figures
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder as jobs
 from edl.jobs.outcome import Outcome
 from edl.models.pending import read_intent
@@ -22,13 +22,11 @@ from edl.run import job_runner
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
-MODEL = Path("model.zip")  # output of a training by default
 Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]
 
 
 def run_module(spec: JobSpec, options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
     """Submit the job of a module, and follow it; with --detach only until it runs."""
-    _check_output(options)
     place = open_place(options)
     with new_job(options.kind, spec.statement) as job:
         with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
@@ -53,44 +51,41 @@ def _again(options: argparse.Namespace) -> str:
     return f" --output {shlex.quote(str(output))}"
 
 
-def fetch(options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
+def fetch(job: jobs.JobFolder, options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
     """Follow a job to its end, and write its output."""
-    job = jobs.find(options.job)
     place, kind = job.status().place.partition(" ")[0], job.status().kind
     if not place or not job.zoo.is_dir() or kind == "run":
         raise SemanticError(
             f"job {job.id} has no output to fetch",
-            hint="edl fetch is for jobs of edl train, evaluate and predict with --on; see sqlflow jobs",
+            hint="edl fetch is for jobs of edl train, evaluate and predict with --on, and for jobs here that could "
+            "not write their output; see sqlflow jobs",
         )
     options.kind, options.on = kind, place
     if options.output is None and kind == "train":
         options.output = MODEL
-    _check_output(options)
+    check_output(options)
     _finish(place_named(place).follow(job, narrator, cancels=False), job, options, finish)
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, finish: Finish) -> None:
-    """Write the output, which does not stay in the job folder."""
+    """Write the output, which stays in the job folder only if that fails."""
     intent = read_intent(job.path)
-    try:
-        if intent is None or not intent.name:
+    if intent is None or not intent.name:
+        try:
             finish(outcome, job, options)
-            return
+        except SQLFlowError as error:
+            rest = f"`edl fetch {job.id}` tries it again"
+            error.hint = f"{error.hint}; {rest}" if error.hint else rest
+            raise
+    else:
         clear_line(sys.stderr)
         if outcome.figures:
             print_figures(outcome)
         print(f"{outcome.rows:,} rows; pods have written {intent.name}", file=sys.stderr)
-    finally:
-        job.remove_data()
-        job.archive.unlink(missing_ok=True)
+    remove_output(job)
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    """Raise SemanticError for an output that could not be written at the end of the job."""
-    output: Path | None = getattr(options, "output", None)
-    if output is None or str(output).startswith(IN_PODS):
-        return
-    if options.kind == "predict":
-        check_suffix(output)
-    if not output.absolute().parent.is_dir():
-        raise SemanticError(f"there is no folder {output.parent} for --output", hint="make it first")
+def remove_output(job: jobs.JobFolder) -> None:
+    """Remove what the job made, which is stored; its log and its status stay."""
+    job.remove_data()
+    job.archive.unlink(missing_ok=True)

@@ -40,6 +40,7 @@ from edl.cli.arguments import (
     waiting_steps,
 )
 from edl.cli.cluster_arguments import add_servers, add_workers
+from edl.cli.streams import outlasting_readers
 from edl.errors import SQLFlowError
 from edl.jobs.outcome import JobCancelledError
 from edl.run.termination import TerminatedError, terminating
@@ -53,6 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SQLFlowError as error:
         print(error.report, file=sys.stderr)
         return exit_codes.USAGE
+    try:
+        with outlasting_readers():
+            return _run(options)
+    except SQLFlowError as error:
+        print(error.report, file=sys.stderr)
+        return exit_codes.FAILED
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the command, and report its errors. Return the exit code."""
     try:
         with terminating():
             _command(options.kind)(options)
@@ -124,7 +135,7 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
     commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
     commands["fetch"].add_argument("job", metavar="JOB", help="its id, or the end of it")
-    output = "archive of a training (default: model.zip), or file of predictions (default: standard output)"
+    output = "archive of a training, or file of predictions (default: as the job had it; model.zip, standard output)"
     commands["fetch"].add_argument("--output", type=Path, metavar="FILE", help=output)
     output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
     commands["export"].add_argument("--output", type=Path, metavar="FILE", required=True, help=output)
@@ -136,7 +147,7 @@ _COMMANDS = {
     "evaluate": "evaluate a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
-    "fetch": "follow a job of train, evaluate or predict with --on to its end, and write its output",
+    "fetch": "write the output of a job with --on, after its end, or of one here that could not write it",
     "run": "run a script in several workers, with the variables that torchrun sets, and restart them",
     "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
@@ -181,8 +192,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        default=Path("model.zip"),
-        help="archive of the model (default: %(default)s)",
+        help="archive of the model (default: model.zip; with --resume that of the job)",
     )
     parser.add_argument(
         "--resume",

@@ -1,16 +1,51 @@
-"""Output of a result as a file: CSV, Parquet or Arrow by its suffix, batch by batch."""
+"""Output of a result as a file: a model's archive; or rows as CSV, Parquet or Arrow by its suffix, batch by batch.
+
+A file is checked before the work, and replaced once it is complete.
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import os
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
 import pyarrow as pa
 
-from edl.errors import JobError
+from edl.cli.place import IN_PODS
+from edl.errors import JobError, SemanticError
+from edl.files import check_room, replacing
+
+MODEL = Path("model.zip")  # output of a training by default
+LEAST_ROOM = 64 << 10  # bytes for a file of unknown size
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Raise SemanticError or JobError for an output that could not be written at the end of the job.
+
+    A model may need as much room as the older file, or as the weights from which it starts.
+    """
+    output: Path | None = getattr(options, "output", None)
+    if output is None or str(output).startswith(IN_PODS):
+        return
+    if options.kind == "predict":
+        check_suffix(output)
+    if not output.absolute().parent.is_dir():
+        raise SemanticError(f"there is no folder {output.parent} for --output", hint="make it first")
+    like = (output, getattr(options, "weights", None))
+    room = max([LEAST_ROOM, *(file.stat().st_size for file in like if file is not None and file.is_file())])
+    with _errors(output):
+        check_room(output, room)
+
+
+def write_model(archive: Path, file: Path) -> None:
+    """Copy a model's archive to the file. Raises JobError if that fails; an older file then stays."""
+    with _errors(file), replacing(file) as partial:
+        shutil.copyfile(archive, partial)
 
 
 def check_suffix(file: Path | None) -> None:
@@ -24,15 +59,16 @@ def write_rows(rows: pa.RecordBatchReader, file: Path | None) -> None:
     if file is None:
         _print(rows)
         return
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    with _errors(file), replacing(file) as partial, partial.open("wb") as sink:
+        _write(_WRITERS[file.suffix.lower()], rows, sink)
+
+
+@contextlib.contextmanager
+def _errors(file: Path) -> Iterator[None]:
     try:
-        with partial.open("wb") as sink:
-            _write(_WRITERS[file.suffix.lower()], rows, sink)
-        partial.replace(file)
+        yield
     except OSError as error:
         raise JobError(f"cannot write {file}: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _print(rows: pa.RecordBatchReader) -> None:

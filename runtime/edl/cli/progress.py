@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TextIO
 
 from edl.jobs.events import EpochEnd, Figures, JobEvent, Tally, TrialEnd
@@ -23,6 +24,10 @@ class Narrator:
         self._tally = Tally(0, 0, 0)
 
     def __call__(self, event: JobEvent) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it any more, which is no reason to end the job
+            self._show(event)
+
+    def _show(self, event: JobEvent) -> None:
         if isinstance(event, Tally):
             self._show_obstacles(event)
             return

@@ -114,6 +114,13 @@ def read_end(path: Path) -> Outcome | Failed | None:
         return next((event for event in reader.read() if isinstance(event, Outcome | Failed)), None)
 
 
+def record_end(path: Path, outcome: Outcome) -> None:
+    """Write the outcome of a job, unless its end is there."""
+    if read_end(path) is None:
+        with EventLog(path) as events:
+            events.write(outcome)
+
+
 def forget_end(path: Path) -> None:
     """Remove the event that ended the job, because the job continues. Nothing may write at the same time."""
     if read_end(path) is not None:

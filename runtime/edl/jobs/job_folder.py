@@ -4,6 +4,8 @@ They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) u
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
 if the job's process died before it could. A training with a master that failed or died keeps what it needs to resume
 for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it until it is resumed or cancelled.
+A job whose result could not be stored is `failed`, and keeps that: a model for good, with its checkpoints and rows of
+predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
 data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
@@ -12,6 +14,7 @@ data source. A process of a detached job, or a session with its source, stores i
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -28,6 +31,8 @@ import msgspec
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.files import replace_file
 from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.event_log import read_end
+from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
@@ -216,10 +221,9 @@ class JobFolder:
     def end(self, state: State, error: str = "") -> Status:
         """Record the end of the job, and remove large files; of a cancelled job, all but its log.
 
-        A training that can be resumed keeps them. The model of a failed job stays, because it may have failed while
-        that was being stored.
+        A training that can be resumed keeps them, and a job whose result could not be stored.
         """
-        if not (state in ("failed", "died", "paused") and self._is_training):
+        if state not in ("failed", "died", "paused") or not (self._is_training or self.has_result):
             self.remove_data()
         if state == "cancelled":
             self._keep_log()
@@ -227,6 +231,22 @@ class JobFolder:
             for path in (self.model, self.weights, self.archive):
                 path.unlink(missing_ok=True)
         return self.update(state=state, ended=self.status().ended or _now(), error=error)
+
+    def ended(self, status: Status) -> str:
+        """Return the time of the end, empty for a job that has not ended.
+
+        A job that died did so at its last sign of life, however late that is noticed.
+        """
+        if status.state != "died" and not (status.state == "running" and not status.alive):
+            return status.ended
+        cluster = ClusterFolder(self.path)
+        times = [
+            file.stat().st_mtime
+            for file in (*self.logs.glob("*"), cluster.events, cluster.snapshot)
+            if file.exists()
+        ]
+        began = datetime.fromisoformat(status.started)
+        return _iso(max([began, *(datetime.fromtimestamp(time, UTC) for time in times)]))
 
     @property
     def can_resume(self) -> bool:
@@ -240,11 +260,33 @@ class JobFolder:
         return ended and self._is_training
 
     @property
+    def has_result(self) -> bool:
+        """True if the result of the job is complete in its folder: the model of a training, or rows of predictions."""
+        if self.archive.exists():
+            return True
+        end = read_end(ClusterFolder(self.path).events) if self.results.is_dir() else None
+        return isinstance(end, Outcome) and end.kind == "predict"
+
+    @property
     def _is_training(self) -> bool:
         """True for a training with a master on this machine that has made no model."""
         status = self.status()
         supervised = ClusterFolder(self.path).is_supervised and not status.place
         return status.kind == "train" and supervised and not self.archive.exists()
+
+    @contextlib.contextmanager
+    def disk_errors(self) -> Iterator[None]:
+        """Raise JobError for an OSError in the job's folder inside the context, such as a full disk."""
+        try:
+            yield
+        except OSError as error:
+            named = str(error.filename or "")
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) and not named.startswith(str(self.path)):
+                raise
+            raise JobError(
+                f"cannot write into the folder of job {self.id}: {error.strerror}",
+                hint=f"make room on the disk of {self.path}, or set XDG_STATE_HOME to a folder on another disk",
+            ) from error
 
     def remove_rows(self) -> None:
         shutil.rmtree(self.rows, ignore_errors=True)
@@ -305,26 +347,17 @@ def new_id() -> str:
 def create(kind: Kind, statement: str = "") -> JobFolder:
     """Create a job that this process runs, with its empty folders."""
     job = JobFolder(state_folder() / "jobs" / new_id())
-    try:
+    try:  # a full disk may have room for folders and none for the status
         job.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (job.path, job.program, job.rows, job.results, job.logs):
             folder.mkdir(mode=0o700)
+        pid = os.getpid()
+        job._write(Status(kind, "running", pid, start_time(pid) or "", _now(), statement=statement))
     except OSError as error:
         raise JobError(
-            f"cannot create a job folder: {error.strerror}: {error.filename}",
+            f"cannot create a job folder: {error.strerror}: {error.filename or job.path}",
             hint="set XDG_STATE_HOME to a writable folder",
         ) from None
-    pid = os.getpid()
-    job._write(
-        Status(
-            kind=kind,
-            state="running",
-            pid=pid,
-            started_as=start_time(pid) or "",
-            started=_now(),
-            statement=statement,
-        )
-    )
     return job
 
 
@@ -407,7 +440,7 @@ def is_over(job_id: str) -> bool:
 def sweep() -> list[JobFolder]:
     """Mark jobs whose process is gone as died and return them; remove rows left by these and by ended jobs.
 
-    A training that can be resumed keeps its rows and checkpoints for KEPT.
+    A training that can be resumed keeps its rows and checkpoints for KEPT, and so does a job with its result.
     """
     died = []
     for job, status in changing():
@@ -417,7 +450,7 @@ def sweep() -> list[JobFolder]:
             job.remove_rows()
         elif status.state == "paused":
             continue
-        elif not job.can_resume or datetime.now(UTC) > status.kept_until:
+        elif not (job.can_resume or job.has_result) or datetime.now(UTC) > status.kept_until:
             job.remove_data()
         if status.state == "running":
             job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")
@@ -426,4 +459,8 @@ def sweep() -> list[JobFolder]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return _iso(datetime.now(UTC))
+
+
+def _iso(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds")

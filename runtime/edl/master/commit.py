@@ -26,7 +26,7 @@ from edl.jobs.event_log import read_end
 from edl.jobs.job_folder import JobFolder, State
 from edl.jobs.outcome import Outcome
 from edl.logs import log
-from edl.models.commit import commit_result
+from edl.models.commit import commit_result, kept_outcome
 from edl.models.pending import Intent, handled, read_intent, registry_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled each time
@@ -51,7 +51,7 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> Committed:
 
     ConflictError, UnreachableError: nothing is stored, and it may be tried again. Other errors fail the job.
     """
-    end = read_end(ClusterFolder(job.path).events)
+    end = read_end(ClusterFolder(job.path).events) or kept_outcome(job)
     if not isinstance(end, Outcome):
         return Committed("failed", f"job {job.id} has no result", "the job left no result")
     try:
@@ -61,7 +61,9 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> Committed:
     except (SQLFlowError, OSError) as error:
         why = error.message if isinstance(error, SQLFlowError) else str(error)
         handled(job.path)
-        place = f"; the model is in {job.archive}" if job.archive.exists() else ""
+        place = ""
+        if job.archive.exists():
+            place = f"; the model is in {job.archive}, and `sqlflow resume {job.id}` stores it"
         return Committed("failed", f"the result of job {job.id} could not be stored: {why}{place}", why)
     if intent.record is not None:
         verdict = f"; {stored.verdict}" if stored.verdict else ""

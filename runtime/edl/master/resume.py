@@ -28,7 +28,7 @@ from edl.jobs.job_folder import JobFolder, Status
 from edl.logs import log
 from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore
-from edl.models.pending import unhandled
+from edl.models.pending import store_command, unhandled
 from edl.tasks import encoding
 
 WAIT_SECONDS = 5.0  # time for the last master to end, which notices the death of its supervisor at once
@@ -105,7 +105,8 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
     if not ClusterFolder(job.path).is_supervised:
         return "it ran in one process, which writes no checkpoints", f"{again}, with --workers 1"
     if job.archive.exists():
-        return f"it has trained its model, which could not be stored: {status.error}", f"it is {job.archive}"
+        why = f"it has trained its model, which could not be stored: {status.error}"
+        return why, f"it is {job.archive}, and {store_command(job.path)} stores it"
     if not Path(folder := ClusterFolder(job.path).run_spec().folder).is_dir():
         return f"the folder in which it was started is gone: {folder}", None
     if not job.can_resume:

@@ -12,6 +12,8 @@ import msgspec
 
 from edl.data.results import ResultFolder
 from edl.data.source import Source
+from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.event_log import read_end
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.models.archive import read_archive
@@ -29,6 +31,22 @@ class Stored(NamedTuple):
     name: str
     rows: int = 0
     verdict: str = ""
+
+
+def kept_outcome(job: JobFolder) -> Outcome | None:
+    """Return the outcome of a job whose result is in its folder, or None if there is none.
+
+    A process that died before it recorded the outcome of a training left the figures in the archive. Raises SpecError
+    if that is damaged.
+    """
+    if not job.has_result:
+        return None
+    end = read_end(ClusterFolder(job.path).events)
+    if isinstance(end, Outcome):
+        return end
+    trained = read_archive(job.archive)
+    rows, seconds = trained.lineage.training_rows, trained.lineage.seconds
+    return Outcome("train", rows, seconds, figures=trained.metrics, archive=job.archive.name)
 
 
 def commit_result(

@@ -14,6 +14,7 @@ import msgspec
 
 from edl.data.source import Source
 from edl.errors import SpecError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
@@ -61,8 +62,9 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
     URL of the model store (empty for the registry in the source). Without a source, the client of a job on Kubernetes
     fetches the output, unless `name` is a path of pods to which they write it; `weights` is one from which they read
-    the model, in place of the job folder. With a `rival` a model becomes current only if it is not worse. `append`: the
-    rows are added to the table.
+    the model, in place of the job folder. The client of a job on this machine without a source writes the output to
+    `file`, an absolute path, or to standard output if that is empty. With a `rival` a model becomes current only if it
+    is not worse. `append`: the rows are added to the table.
     """
 
     kind: Kind
@@ -73,6 +75,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rival: Rival | None = None
     weights: str = ""
     append: bool = False
+    file: str | msgspec.UnsetType = msgspec.UNSET
 
     def activates(self, figures: Mapping[str, float | None]) -> bool:
         """Return True if a model with these figures becomes the current version."""
@@ -92,6 +95,36 @@ def read_intent(job: Path) -> Intent | None:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
+
+
+def destination(job: Path) -> Intent | None:
+    """Return the destination like `read_intent`, also of a failed job whose failure is reported."""
+    try:
+        return read_intent(job) or msgspec.json.decode((job / _HANDLED).read_bytes(), type=Intent)
+    except FileNotFoundError:
+        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
+
+
+def is_of_statement(job: Path) -> bool:
+    """Return True for a job of a statement, whose result goes into its data source."""
+    intent = destination(job)
+    return intent is not None and bool(intent.source)
+
+
+def resume_command(job: Path) -> str:
+    """Return the command that continues the job, in backquotes.
+
+    On this machine, `sqlflow` does so for jobs of statements alone.
+    """
+    statement = is_of_statement(job) or ClusterFolder(job).is_deployed
+    return f"`sqlflow resume {job.name}`" if statement else f"`edl train --resume {job.name}`"
+
+
+def store_command(job: Path) -> str:
+    """Return the command that stores the result in the job's folder, in backquotes."""
+    return f"`sqlflow resume {job.name}`" if is_of_statement(job) else f"`edl fetch {job.name}`"
 
 
 def forget_intent(job: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 
 from edl.errors import SQLFlowError
@@ -11,7 +12,7 @@ from edl.jobs import job_folder as jobs
 
 @contextlib.contextmanager
 def job_folder(kind: jobs.Kind, statement: str = "") -> Iterator[jobs.JobFolder]:
-    """Create a job folder inside the context and remove it at the end; a failed job's folder stays if it has logs."""
+    """Create a job folder inside the context and remove it at the end; see `ending`."""
     job = jobs.create(kind, statement)
     with ending(job):
         yield job
@@ -19,19 +20,47 @@ def job_folder(kind: jobs.Kind, statement: str = "") -> Iterator[jobs.JobFolder]
 
 @contextlib.contextmanager
 def ending(job: jobs.JobFolder) -> Iterator[None]:
-    """Remove the job folder at the end of the context; that of a failed job stays if it has logs."""
+    """Remove the job folder at the end of the context.
+
+    The folder of a failed job stays if it has logs, and whatever the error if it has the result: that was not stored.
+    Raises JobError for an OSError in the folder.
+    """
     kept = False
     try:
-        yield
-    except SQLFlowError as error:
+        with job.disk_errors():
+            yield
+    except BaseException as error:
+        if job.has_result:
+            kept = True
+            _keep_result(job, error)
+            raise
+        if not isinstance(error, SQLFlowError):
+            raise
         kept = any(job.logs.iterdir())
         # Otherwise its supervisor has recorded the end.
         if job.status().state not in ("failed", "cancelled", "died", "paused"):
             job.end("failed", error.message)
         if kept and job.can_resume:
             rest = f"`edl train --resume {job.path}` continues the training"
-            error.hint = f"{error.hint}; {rest}" if error.hint else rest
+            _add_hint(error, rest)
         raise
     finally:
         if not kept:
             job.remove()
+
+
+def _keep_result(job: jobs.JobFolder, error: BaseException) -> None:
+    """Record that the result of the job is still to be stored, and say how that is done."""
+    why = error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__} {error}".strip()
+    with contextlib.suppress(OSError):
+        job.end("failed", f"its output was not written: {why}")
+    place = job.archive if job.archive.exists() else job.results
+    rest = f"it is in {place}, and `edl fetch {job.id}` writes it"
+    if isinstance(error, SQLFlowError):
+        _add_hint(error, rest)
+    else:
+        print(f"the output is not written: {rest}", file=sys.stderr)
+
+
+def _add_hint(error: SQLFlowError, rest: str) -> None:
+    error.hint = f"{error.hint}; {rest}" if error.hint else rest

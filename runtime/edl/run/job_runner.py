@@ -143,6 +143,12 @@ def export(program: Program, weights: Path, path: Path) -> str:
             "a forecast needs the last rows of its series, which a file of a model does not read",
             hint="SELECT … TO PREDICT reads them from a query",
         )
+    if program.spec.zoo is not None:
+        raise JobError(
+            "the archive of a hand-written module does not hold the columns that its feed reads, without which an export "
+            "has no inputs",
+            hint="weights.safetensors in the archive, which is a zip file, holds the tensors by their names in the module",
+        )
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
     columns = program.spec.columns

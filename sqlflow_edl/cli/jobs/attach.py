@@ -12,7 +12,7 @@ import time
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobPausedError, Outcome
-from edl.models.pending import read_intent
+from edl.models.pending import read_intent, resume_command
 from edl.run.termination import TerminatedError
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
@@ -45,7 +45,7 @@ def follow(handle: JobHandle) -> int:
         narrator.say(f"job {job.id} continues; `sqlflow cancel {job.id}` cancels it")
         return exit_codes.INTERRUPTED
     except JobPausedError:
-        narrator.say(f"job {job.id} is paused; `sqlflow resume {job.id}` continues it")
+        narrator.say(f"job {job.id} is paused; {resume_command(job.path)} continues it")
         return exit_codes.FAILED
     finally:
         narrator.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from edl.models.pending import resume_command
 from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
@@ -17,5 +18,5 @@ from sqlflow_edl.cli.errors import reported
 def pause_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)
-    print(f"{handle.pause()}\n`sqlflow resume {handle.folder.id}` continues it", file=sys.stderr)
+    print(f"{handle.pause()}\n{resume_command(handle.folder.path)} continues it", file=sys.stderr)
     return exit_codes.OK

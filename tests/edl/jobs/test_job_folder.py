@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -13,7 +14,10 @@ import pytest
 
 from edl.errors import JobError, SemanticError, SpecError
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.event_log import record_end
 from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
 
 
 def mode(path: Path) -> int:
@@ -193,14 +197,40 @@ def test_a_folder_that_is_no_job_is_not_listed_and_a_removed_job_is_gone() -> No
     assert job_folder.jobs() == []
 
 
-@pytest.mark.parametrize(("state", "left"), [("done", set()), ("failed", {"archive.zip", "model.zip"})])
-def test_an_ended_job_keeps_no_checkpoints_and_results(state: job_folder.State, left: set[str]) -> None:
+_ALL = {"archive.zip", "model.zip", "rows", "checkpoints", "results"}
+
+
+@pytest.mark.parametrize(("state", "left"), [("done", set()), ("failed", _ALL), ("died", _ALL)])
+def test_checkpoints_are_removed_when_the_model_is_stored(state: job_folder.State, left: set[str]) -> None:
     job = job_folder.create("train")
     job.checkpoints.mkdir()
     for path in (job.checkpoints / "a cut", job.results / "00000000.1.arrow", job.model, job.archive):
         path.write_bytes(b"x")
     job.end(state)
     assert {path.name for path in job.path.iterdir()} == {"status.json", "program", "logs"} | left
+    job_folder.sweep()
+    assert {path.name for path in job.path.iterdir()} == {"status.json", "program", "logs"} | left
+
+
+def test_rows_that_were_predicted_and_not_stored_stay_and_those_of_a_job_that_failed_before_do_not() -> None:
+    predicted, failed = job_folder.create("predict"), job_folder.create("predict")
+    for job in (predicted, failed):
+        (job.results / "00000000.1.arrow").write_bytes(b"x")
+    record_end(ClusterFolder(predicted.path).events, Outcome("predict", 1, 1.0, tasks=1))
+    for job in (predicted, failed):
+        job.end("failed", "the table is a view")
+    job_folder.sweep()
+    assert predicted.results.is_dir()
+    assert not failed.results.exists()
+
+
+def test_a_full_disk_is_an_error_of_the_job_with_its_folder() -> None:
+    job = job_folder.create("train")
+    with pytest.raises(JobError, match=f"folder of job {job.id}: No space left") as caught, job.disk_errors():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "XDG_STATE_HOME" in (caught.value.hint or "")
+    with pytest.raises(PermissionError), job.disk_errors():
+        raise PermissionError(errno.EACCES, "denied", "/elsewhere")
 
 
 def test_what_a_finished_job_made_is_left_by_sweeps_and_what_a_dead_one_left_is_not() -> None:

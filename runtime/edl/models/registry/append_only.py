@@ -75,6 +75,9 @@ class AppendedRegistry(EventRegistry):
 
     # Steps of writing ------------------------------------------------------------------------------------
 
+    def _try_writing(self) -> None:
+        """Do nothing: what is appended stays."""
+
     def _claim(self, name: str) -> int:
         highest = max(self._numbers(name), default=0)
         for version in itertools.count(highest + 1):

@@ -68,6 +68,15 @@ class Registry(ABC):
             raise
         return version
 
+    def check_save(self, name: str) -> None:
+        """Raise SemanticError for an invalid name, SourceError if this account may not save models.
+
+        Call it before the work. It creates the storage if there is none.
+        """
+        check_name(name)
+        self._prepare()
+        self._try_writing()
+
     def record_failure(self, name: str, record: ModelRecord, reason: str, *, once: str = "") -> int:
         """Store a failed run as a version without an archive; the current version stays. Return its number.
 
@@ -186,6 +195,10 @@ class Registry(ABC):
     @abstractmethod
     def _prepare(self) -> None:
         """Create the storage if it does not exist. Raises SourceError if a user's object has its name."""
+
+    @abstractmethod
+    def _try_writing(self) -> None:
+        """Raise SourceError if the account may not write, as far as that shows without a new version."""
 
     @abstractmethod
     def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:

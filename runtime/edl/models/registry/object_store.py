@@ -11,6 +11,7 @@ lock, and readers see nothing half-written: an archive counts once an event says
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import re
@@ -30,6 +31,7 @@ from edl.models.registry.records import ModelVersion
 MARK = "sqlflow-edl.json"
 MODELS = "models"
 ARCHIVE = "archive"
+PROBE = f"{MODELS}/.probe"  # hidden from lists
 _SUFFIX = ".json"  # of event documents
 _LONGEST_PAUSE = 2.0  # seconds
 _READ_AT_ONCE = 1000  # documents
@@ -66,6 +68,11 @@ class StoredRegistry(EventRegistry):
                 hint=f"use a separate folder for models, such as {self.url}/models",
             )
         self._objects.put(MARK, msgspec.json.encode(Mark()))
+
+    def _try_writing(self) -> None:
+        self._objects.put(PROBE, b"")
+        with contextlib.suppress(SourceError):  # models need no right to remove
+            self._objects.remove(PROBE)
 
     def _claim(self, name: str) -> int:
         for attempt in itertools.count():

@@ -1,0 +1,63 @@
+"""Standard output and standard error of a command, which a job outlasts: their reader may exit, as `head` does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from edl.errors import JobError
+
+
+@contextmanager
+def outlasting_readers() -> Iterator[None]:
+    """Let what is printed inside the context go nowhere after an error, as when its reader has exited.
+
+    Figures and rows must not be lost to another error, such as a full disk: JobError is raised at the end.
+    """
+    before = sys.stdout, sys.stderr
+    out, messages = _Outlasting(sys.stdout), _Outlasting(sys.stderr)
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, messages)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        out.flush()
+        messages.flush()
+    if out.error is not None and not isinstance(out.error, BrokenPipeError):
+        raise JobError(f"cannot write to standard output: {out.error.strerror or out.error}")
+
+
+class _Outlasting:
+    """Text stream whose writes have no effect after the first `error`."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        # None: it was closed before this process began
+        self._stream = stream or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self._drop(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._drop(error)
+
+    def _drop(self, error: OSError) -> None:
+        """Let all that is written from now on go nowhere, also what Python flushes at its exit."""
+        self.error = self.error or error
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
