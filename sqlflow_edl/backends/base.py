@@ -76,7 +76,8 @@ class JobDetails:
 class JobSummary:
     """Entry in the list of jobs.
 
-    status: None if it cannot be read. ended: see `JobFolder.ended`. remark: the reason why the status may be outdated, or what the job waits for.
+    status: None if it cannot be read. ended: time of its end, see `JobFolder.ended`. remark: the reason why the status
+    may be outdated, or what the job waits for.
     """
 
     id: str

@@ -185,7 +185,7 @@ class Narrator:
     def say(self, text: str) -> None:
         """Write the text even when quiet."""
         with self._writing:
-            with outlasting_reader(self.out):
+            with outlasting_reader(self.out, OSError):  # a job is worth more than what is said about it
                 self.clear()
                 self.out.write(shown_text(text, self.out) + "\n")
                 self.out.flush()

@@ -93,11 +93,14 @@ def shown_error(text: str, out: IO[str]) -> str:
 
 
 @contextmanager
-def outlasting_reader(out: IO[str]) -> Iterator[None]:
-    """End the block if the reader of the stream has exited, as `head` does; all later writes go nowhere."""
+def outlasting_reader(out: IO[str], lost: type[OSError] = BrokenPipeError) -> Iterator[None]:
+    """End the block if the reader of the stream has exited, as `head` does; all later writes go nowhere.
+
+    lost: errors that have the same effect.
+    """
     try:
         yield
-    except BrokenPipeError:
+    except lost:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, out.fileno())
         os.close(nowhere)

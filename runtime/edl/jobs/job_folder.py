@@ -240,11 +240,8 @@ class JobFolder:
         if status.state != "died" and not (status.state == "running" and not status.alive):
             return status.ended
         cluster = ClusterFolder(self.path)
-        times = [
-            file.stat().st_mtime
-            for file in (*self.logs.glob("*"), cluster.events, cluster.snapshot)
-            if file.exists()
-        ]
+        files = (self.program, self.rows, *self.logs.glob("*"), cluster.events, cluster.snapshot)
+        times = [file.stat().st_mtime for file in files if file.exists()]
         began = datetime.fromisoformat(status.started)
         return _iso(max([began, *(datetime.fromtimestamp(time, UTC) for time in times)]))
 
@@ -354,6 +351,7 @@ def create(kind: Kind, statement: str = "") -> JobFolder:
         pid = os.getpid()
         job._write(Status(kind, "running", pid, start_time(pid) or "", _now(), statement=statement))
     except OSError as error:
+        job.remove()
         raise JobError(
             f"cannot create a job folder: {error.strerror}: {error.filename or job.path}",
             hint="set XDG_STATE_HOME to a writable folder",
@@ -453,7 +451,8 @@ def sweep() -> list[JobFolder]:
         elif not (job.can_resume or job.has_result) or datetime.now(UTC) > status.kept_until:
             job.remove_data()
         if status.state == "running":
-            job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")
+            with contextlib.suppress(OSError):  # a full disk: it counts as died all the same
+                job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")
             died.append(job)
     return died
 

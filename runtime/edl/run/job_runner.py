@@ -145,9 +145,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
         )
     if program.spec.zoo is not None:
         raise JobError(
-            "the archive of a hand-written module does not hold the columns that its feed reads, without which an export "
-            "has no inputs",
-            hint="weights.safetensors in the archive, which is a zip file, holds the tensors by their names in the module",
+            "a hand-written module cannot be exported: its archive does not hold the columns that its feed reads",
+            hint="weights.safetensors in the archive, a zip file, holds the tensors by their names in the module",
         )
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")

@@ -149,8 +149,13 @@ class Output:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Raise SQLFlowError where the file cannot be written; a reader of stdout may exit at any time."""
-        with writing(self._file.path) if self._file is not None else outlasting_reader(self._out):
+        if self._file is not None:
+            with writing(self._file.path):
+                yield
+            return
+        with writing(Path("standard output")), outlasting_reader(self._out):
             yield
+            self._out.flush()
 
     def end(self, *, failed: bool) -> None:
         """Finish the output. failed: data is missing, so the file keeps its previous content."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -63,10 +62,7 @@ def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[i
         return
     path = _path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_bytes(content)
-    partial.chmod(0o600)
-    partial.replace(path)
+    replace_file(path, content)
 
 
 def load() -> Record:
