@@ -211,13 +211,15 @@ class Narrator:
         if self._live:
             text = text[: max(20, shutil.get_terminal_size().columns - 1)]
             text = shown_text(text, self.out)
-            self.out.write("\r" + text.ljust(self._shown))
-            self.out.flush()
+            with outlasting_reader(self.out, OSError):
+                self.out.write("\r" + text.ljust(self._shown))
+                self.out.flush()
             self._shown = len(text)
 
     def clear(self) -> None:
         """Erase the rewritten line and cancel the announcement of a step."""
         self._step_over()
         if self._shown:
-            self.out.write("\r" + " " * self._shown + "\r")
+            with outlasting_reader(self.out, OSError):
+                self.out.write("\r" + " " * self._shown + "\r")
             self._shown = 0

@@ -15,6 +15,7 @@ import msgspec
 
 from edl.data import redacted
 from edl.errors import SemanticError, SQLFlowError
+from edl.files import replace_file
 from edl.jobs.job_folder import state_folder
 from sqlflow_edl.analysis.programs.dependencies import accesses
 from sqlflow_edl.cli.program.entries import Entry
