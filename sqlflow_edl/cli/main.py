@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from edl.cli.streams import open_missing
 from edl.data import pandas_later
 from edl.run.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
@@ -49,7 +50,7 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
-    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - None: a service closed it
+    open_missing()
     parser = _parser()
     typed = sys.argv[1:] if argv is None else argv
     arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())

@@ -18,6 +18,7 @@ def outlasting_readers() -> Iterator[None]:
 
     Figures and rows must not be lost to another error, such as a full disk: JobError is raised at the end.
     """
+    open_missing()
     before = sys.stdout, sys.stderr
     out, messages = _Outlasting(sys.stdout), _Outlasting(sys.stderr)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, messages)
@@ -31,12 +32,18 @@ def outlasting_readers() -> Iterator[None]:
         raise JobError(f"cannot write to standard output: {out.error.strerror or out.error}")
 
 
+def open_missing() -> None:
+    """Open standard streams that were closed before this process began, else files would get their numbers."""
+    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
 class _Outlasting:
     """Text stream whose writes have no effect after the first `error`."""
 
-    def __init__(self, stream: TextIO | None) -> None:
-        # None: it was closed before this process began
-        self._stream = stream or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:
