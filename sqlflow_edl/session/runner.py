@@ -110,6 +110,9 @@ class JobRunner:
                 registry.load(fitted.trained_model, start)
             rival = self._rival(name, plan, fitted, fixed.pinned, job)
             intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
+            write_intent(
+                job.path, intent
+            )  # for what stores the model, or its failure, if this process cannot
             ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
             if fitted.framework == NO_FRAMEWORK:
                 outcome = save_transform(job, fitted, fixed.pinned)
@@ -238,9 +241,7 @@ class JobRunner:
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
         generate(ready.spec).write(ready.folder.program)
-        if (
-            ready.spec.cluster.workers or ready.intent.record
-        ):  # for one that stores it when this process has died
+        if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
             write_intent(ready.folder.path, ready.intent)
         if step := self._submitter.starting(ready.spec, ready.on):
             self._observer.doing(step)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edl.checkpoints.folder import SharedFolder
-from edl.files import replace_file
+from edl.files import check_room, replace_file, replacing
 from edl.master.state_store import FileStateStore
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Mode, Shard, Version
@@ -89,3 +89,35 @@ def test_the_names_of_what_survives_a_crash_are_on_disk(
     folders = {tmp_path.name if name == "." else name for name in names}
     assert folders <= set(flushed)
     assert flushed[-1] in folders
+
+
+def test_a_file_that_is_being_written_replaces_the_older_one_at_the_end(tmp_path: Path) -> None:
+    file, link = tmp_path / "m.zip", tmp_path / "link.zip"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    with pytest.raises(ValueError), replacing(link) as partial:
+        partial.write_text("ha")
+        raise ValueError
+    assert file.read_text() == "old"
+    with replacing(link) as partial:
+        partial.write_text("new")
+        assert file.read_text() == "old"
+    assert link.is_symlink()
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o640)
+    assert {path.name for path in tmp_path.iterdir()} == {"m.zip", "link.zip"}
+
+
+def test_a_device_is_written_and_not_replaced() -> None:
+    device = Path("/dev/full")
+    check_room(device, 1)
+    with replacing(device) as path, pytest.raises(OSError, match="No space left"), path.open("wb") as file:
+        file.write(b"x")
+        file.flush()
+    assert device.is_char_device()
+
+
+def test_a_replaced_file_is_on_disk_before_its_name(tmp_path: Path, flushed: list[str]) -> None:
+    with replacing(tmp_path / "m.zip") as partial:
+        partial.write_text("new")
+    assert flushed == [partial.name, "is m.zip", tmp_path.name]

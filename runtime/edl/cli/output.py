@@ -37,9 +37,9 @@ def check_output(options: argparse.Namespace) -> None:
     if not output.absolute().parent.is_dir():
         raise SemanticError(f"there is no folder {output.parent} for --output", hint="make it first")
     like = (output, getattr(options, "weights", None))
-    room = max([LEAST_ROOM, *(file.stat().st_size for file in like if file is not None and file.is_file())])
     with _errors(output):
-        check_room(output, room)
+        sizes = [file.stat().st_size for file in like if file is not None and file.is_file()]
+        check_room(output, max([LEAST_ROOM, *sizes]))
 
 
 def write_model(archive: Path, file: Path) -> None:

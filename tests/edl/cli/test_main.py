@@ -101,6 +101,39 @@ def test_training_goes_on_from_given_weights(
     assert more.lineage.parent == "m@1"
 
 
+def test_an_output_that_could_not_be_written_is_fetched_later(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "models" / "m.zip"
+    output.parent.mkdir()
+    gone = f"    pathlib.Path({str(output.parent)!r}).rmdir()\n"  # between the check and the end
+    (folder / "reader.py").write_text("import pathlib\n" + READER.replace("    return", gone + "    return"))
+    command = ["train", "--program", str(folder), "--epochs", "2", "--output", str(output)]
+    assert main(command) == exit_codes.FAILED
+    [job] = job_folder.jobs()
+    err = capsys.readouterr().err
+    assert f"error: cannot write {output}: No such file or directory\nhint: it is in {job.archive}" in err
+    assert f"`edl fetch {job.id}`" in err
+    assert main(["fetch", job.id]) == exit_codes.FAILED
+    assert "there is no folder" in capsys.readouterr().err
+    output.parent.mkdir()
+    assert main(["fetch", job.id]) == exit_codes.OK
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["loss", "accuracy"]
+    assert f"wrote {output}" in err
+    assert read_archive(output).spec.training.epochs == 2
+    assert job_folder.jobs() == []
+
+
+def test_an_output_is_checked_before_the_rows_are_read(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "reader.py").write_text("def pin(folder, **_):\n    raise AssertionError\n")
+    command = ["train", "--program", str(folder), "--output", str(tmp_path / "none" / "m.zip")]
+    assert main(command) == exit_codes.FAILED
+    assert "there is no folder" in capsys.readouterr().err
+
+
 def test_an_error_of_the_program_is_two_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model.py").write_text((folder / "model.py").read_text() + "\n\n1 / 0\n")
     assert main(["train", "--program", str(folder)]) == exit_codes.FAILED

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import resource
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from edl.cli.output import check_suffix, write_rows
-from edl.errors import JobError
+from edl.cli.output import LEAST_ROOM, check_output, check_suffix, write_model, write_rows
+from edl.errors import JobError, SQLFlowError
 
 TABLE = pa.table({"id": [1, 2, 3], "class": ["a", 'b",\n', None]})
 
@@ -57,3 +59,42 @@ def test_lists_of_one_length_become_columns_of_csv(tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").read_text() == '"id","p_0","p_1"\n1,1,2\n2,3,\n'
     write_rows(rows.slice(0, 0).to_reader(), tmp_path / "empty.csv")
     assert (tmp_path / "empty.csv").read_text() == '"id","p_0","p_1"\n'
+
+
+def options(kind: str, output: Path | str, weights: Path | None = None) -> argparse.Namespace:
+    return argparse.Namespace(kind=kind, output=Path(output), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        ("train", "no-such-folder/m.zip", "there is no folder"),
+        ("predict", "no-such-folder/p.csv", "there is no folder"),
+        ("train", ".", "Is a directory"),
+        ("train", "x" * 300, "File name too long"),
+    ],
+)
+def test_an_output_that_could_not_be_made_is_refused(kind: str, name: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(SQLFlowError, match=said):
+        check_output(options(kind, tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_needs_as_much_room_as_the_weights_it_starts_from(tmp_path: Path) -> None:
+    weights, output = tmp_path / "first.zip", tmp_path / "m.zip"
+    weights.write_bytes(bytes(2 * LEAST_ROOM))
+    output.write_text("an older model")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LEAST_ROOM, before[1]))  # of a file, for want of a small disk
+    try:
+        check_output(options("train", output))
+        with pytest.raises(JobError, match="File too large"):
+            check_output(options("train", output, weights))
+        with pytest.raises(JobError, match="File too large"):
+            write_model(weights, output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert output.read_text() == "an older model"
+    assert {path.name for path in tmp_path.iterdir()} == {"first.zip", "m.zip"}
+    write_model(weights, output)
+    assert output.read_bytes() == weights.read_bytes()

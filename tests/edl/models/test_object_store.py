@@ -271,3 +271,12 @@ def test_a_document_that_is_being_written_is_not_there(tmp_path: Path) -> None:
     objects.put("a/whole.json", b"{}")
     (tmp_path / "a" / ".half.json.0123").write_bytes(b"{")
     assert objects.names() == ["a/whole.json"]
+
+
+def test_a_folder_that_takes_no_models_is_told_before_one_is_trained(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    open_store(str(store)).check_save("m")
+    (store / "models").rmdir()
+    (store / "models").write_text("a file in place of the folder")
+    with pytest.raises(SourceError, match="cannot be written to"):
+        open_store(str(store)).check_save("m")

@@ -116,6 +116,17 @@ def test_a_real_archive_can_be_used_after_loading(registry: Registry, archive: P
     assert read_archive(tmp_path / "loaded.zip").weights()["step"] == 3
 
 
+def test_a_check_of_the_right_to_save_makes_no_version(registry: Registry, file_of: FileOf) -> None:
+    for _ in range(2):
+        registry.check_save("m")
+    assert registry.list() == []
+    assert registry.save("m", file_of(b"x"), RECORD) == 1
+    registry.check_save("m")
+    assert [found.reference for found in registry.list()] == ["m@1"]
+    with pytest.raises(SemanticError):
+        registry.check_save("")
+
+
 def test_every_run_is_a_version_and_the_last_one_is_current(
     registry: Registry, file_of: FileOf, tmp_path: Path
 ) -> None:

@@ -41,3 +41,19 @@ def test_what_instances_have_printed_stays_when_their_job_has_failed(
         (state, "a statement")
     ]
     assert (job.logs / "worker-0.log").read_text() == "Traceback"
+
+
+@pytest.mark.parametrize(
+    "error", [ClusterError("the pipe is broken"), OSError("the bus is broken"), KeyboardInterrupt()]
+)
+def test_a_result_that_was_not_stored_stays_whatever_the_error(
+    error: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(type(error)) as caught, job_folder("train") as job:
+        job.archive.write_bytes(b"a model")
+        (job.checkpoints / "12").mkdir(parents=True)
+        raise error
+    assert (job.archive.read_bytes(), job.status().state) == (b"a model", "failed")
+    assert job.checkpoints.is_dir()
+    said = capsys.readouterr().err + (getattr(caught.value, "hint", "") or "")
+    assert f"it is in {job.archive}, and `edl fetch {job.id}` writes it" in said

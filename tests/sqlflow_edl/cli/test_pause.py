@@ -45,7 +45,7 @@ def test_the_processes_of_a_running_job_leave_and_it_is_paused_for_all_who_look(
     assert main(["pause", job.id]) == exit_codes.OK
     assert capsys.readouterr().err == (
         f"job {job.id} is paused; when it is resumed, there is no checkpoint: training starts from the beginning\n"
-        f"`sqlflow resume {job.id}` continues it\n"
+        f"`edl train --resume {job.id}` continues it\n"
     )
     for worker in workers:
         worker.wait()
@@ -53,7 +53,7 @@ def test_the_processes_of_a_running_job_leave_and_it_is_paused_for_all_who_look(
         running.follow(lambda event: None)
     assert job.status().state == "paused"
     assert main(["attach", job.id]) == exit_codes.FAILED
-    assert capsys.readouterr().err == f"job {job.id} is paused; `sqlflow resume {job.id}` continues it\n"
+    assert capsys.readouterr().err == f"job {job.id} is paused; `edl train --resume {job.id}` continues it\n"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_job_that_has_ended_or_is_paused_is_not_paused(
     assert "does not run: its state is done" in refusal(job, capsys)
     told = refusal(found := paused(tmp_path), capsys)
     assert "is paused already" in told
-    assert f"`sqlflow resume {found.id}` continues it" in told
+    assert f"`edl train --resume {found.id}` continues it" in told
 
 
 def test_a_paused_job_is_kept_until_it_is_resumed_or_cancelled(
@@ -110,7 +110,7 @@ def test_a_paused_job_is_kept_until_it_is_resumed_or_cancelled(
     assert job.can_resume
     assert not job_folder.is_over(job.id)
     assert main(["job", job.id]) == exit_codes.OK
-    assert f"`sqlflow resume {job.id}` continues it\n" in capsys.readouterr().out.replace("  ", "")
+    assert f"`edl train --resume {job.id}` continues it\n" in capsys.readouterr().out.replace("  ", "")
     assert f"edl train --resume {job.path}" in refusal(job, capsys, "resume")
     assert main(["cancel", job.id]) == exit_codes.OK
     assert (job.status().state, job.rows.exists(), job.can_resume) == ("cancelled", False, False)

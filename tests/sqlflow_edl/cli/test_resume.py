@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from edl.cli.main import main as edl
+from edl.errors import SourceError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.job_folder import JobFolder
@@ -19,12 +22,14 @@ from edl.models.archive import read_archive
 from edl.models.pending import Intent, write_intent
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.edl.end_to_end.test_resume import kill_processes
 from tests.edl.master.test_resume import job_with_master
 
 PROGRAM = Path(__file__).with_name("train.sql")
 SECONDS = 60.0
+ARCHIVE = Path("tests/fixtures/museum/job.zip")
 
 
 def died(tmp_path: Path) -> JobFolder:
@@ -63,7 +68,7 @@ def test_a_job_whose_database_is_gone_is_not_resumed_and_stays_as_it_is(
 def test_what_jobs_keep_is_removed_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = died(tmp_path)
     assert main(["job", job.id]) == exit_codes.OK
-    assert f"`sqlflow resume {job.id}` continues it, until" in capsys.readouterr().out
+    assert f"`edl train --resume {job.id}` continues it, until" in capsys.readouterr().out
     assert main(["jobs", "--clean"]) == exit_codes.OK
     assert "removed the rows and checkpoints of 1 job\n" in capsys.readouterr().err
     assert not job.can_resume
@@ -116,3 +121,74 @@ def test_a_statement_whose_processes_and_client_are_killed_at_once_is_resumed_fr
     assert expected.keys() == found.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+class Locking(Silent):
+    """Makes the database refuse changes when the model is trained."""
+
+    session: Session
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def doing(self, what: str) -> None:
+        if what == "storing the model":
+            refuse_changes(self.session, refused=True)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def refuse_changes(session: Session, *, refused: bool) -> None:
+    session.source.connection.execute(f"PRAGMA query_only = {refused:d}")  # type: ignore[attr-defined]
+
+
+TRANSFORM = "SELECT * FROM iris TO TRAIN Transform COLUMN BUCKETIZE(km, 4) INTO t"
+
+
+def test_a_model_that_its_database_refused_at_the_end_is_stored_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observer = Locking()
+    with Session(f"sqlite:{tmp_path}/my.sqlite", create=True, observer=observer) as session:
+        list(session.run("CREATE TABLE iris AS SELECT 1 AS km UNION ALL SELECT 2"))
+        observer.session = session
+        with pytest.raises(SourceError):
+            list(session.run(TRANSFORM))
+        [job] = job_folder.jobs()
+        assert job.archive.exists()
+        assert observer.notes[-1] == f"the model is in {job.archive}; `sqlflow resume {job.id}` stores it"
+        refuse_changes(session, refused=False)
+        assert session.registry.list() == []
+        assert main(["job", job.id]) == exit_codes.OK
+        assert f"`sqlflow resume {job.id}` stores it" in capsys.readouterr().out
+        assert main(["resume", job.id]) == exit_codes.OK
+        assert capsys.readouterr().err == f"job {job.id} had finished: stored the model t@1\n"
+        assert [found.reference for found in session.registry.list()] == ["t@1"]
+    assert (job.status().state, job.archive.exists()) == ("done", False)
+    assert main(["resume", job.id]) == exit_codes.FAILED
+    assert "it has succeeded" in capsys.readouterr().err
+
+
+def test_an_account_that_may_not_store_models_is_told_before_the_training(tmp_path: Path) -> None:
+    with Session(f"sqlite:{tmp_path}/my.sqlite", create=True) as session:
+        list(session.run("CREATE TABLE iris AS SELECT 1 AS km UNION ALL SELECT 2"))
+        list(session.run(TRANSFORM))
+        refuse_changes(session, refused=True)
+        with pytest.raises(SourceError, match="readonly") as caught:
+            list(session.run(TRANSFORM))
+        assert caught.value.span is not None
+        assert len(job_folder.jobs()) == 1
+
+
+def test_a_model_is_fetched_as_a_file_if_its_database_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = died(tmp_path)
+    shutil.copyfile(ARCHIVE, job.archive)
+    write_intent(job.path, Intent("train", "duckdb:///gone.duckdb", "m"))
+    assert main(["resume", job.id]) == exit_codes.FAILED
+    assert f"`edl fetch {job.id} --output FILE.zip` writes its model to a file" in capsys.readouterr().err
+    assert edl(["fetch", job.id, "--output", str(tmp_path / "m.zip")]) == exit_codes.OK
+    assert (tmp_path / "m.zip").read_bytes() == ARCHIVE.read_bytes()
+    assert job.archive.exists()

@@ -122,12 +122,12 @@ def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     assert told[2] == f"job {good.id} had finished: stored the model m@2"
 
 
-def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) -> None:
+def test_a_job_whose_client_died_before_it_stored_anything_has_died_and_keeps_its_model(url: str) -> None:
     job = left(url)
     (job.path / "intent.json").unlink()
     assert notes(url) == []
     assert job.status().state == "died"
-    assert not job.results.exists()
+    assert job.has_result
 
 
 def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_reason(url: str) -> None:
