@@ -97,4 +97,6 @@ def _list_failures(source: Source) -> Iterator[str]:
         if intent.record is not None:
             registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
         rest = f"; `sqlflow resume {job.id}` continues it" if job.can_resume else ""
+        if job.archive.exists():
+            rest = f"; `sqlflow resume {job.id}` stores its model"
         yield f"job {job.id} {status.state}: {status.error}{rest}"

@@ -74,9 +74,13 @@ def _errors(file: Path) -> Iterator[None]:
 def _print(rows: pa.RecordBatchReader) -> None:
     try:
         _write(_CSVWriter, rows, sys.stdout.buffer)
-        sys.stdout.flush()
-    except BrokenPipeError:  # closed by a reader such as `head`; Python must not report it again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # Python must not report it again at exit
+        if not isinstance(error, BrokenPipeError):  # as of a reader such as `head`
+            raise JobError(f"cannot write to standard output: {error.strerror or error}") from None
 
 
 def _write(

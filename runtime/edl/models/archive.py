@@ -36,6 +36,7 @@ import msgspec
 import numpy as np
 
 from edl.errors import SpecError
+from edl.files import sync
 from edl.jobs.trials import Trial
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
@@ -153,7 +154,9 @@ def write_archive(
             for name, contents in members.items():
                 archive.writestr(_entry(name, zipfile.ZIP_DEFLATED), contents)
             _store(archive, tensors)
+        sync(partial)  # checkpoints are removed when the model is there
         partial.replace(path)
+        sync(path.parent)
 
 
 def read_archive(file: Path | bytes) -> Archive:

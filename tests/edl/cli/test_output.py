@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,3 +99,10 @@ def test_an_output_needs_as_much_room_as_the_weights_it_starts_from(tmp_path: Pa
     assert {path.name for path in tmp_path.iterdir()} == {"first.zip", "m.zip"}
     write_model(weights, output)
     assert output.read_bytes() == weights.read_bytes()
+
+
+def test_rows_that_standard_output_did_not_take_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(JobError, match="cannot write to standard output: No space left"):
+            write_rows(TABLE.to_reader(), None)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 
 import msgspec
+import pytest
 
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Counts, Load, Row, ServerCounts, Snapshot, Staleness
+from edl.models.pending import Intent, write_intent
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports
 from sqlflow_edl.backends.local import LocalJobHandle
@@ -22,6 +25,7 @@ from sqlflow_edl.backends.report import (
     list_rows,
     server_rows,
 )
+from sqlflow_edl.reports.text import duration
 
 SNAPSHOT = Snapshot(
     "2026-01-01T00:00:00.000+00:00",
@@ -166,6 +170,31 @@ def test_of_a_job_that_is_over_no_instance_runs() -> None:
     assert {row.state for row in found.instances} == {"ended"}
     job.end("done")
     assert report(job).state == "done"
+
+
+def test_a_job_that_died_took_the_time_to_its_last_sign_of_life() -> None:
+    job = supervised()
+    began = datetime.fromisoformat(job.status().started).timestamp()
+    log = job.logs / "worker-0.log"
+    log.write_text("epoch 3")
+    for path in (log, job.rows, job.program, ClusterFolder(job.path).snapshot):
+        if path.exists():
+            os.utime(path, (began + 90, began + 90))
+    job.update(started_as="another boot:1", started="2026-01-01T00:00:00.000+00:00")
+    started = datetime.fromisoformat(job.status().started).timestamp()
+    dead = report(job)
+    job_folder.sweep()  # may be days later
+    assert report(job).seconds == dead.seconds == pytest.approx(began + 90 - started, abs=0.01)
+    [line] = list_rows(handles.summaries())
+    assert line[JOBS.index("took")] == duration(dead.seconds)
+
+
+def test_a_job_whose_result_was_not_stored_says_where_that_is() -> None:
+    job = job_folder.create("train")
+    job.archive.write_bytes(b"a model")
+    write_intent(job.path, Intent("train", "", "", file="/models/m.zip"))
+    job.end("failed", "the disk is full")
+    assert report(job).notes == (f"the model is in {job.archive}; `edl fetch {job.id}` stores it",)
 
 
 def test_a_job_of_one_process_has_that() -> None:

@@ -319,3 +319,11 @@ def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(num
         os.kill(process.pid, signal.SIGINT)
         until(process, "interrupted")
         assert process.wait(DEADLINE) == 130
+
+
+def test_rows_for_a_full_disk_are_an_error_of_their_statement(capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as out, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        assert main(["run", "--source", "duckdb:", "-e", "SELECT 1 AS a"]) == 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    assert "error: cannot write standard output: No space left on device" in capsys.readouterr().err

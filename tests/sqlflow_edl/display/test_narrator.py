@@ -6,6 +6,7 @@ import io
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -317,3 +318,10 @@ def test_a_search_tells_which_members_were_trained_on_all_rows_and_which_were_no
         "  refit    on all rows, after the figures were measured: trial 3 for 1,200 epochs",
         "           not trained on all rows: trial 1",
     ]
+
+
+def test_what_is_said_to_a_full_disk_is_lost_and_nothing_else() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as out:
+        narrator = Narrator(out)
+        for _ in range(2):
+            narrator.say("a note")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -139,6 +142,30 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
     with Session(url) as session:
         [found] = session.registry.list()
         assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
+
+
+def test_a_training_that_was_killed_with_its_process_is_a_failed_version(url: str) -> None:
+    text = (
+        "import os, sys\n"
+        "from sqlflow_edl.session.observer import Silent\n"
+        "from sqlflow_edl.session.session import Session\n"
+        "class Killing(Silent):\n"
+        "    def doing(self, what):\n"
+        "        if what == 'storing the model':\n"
+        "            os.kill(os.getpid(), 9)\n"
+        "with Session(sys.argv[1], create=True, observer=Killing()) as session:\n"
+        "    list(session.run('CREATE TABLE rides AS SELECT 1 AS km'))\n"
+        "    list(session.run('SELECT * FROM rides TO TRAIN Transform COLUMN BUCKETIZE(km, 4) INTO t'))\n"
+    )
+    child = subprocess.run([sys.executable, "-c", text, url], check=False)
+    assert child.returncode == -signal.SIGKILL
+    [job] = job_folder.jobs()
+    died = "the job's process ended unexpectedly"
+    assert notes(url) == [f"job {job.id} died: {died}; `sqlflow resume {job.id}` stores its model"]
+    with Session(url) as session:
+        [found] = session.registry.list()
+        assert (found.reference, found.state, found.reason) == ("t@1", "failed", died)
+    assert (job.status().state, job.has_result) == ("died", True)
 
 
 def test_a_session_that_is_open_stores_a_finished_job_before_its_next_statement(url: str) -> None:
