@@ -110,9 +110,8 @@ class JobRunner:
                 registry.load(fitted.trained_model, start)
             rival = self._rival(name, plan, fitted, fixed.pinned, job)
             intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
-            write_intent(
-                job.path, intent
-            )  # for what stores the model, or its failure, if this process cannot
+            # for what stores the model, or records its failure, if this process cannot
+            write_intent(job.path, intent)
             ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
             if fitted.framework == NO_FRAMEWORK:
                 outcome = save_transform(job, fitted, fixed.pinned)

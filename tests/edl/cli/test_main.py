@@ -12,11 +12,14 @@ import pytest
 from edl import exit_codes
 from edl.cli.main import main
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.outcome import JobCancelledError
 from edl.models.archive import read_archive
+from edl.models.pending import Intent, write_intent
 from edl.program import read_spec
 from edl.run import job_runner
-from edl.spec import ClassLabel, Rows, to_json
+from edl.spec import ClassLabel, Rows, Zoo, to_json
+from tests.edl.master.test_resume import job_with_master
 from tests.edl.programs import simple
 
 READER = """
@@ -199,3 +202,26 @@ def test_help_shows_the_exit_codes_and_loads_nothing_heavy() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "[]"
     assert exit_codes.HELP in run.stdout
+
+
+def test_a_resumed_training_writes_where_the_first_was_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = job_with_master()
+    ClusterFolder(job.path).write_run_spec(RunSpec("torch", folder=str(tmp_path)))
+    output = tmp_path / "none" / "m.zip"
+    write_intent(job.path, Intent("train", "", "", file=str(output)))
+    job.end("died")
+    assert main(["train", "--resume", job.id]) == exit_codes.FAILED
+    assert f"there is no folder {output.parent}" in capsys.readouterr().err
+    assert job.can_resume
+
+
+def test_a_hand_written_module_is_not_exported_for_want_of_its_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoo = Zoo(str(Path("samples/zoo").absolute()), "iris.torch_dnn", "Net", "")
+    program = simple(tmp_path / "program", zoo=zoo, framework="torch", rows=Rows(False, 0, 0))
+    command = ["export", "--program", str(program), "--weights", "m.zip", "--output", str(tmp_path / "m.pt2")]
+    assert main(command) == exit_codes.FAILED
+    assert "a hand-written module cannot be exported" in capsys.readouterr().err
