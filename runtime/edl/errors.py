@@ -96,6 +96,14 @@ class SpecError(SQLFlowError):
     code = "spec"
 
 
+class DamagedError(SpecError):
+    """A stored file is not as it was written. `checkpoint` is the name of its checkpoint, or empty."""
+
+    def __init__(self, message: str, *, checkpoint: str = "") -> None:
+        super().__init__(message)
+        self.checkpoint = checkpoint
+
+
 class ErrorList(SQLFlowError):  # noqa: N818 - several errors
     """Several errors of one statement, reported at once, in the order of their places."""
 

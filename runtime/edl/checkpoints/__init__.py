@@ -5,8 +5,12 @@
     object_store                 object store, by fsspec
     local_copies                 common base of the last two: each instance has files of its own
     factory                      choice of the store
+    integrity                    checksums of files, for every kind of checkpoint
+    trainer                      checkpoints of a trainer; `edl.ps.checkpoint` has those of parameter servers
 
-A checkpoint is a named folder of files. Its last file is published last, and completes it.
+A checkpoint is a named folder of files. Its last file is published last, and completes it. Then the master adds its own
+state of that moment, from which the job can be resumed if the state store is lost. A checkpoint that is found damaged
+is marked by a file with the reason. It is never resumed from, and only removed with the job.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ from pathlib import Path
 from typing import Protocol
 
 from edl.errors import JobError
+from edl.files import replace_file
 
 POSITION = "position.msgpack"  # last file of a trainer's checkpoint; that of servers is their manifest
+STATE = "state"  # state of the master, added once the checkpoint is complete
+DAMAGED = "damaged.txt"  # mark of a checkpoint that is damaged: the reason
 
 
 class GoneError(JobError):
@@ -56,3 +63,17 @@ class CheckpointStore(Protocol):
     def clear(self) -> None:
         """Remove all that is outside of the job's folder, after its end."""
         ...
+
+
+def sound_names(store: CheckpointStore, last: str) -> list[str]:
+    """Return the sorted names of checkpoints that are complete by their file `last` and not known to be damaged."""
+    damaged = {*store.names(DAMAGED)}
+    return [name for name in store.names(last) if name not in damaged]
+
+
+def mark_damaged(store: CheckpointStore, name: str, why: str) -> None:
+    """Mark a checkpoint as damaged. Raises OSError or JobError if that fails."""
+    folder = store.folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / DAMAGED, f"{why}\n".encode())
+    store.publish(name, DAMAGED)

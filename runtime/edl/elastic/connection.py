@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import cast
 
 from edl.checkpoints import CheckpointStore, factory
+from edl.checkpoints.trainer import Position, TrainerCheckpoint, resumed
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
 from edl.elastic.member import ScriptMember
 from edl.elastic.place import Worker
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import AHEAD, Steps
+from edl.errors import DamagedError, SQLFlowError
 from edl.frameworks import Adapter
 from edl.jobs.cluster_folder import ClusterFolder
-from edl.jobs.failure import Failed
+from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
 from edl.tasks.task import Report
-from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, resumed
+from edl.worker.checkpointing import Checkpointer
 from edl.worker.master_client import RemoteTasks
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 
@@ -76,9 +78,10 @@ class Connection:
         if self.source.leads and self._checkpointer.due(step) and self.steps.report_settled():
             self._checkpointer.take(self._checkpoint, step, done)
 
-    def give_up(self, error: Failed) -> None:
-        """Fail the job."""
-        self._tasks.give_up(error)
+    def give_up(self, error: SQLFlowError) -> None:
+        """Fail the job, unless the error is a damaged checkpoint: then it goes on from another one."""
+        damaged = error.checkpoint if isinstance(error, DamagedError) else ""
+        self._tasks.give_up(to_failed(error, ""), damaged)
 
     def close(self) -> None:
         """Leave the group and the job."""

@@ -22,7 +22,6 @@ from edl.elastic.member import Alone, World
 from edl.elastic.state import ScriptState, stateful
 from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
-from edl.jobs.failure import to_failed
 from edl.jobs.script_run import NamedRows, Workload
 from edl.spec import Training
 from edl.tasks.job_state import MOST_STEPS, STEPWISE, Plan
@@ -238,7 +237,7 @@ class Session:
                 hint="put the loop into the function of edl.elastic.run",
             )
         if error is not None and not isinstance(error, RefusedError):
-            connection.give_up(to_failed(error, ""))
+            connection.give_up(error)
         connection.close()
 
 

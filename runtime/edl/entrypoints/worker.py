@@ -2,7 +2,7 @@
 
 The cluster runs `main` in a process of its own, forked from one that has imported the framework. An error that would
 occur in every other worker too (the program cannot be loaded, the model cannot be built) ends the job; other errors
-end this worker, and a new one takes its name.
+end this worker, and a new one takes its name. It resumes from another checkpoint if that of this one was damaged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.signals import end_hung, leave
 from edl.entrypoints.worker_job import WorkerJob
+from edl.errors import DamagedError
 from edl.frameworks.device import set_local_rank
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import to_failed
@@ -63,7 +64,8 @@ def main(job: Path, instance: Instance) -> int:
         except Exception as error:
             traceback.print_exc()
             if not tasks.is_reported(error):
-                tasks.give_up(to_failed(error, log))
+                damaged = error.checkpoint if isinstance(error, DamagedError) else ""
+                tasks.give_up(to_failed(error, log), damaged)
             return exit_codes.FAILED
         tasks.leave()
     if tasks.takes_over:

@@ -10,6 +10,7 @@ from typing import cast
 
 from edl.arrays import Array
 from edl.checkpoints import CheckpointStore, factory
+from edl.checkpoints.trainer import resumed
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.cluster.kubernetes.output_maps import TOO_LARGE
@@ -28,7 +29,7 @@ from edl.run.storage import Storage
 from edl.spec import TREES
 from edl.spec.precision import FLOAT16_ON_SERVERS
 from edl.tasks.task import Report, TaskSource
-from edl.worker.checkpointing import Checkpointer, resumed
+from edl.worker.checkpointing import Checkpointer
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.evaluation.measuring import training_metrics
 from edl.worker.evaluation.reports import finding

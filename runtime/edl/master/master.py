@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 
 from edl import exit_codes, reachability
-from edl.checkpoints import POSITION, CheckpointStore, factory
+from edl.checkpoints import CheckpointStore, factory
 from edl.cluster import Change, Instance, Room, Wishes
-from edl.errors import ClusterError, JobError, SQLFlowError
+from edl.errors import ClusterError, DamagedError, JobError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
@@ -39,6 +39,7 @@ from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
 from edl.master.stopping import PAUSED, Deadline, Stopper, until
+from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
     RecoveryPolicy,
@@ -47,7 +48,6 @@ from edl.master.tasks.recovery import (
     TreeRecovery,
 )
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Mode
 from edl.spec import TREES, Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
@@ -68,8 +68,9 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     try:
         collect_rarely()
         store = factory.for_master(folder.job)
-        tasks = restore_tasks(spec, backend, store, lease_secs)
-        return asyncio.run(Master(spec, folder, tasks, backend, store).run())
+        checkpoints = stored_checkpoints(spec, store)
+        tasks = restore_tasks(spec, backend, checkpoints, lease_secs)
+        return asyncio.run(Master(spec, folder, tasks, backend, store, checkpoints).run())
     except ClusterError:
         raise
     except SQLFlowError as error:
@@ -81,29 +82,41 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
         return exit_codes.JOB_FAILED
 
 
-def restore_tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
-    """Restore the task manager from the state store.
+def restore_tasks(
+    spec: JobSpec, backend: Backend, checkpoints: StoredCheckpoints, lease_secs: float
+) -> TaskManager:
+    """Restore the task manager from the state store, or from a checkpoint's state if that is damaged.
 
-    Raises SpecError if the stored state is damaged, JobError if it is of other rows: pods index files themselves.
+    Raises SpecError if the stored state was written by another version, JobError if it is of other rows: pods index
+    files themselves.
     """
-    data = backend.state_store.read()
-    state = encoding.decode(data, MasterState) if data is not None else MasterState(digest=spec.rows.digest)
-    if state.digest and state.digest != spec.rows.digest:
+    damaged = ""
+    try:
+        data = backend.state_store.read()
+        state = encoding.decode(data, MasterState) if data is not None else MasterState()
+    except DamagedError as error:
+        damaged = error.message
+        state, wrong = checkpoints.newest_state()
+        for line in (damaged, *wrong):
+            log(line)
+    state.digest = state.digest or spec.rows.digest
+    if state.digest != spec.rows.digest:
         raise JobError(
             "the files of this job have changed since it began, so its master cannot go on",
             hint="submit it again, with data that nothing writes to meanwhile",
         )
-    recovery = _recovery(spec)
-    last_file = manifests.MANIFEST if recovery is ServerRecovery else POSITION
-    return TaskManager(
+    tasks = TaskManager(
         plan(spec, spec.rows),
         state,
-        recovery,
+        _recovery(spec),
         lease_secs=lease_secs,
         log=log,
-        is_there=lambda name: name in store.names(last_file),
+        checkpoints=checkpoints,
         task_timeout=spec.cluster.task_timeout,
     )
+    if damaged:  # instances have gone on meanwhile
+        tasks.go_back()
+    return tasks
 
 
 def _recovery(spec: JobSpec) -> type[RecoveryPolicy]:
@@ -125,6 +138,7 @@ class Master:
         tasks: TaskManager,
         backend: Backend,
         store: CheckpointStore,
+        checkpoints: StoredCheckpoints,
     ) -> None:
         self._folder = folder
         self._tasks = tasks
@@ -132,6 +146,7 @@ class Master:
         self._cluster = backend.cluster
         mode = mode_of(spec.cluster)
         self._store = store
+        self._checkpoints = checkpoints
         self._keeper = factory.keeper(folder.job)
         when = partial(factory.when, spec.checkpoints, folder.job)
         served = spec.kind == "train" and spec.cluster.parameter_servers
@@ -152,7 +167,12 @@ class Master:
         copies = factory.curves(folder.job)
         self._copies = CurveCopies(tensorboard, copies, tasks.log) if copies else None
         self._state_loop = StateLoop(
-            tasks, backend.state_store, self._servers, on_tick=self._on_tick, clock=backend.clock
+            tasks,
+            backend.state_store,
+            self._servers,
+            on_tick=self._on_tick,
+            clock=backend.clock,
+            add_state=self._add_state,
         )
         self._reporter = StatusReporter(
             spec, tasks, self._instances, backend, curves, self._servers, self._state_loop.obstacles
@@ -308,6 +328,10 @@ class Master:
         )
         await self._keep_curves()
         return code
+
+    def _add_state(self, checkpoint: str, data: bytes) -> None:
+        """Begin to add the state of the job to a checkpoint."""
+        asyncio.get_running_loop().run_in_executor(None, self._checkpoints.add_state, checkpoint, data)
 
     async def _keep_curves(self) -> None:
         if self._copies is not None:

@@ -2,7 +2,8 @@
 
 The new master reads the state of the last one, and finds that all instances are gone. So it goes back to the last
 checkpoint, as after any loss of all instances: weights, optimizer slots, random state and the position in the rows go
-back together, and the rest is trained as it would have been.
+back together, and the rest is trained as it would have been. The checkpoint is read before: if it is damaged, an older
+one that is sound takes its place.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ import msgspec
 from edl.checkpoints import factory
 from edl.data import open_reader
 from edl.data.pinned import read_pinned
-from edl.errors import ClusterError, SourceError, SpecError, SQLFlowError
+from edl.errors import ClusterError, DamagedError, SourceError, SpecError, SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.event_log import forget_end
 from edl.jobs.job_folder import JobFolder, Status
 from edl.logs import log
-from edl.master.state import MasterState
+from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
+from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
+from edl.master.tasks.lease_table import repeated
 from edl.models.pending import store_command, unhandled
+from edl.spec import from_json
 from edl.tasks import encoding
 
 WAIT_SECONDS = 5.0  # time for the last master to end, which notices the death of its supervisor at once
@@ -38,19 +42,30 @@ POLL = 0.05
 class Resumption(msgspec.Struct, frozen=True):
     """Point from which a job is resumed. `checkpoint` is empty if it starts from the beginning; a search has none, and
     continues after its finished trials.
+
+    `warnings` say what is damaged. `last` is the step of the damaged checkpoint that it would have been resumed from, 0
+    if it was sound or its step is not known.
     """
 
     checkpoint: str = ""
     step: int = 0
     epoch: int = 0
     trials: int = 0
+    last: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return "\n".join((self._point, *(f"warning: {warning}" for warning in self.warnings)))
+
+    @property
+    def _point(self) -> str:
         if self.trials:
             return f"the search resumes after {self.trials} finished trial{'' if self.trials == 1 else 's'}"
+        again = f"; {repeated(self.step, self.last)}" if self.last > self.step else ""
         if not self.checkpoint:
-            return "there is no checkpoint: training starts from the beginning"
-        return f"training resumes from step {self.step:,}, in epoch {self.epoch}"
+            which = "sound checkpoint" if self.warnings else "checkpoint"
+            return f"there is no {which}: training starts from the beginning{again}"
+        return f"training resumes from step {self.step:,}, in epoch {self.epoch}{again}"
 
 
 def prepare(job: JobFolder) -> Resumption:
@@ -116,34 +131,65 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
 
 
 def point(job: JobFolder) -> Resumption:
-    """Return where an ended job would continue. Raises ClusterError if its last master has not ended."""
+    """Return where an ended job would continue, without reading its checkpoint.
+
+    Raises ClusterError if its last master has not ended.
+    """
     with contextlib.closing(_state_store(ClusterFolder(job.path))) as store:
         data = store.read()
-    return _point(encoding.decode(data, MasterState), job) if data is not None else Resumption()
-
-
-def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
-    """Remove the end of the job from the state of its master; return where the job continues."""
-    data = store.read()
     if data is None:
         return Resumption()
     state = encoding.decode(data, MasterState)
+    checkpoint = state.checkpoint
+    # Those in memory are gone.
+    there = (
+        checkpoint is not None and checkpoint.manifest is None and _stored(job).is_there(checkpoint.folder)
+    )
+    return _point(state, checkpoint if there else None)
+
+
+def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
+    """Remove the end of the job from the state of its master; return where the job continues.
+
+    That is the newest sound checkpoint, which becomes the one of the state. A state that is damaged is replaced by that
+    of the checkpoint.
+    """
+    try:
+        data = store.read()
+    except DamagedError as error:
+        state, wrong = _stored(job).newest_state()
+        warnings = (error.message, *wrong)
+        store.set_aside()
+        last, sound = 0, state.checkpoint
+    else:
+        if data is None:
+            return Resumption()
+        state = encoding.decode(data, MasterState)
+        last = state.checkpoint_step
+        known = state.checkpoint if state.checkpoint is None or state.checkpoint.manifest is None else None
+        sound, wrong = _stored(job).newest_sound(known) if known is not None else (known, [])
+        warnings = (*wrong,)
+        if known is not None:
+            state.checkpoint = sound
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0
     state.began = state.seconds
     store.write(encoding.encode(state))
-    return _point(state, job)
+    found = _point(state, sound)
+    return msgspec.structs.replace(found, last=last if warnings else 0, warnings=warnings)
 
 
-def _point(state: MasterState, job: JobFolder) -> Resumption:
+def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:
     if trials := state.done.get("predict", 0):
         return Resumption(trials=trials)
-    checkpoint = state.checkpoint
-    if checkpoint is None or checkpoint.manifest is not None:  # those in memory are gone
-        return Resumption()
-    if checkpoint.folder not in factory.for_master(job.path).names():
+    if checkpoint is None:
         return Resumption()
     return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.epoch)
+
+
+def _stored(job: JobFolder) -> StoredCheckpoints:
+    spec = from_json((job.program / "job.json").read_bytes())
+    return stored_checkpoints(spec, factory.for_master(job.path))
 
 
 def clean() -> list[JobFolder]:

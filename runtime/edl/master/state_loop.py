@@ -33,7 +33,10 @@ TICK_SECS = 0.1
 
 
 class StateLoop:
-    """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second."""
+    """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second.
+
+    `add_state` gets the written state, and the name of the checkpoint that is the one to go back to from then on.
+    """
 
     def __init__(
         self,
@@ -43,12 +46,15 @@ class StateLoop:
         *,
         on_tick: Callable[[float], None] = lambda now: None,
         clock: Callable[[], float] = time.monotonic,
+        add_state: Callable[[str, bytes], None] = lambda name, data: None,
     ) -> None:
         self.tasks = tasks
         self._state_store = state_store
         self._servers = servers
         self._on_tick = on_tick
         self._clock = clock
+        self._add_state = add_state
+        self._with_state = tasks.state.checkpoint_name  # checkpoint that has its state
         self._offset = tasks.state.seconds - clock()
         self._news = asyncio.Event()
         self._waiting = 0  # calls
@@ -172,6 +178,10 @@ class StateLoop:
             self.writes.add(time.monotonic() - began)
             self.tasks.written(marks)
             self._answered = answered
+            if state.checkpoint_name != self._with_state:
+                self._with_state = state.checkpoint_name
+                if state.checkpoint is not None and state.checkpoint.manifest is None:  # else it is in memory
+                    self._add_state(state.checkpoint_name, data)
             if finished:
                 self.ended.set()
 

@@ -10,22 +10,45 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import zlib
 from pathlib import Path
 from typing import Protocol
 
-from edl.errors import ClusterError, JobError, SpecError
+from edl.errors import ClusterError, DamagedError, JobError, SpecError
 from edl.files import sync
 
 MAGIC = b"edl-state 2\n"
+_VERSION = re.compile(rb"edl-state (\d+)\n")
+
+
+def pack(data: bytes) -> bytes:
+    """Return the content of a file with this state: its version and its checksum, then the state."""
+    return MAGIC + zlib.crc32(data).to_bytes(4, "little") + data
+
+
+def unpack(content: bytes, name: str) -> bytes:
+    """Return the state in the content of a file; `name` is that of the file in errors.
+
+    Raises DamagedError if it is not as it was written, SpecError if it was written by another version.
+    """
+    version = _VERSION.match(content)
+    if version is not None and version[0] != MAGIC:
+        found, own = version[1].decode(), MAGIC.split()[1].decode()
+        raise SpecError(f"{name} was written by another version: it is of version {found}, not {own}")
+    body = content[len(MAGIC) + 4 :]
+    if version is None or zlib.crc32(body) != int.from_bytes(content[len(MAGIC) :][:4], "little") or not body:
+        raise DamagedError(f"{name} is damaged")
+    return body
 
 
 class StateStore(Protocol):
     """State store of a master. One master at a time holds it."""
 
     def read(self) -> bytes | None:
-        """Return the last written data, or None before the first write. Raises SpecError if it is damaged or of another
-        version.
+        """Return the last written data, or None before the first write.
+
+        Raises DamagedError if it is not as it was written, SpecError if it was written by another version.
         """
         ...
 
@@ -54,19 +77,13 @@ class FileStateStore:
             found = self._path.read_bytes()
         except FileNotFoundError:
             return None
-        if not found.startswith(MAGIC):
-            version = found[:64].split(b"\n")[0].decode("ascii", "replace")
-            raise SpecError(f"the state of this job is of another version: {version}")
-        body = found[len(MAGIC) + 4 :]
-        if zlib.crc32(body) != int.from_bytes(found[len(MAGIC) : len(MAGIC) + 4], "little"):
-            raise SpecError(f"the state file {self._path} is damaged")
-        return body
+        return unpack(found, f"the state file {self._path}")
 
     def write(self, data: bytes) -> None:
         partial = self._path.with_suffix(".partial")
         try:
             with partial.open("wb") as file:
-                file.write(MAGIC + zlib.crc32(data).to_bytes(4, "little") + data)
+                file.write(pack(data))
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(self._path)
@@ -76,6 +93,10 @@ class FileStateStore:
                 partial.unlink()
             full = "; the disk is full" if error.errno == errno.ENOSPC else f": {error.strerror}"
             raise JobError(f"the state of the job cannot be written{full}") from None
+
+    def set_aside(self) -> None:
+        """Keep a damaged file under another name, so that the next write does not replace it."""
+        self._path.replace(self._path.with_suffix(".damaged"))
 
     def close(self) -> None:
         os.close(self._lock)

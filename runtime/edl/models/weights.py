@@ -6,7 +6,7 @@ They are written in pieces, because the rows of a large table arrive from its se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -54,19 +54,26 @@ Weights = Mapping[str, np.ndarray] | Stream
 
 def save(weights: Weights, path: Path) -> None:
     """Write the weights. Raises SpecError for an array that is not numeric, or a name that the format reserves."""
+    with path.open("wb") as file:
+        for start, data in contents(weights):
+            file.seek(start)
+            file.write(data)
+
+
+def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
+    """Yield the parts of a file with the weights, in any order: where each begins, and its bytes."""
     stream = weights if isinstance(weights, Stream) else _whole(weights)
     head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
-    with path.open("wb") as file:
-        file.write(head)
-        for name, piece in stream.pieces:
-            array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
-            left[name] -= array.nbytes
-            if left[name] < 0:
-                raise ValueError(f"the pieces of {name} exceed its shape")
-            file.seek(at[name])
-            file.write(array.tobytes() if array.ndim == 0 else array.data if array.size else b"")
-            at[name] += array.nbytes
+    yield 0, memoryview(head)
+    for name, piece in stream.pieces:
+        array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
+        left[name] -= array.nbytes
+        if left[name] < 0:
+            raise ValueError(f"the pieces of {name} exceed its shape")
+        if array.size:
+            yield at[name], array.reshape(-1).data.cast("B")
+        at[name] += array.nbytes
     if lacking := [name for name, size in left.items() if size]:
         raise ValueError(f"the pieces of {lacking[0]} do not fill its shape")
 

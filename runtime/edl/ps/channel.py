@@ -6,6 +6,7 @@ of a call determines the reaction:
     AwayError         the server is gone or frozen: ask the master for its present address
     NotReadyError     the server is not arranged, defined or open yet: retry
     GenerationError   the call belongs to parameters that were rolled back
+    DamagedError      the checkpoint to restore is not as it was written
     JobError          the model differs from that of the servers
 """
 
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 import grpc
 import msgspec
 
-from edl.errors import ClusterError, JobError
+from edl.errors import ClusterError, DamagedError, JobError
 from edl.ps import wire
 from edl.ps.messages import GenerationError, NotReadyError
 from edl.rpc import transport
@@ -114,7 +115,7 @@ class ServerChannel:
         return self._methods[name]
 
 
-def _translated(error: grpc.RpcError) -> ClusterError | JobError:
+def _translated(error: grpc.RpcError) -> ClusterError | JobError | DamagedError:
     """Return the exception of this package for an error of gRPC."""
     code, details = error.code(), error.details()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
@@ -123,6 +124,8 @@ def _translated(error: grpc.RpcError) -> ClusterError | JobError:
         return NotReadyError(details)
     if code is grpc.StatusCode.ABORTED:
         return GenerationError(details)
+    if code is grpc.StatusCode.DATA_LOSS:
+        return DamagedError(details)
     if code is grpc.StatusCode.INVALID_ARGUMENT:
         return JobError(details)
     return ClusterError(f"a parameter server refuses a call: {details}")

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import msgspec
 
-from edl.errors import ClusterError, JobError, SpecError, SQLFlowError
+from edl.errors import ClusterError, DamagedError, JobError, SpecError, SQLFlowError
 from edl.ps import wire
 from edl.ps.channel import SERVICE, SIZES
 from edl.ps.messages import GenerationError, NotReadyError
@@ -27,6 +27,7 @@ _CODES = (  # the first match counts
     (NotReadyError, grpc.StatusCode.FAILED_PRECONDITION),
     (GenerationError, grpc.StatusCode.ABORTED),
     (JobError, grpc.StatusCode.INVALID_ARGUMENT),
+    (DamagedError, grpc.StatusCode.DATA_LOSS),
     (SpecError, grpc.StatusCode.INVALID_ARGUMENT),
     (ClusterError, grpc.StatusCode.INTERNAL),
 )

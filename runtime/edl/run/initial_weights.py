@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edl.arrays import Array
-from edl.checkpoints import POSITION
+from edl.checkpoints import POSITION, trainer
 from edl.checkpoints.folder import SharedFolder
 from edl.errors import JobError, SpecError
 from edl.jobs.job_folder import JobFolder
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
 from edl.ps.checkpoint import manifests
-from edl.worker import checkpointing
 
 
 def is_archive(path: Path) -> bool:
@@ -62,16 +61,18 @@ def _newest(folder: Path) -> Path:
     """Return the folder if it is a checkpoint, or the newest checkpoint in it. Raises SpecError if there is none."""
     if (folder / manifests.MANIFEST).exists() or (folder / POSITION).exists():
         return folder
-    names = manifests.complete(folder) or checkpointing.complete(SharedFolder(folder))
+    names = manifests.complete(folder) or trainer.complete(SharedFolder(folder))
     if not names:
         raise SpecError(
             f"{folder} is not a checkpoint, and contains no complete one",
             hint="a running job stores its checkpoints in the folder checkpoints of its job folder",
         )
-    return folder / names[-1]
+    # Earlier trainers may have left checkpoints of later steps.
+    last = manifests.MANIFEST if (folder / names[-1] / manifests.MANIFEST).exists() else POSITION
+    return max((folder / name for name in names), key=lambda path: (path / last).stat().st_mtime_ns)
 
 
 def _of_checkpoint(folder: Path) -> Mapping[str, Array]:
     if (folder / manifests.MANIFEST).exists():
         return manifests.read_weights(folder)
-    return checkpointing.read_checkpoint(folder).weights
+    return trainer.read_checkpoint(folder).weights

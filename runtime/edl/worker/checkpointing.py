@@ -1,14 +1,6 @@
-"""Checkpoints of a trainer that holds the weights: its whole state between two steps, from which another trainer
-resumes.
+"""Writer of a trainer's checkpoints (`edl.checkpoints.trainer`) while the training goes on.
 
-A checkpoint is a folder:
-
-    weights.safetensors   weights and non-trainable state
-    state.safetensors     optimizer slots and steps, random generator state
-    best.safetensors      weights of the best epoch, if they are kept
-    position.msgpack      step and the epoch logs passed to callbacks; written last
-
-Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). Rows of tables are not
+Weights are copied between two steps, and written, read back and published by a thread. Rows of tables are not
 copied: the thread reads them while the training goes on, and those that change before are copied first
 (`edl.embeddings.cut`). A folder gets its final name once it is complete.
 """
@@ -18,52 +10,19 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
-import msgspec
-import numpy as np
-
-from edl.arrays import Array
-from edl.checkpoints import POSITION, CheckpointStore
-from edl.errors import SpecError, SQLFlowError
+from edl.checkpoints import CheckpointStore
+from edl.checkpoints.trainer import PARTIAL, TrainerCheckpoint, complete, write_checkpoint
+from edl.errors import SQLFlowError
 from edl.files import sync
 from edl.logs import log
-from edl.models import weights as weight_files
 from edl.spec import Checkpoints
 from edl.tasks.task import Report
 
-Arrays = Mapping[str, Array]
-VERSION = 3
-_PARTIAL = ".partial"
-
-
-class Position(msgspec.Struct, frozen=True):
-    """Training position that is stored beside the arrays.
-
-    `notified` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if
-    they are kept. `unconcluded` is the epoch that has just ended and is not concluded, or 0: an all-reduce group keeps
-    the weights of such an epoch until it is concluded, and they are those of the checkpoint.
-    """
-
-    step: int
-    notified: tuple[tuple[int, dict[str, float]], ...] = ()
-    best: int = 0
-    unconcluded: int = 0
-    version: int = VERSION
-
-
-class TrainerCheckpoint(msgspec.Struct, frozen=True):
-    """Complete state of a trainer."""
-
-    position: Position
-    weights: Arrays
-    state: Arrays
-    best: Arrays | None = None
-
 
 class Checkpointer:
-    """Writer of checkpoints into `store`, one at a time; removes old ones.
+    """Writer of checkpoints into `store`, one at a time; removes old ones once a newer one was read back.
 
     It begins when it is first called, since another worker may have written those before. `writer` distinguishes the
     names from those of other trainers. `disk` returns a number that changes when earlier checkpoints may have been lost
@@ -139,35 +98,24 @@ class Checkpointer:
 
     def _write(self, name: str, read: Callable[[], TrainerCheckpoint]) -> None:
         folder = self._store.folder
-        partial = folder / f"{name}{_PARTIAL}"
+        partial = folder / f"{name}{PARTIAL}"
+        named = False
         try:
-            files = self._fill(partial, read())
+            files = write_checkpoint(partial, read())
             partial.replace(folder / name)
+            named = True
             sync(folder)
             self._store.publish(name, *files)
         except Exception as error:  # training continues; the next checkpoint tries again
             log(f"the checkpoint {name} could not be written: {error}")
-            for path in (partial, folder / name):  # the partial folder, and the published one if it exists
-                shutil.rmtree(path, ignore_errors=True)
-            self._remove(name)
+            shutil.rmtree(partial, ignore_errors=True)
+            if named:
+                shutil.rmtree(folder / name, ignore_errors=True)
+                self._remove(name)
             return
         self._written(name)
         self._kept.append(name)
         self._remove_old()
-
-    def _fill(self, partial: Path, checkpoint: TrainerCheckpoint) -> list[str]:
-        """Write the files and return their names. The last one completes the checkpoint."""
-        partial.mkdir(parents=True, exist_ok=True)
-        parts = {"weights": checkpoint.weights, "state": checkpoint.state}
-        if checkpoint.best is not None:
-            parts["best"] = checkpoint.best
-        for name, arrays in parts.items():
-            _save(arrays, partial / f"{name}.safetensors")
-        (partial / POSITION).write_bytes(msgspec.msgpack.encode(checkpoint.position))
-        files = [*(f"{name}.safetensors" for name in parts), POSITION]
-        for path in (*(partial / file for file in files), partial):
-            sync(path)
-        return files
 
     def _remove_old(self) -> None:
         if not self._when.keep:
@@ -181,40 +129,3 @@ class Checkpointer:
             self._store.remove(name)
         except (OSError, SQLFlowError) as error:  # costs no more than disk space
             log(f"the checkpoint {name} could not be removed: {error}")
-
-
-def complete(store: CheckpointStore) -> list[str]:
-    """Return the names of the complete checkpoints, oldest first."""
-    return [name for name in store.names(POSITION) if not name.endswith(_PARTIAL)]
-
-
-def resumed(store: CheckpointStore, name: str) -> TrainerCheckpoint | None:
-    """Return the checkpoint to resume from, None if `name` is "", and remove the others of earlier trainers.
-
-    They may be of later steps than this trainer's first checkpoints, and would be taken for the newest.
-    """
-    for found in store.names():
-        if found != name:
-            store.remove(found)
-    return read_checkpoint(store.fetch(name)) if name else None
-
-
-def read_checkpoint(folder: Path) -> TrainerCheckpoint:
-    """Return the checkpoint in this folder. Raises SpecError if it is missing, damaged, or of another version."""
-    try:
-        position = msgspec.msgpack.decode((folder / POSITION).read_bytes(), type=Position)
-        if position.version != VERSION:
-            raise SpecError(f"the checkpoint {folder.name} is of version {position.version}, not {VERSION}")
-        best = folder / "best.safetensors"
-        return TrainerCheckpoint(
-            position,
-            weight_files.loads((folder / "weights.safetensors").read_bytes()),
-            weight_files.loads((folder / "state.safetensors").read_bytes()),
-            weight_files.loads(best.read_bytes()) if best.exists() else None,
-        )
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
-
-
-def _save(arrays: Arrays, path: Path) -> None:
-    weight_files.save({name: np.asarray(array) for name, array in arrays.items()}, path)

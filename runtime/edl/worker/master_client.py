@@ -217,9 +217,12 @@ class RemoteTasks:
 
     # Besides tasks ----------------------------------------------------------------------------------------------
 
-    def give_up(self, error: Failed) -> None:
-        """Report an error that fails the whole job, and wait until the master has it."""
-        self._report_failure(Task(0, "export"), error, fatal=True)
+    def give_up(self, error: Failed, checkpoint: str = "") -> None:
+        """Report an error that fails the whole job, and wait until the master has it.
+
+        If it is damage of this checkpoint, the job goes on from another one.
+        """
+        self._report_failure(Task(0, "export"), error, fatal=True, folder=checkpoint)
 
     @property
     def master_epoch(self) -> int:
@@ -306,9 +309,9 @@ class RemoteTasks:
             self._call.cancel()
         self.changed.notify_all()
 
-    def _report_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
+    def _report_failure(self, task: Task, error: Failed, *, fatal: bool, folder: str = "") -> None:
         with self.changed:
-            number = self.outbox.report("failed", Report(task), error=error, fatal=fatal)
+            number = self.outbox.report("failed", Report(task), error=error, fatal=fatal, folder=folder)
             self.wake()
             self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from edl.arrays import Array
 from edl.checkpoints import GoneError
+from edl.checkpoints.trainer import Position, TrainerCheckpoint
 from edl.data import Reader
 from edl.errors import JobError
 from edl.frameworks import Adapter, create
@@ -23,7 +24,7 @@ from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
 from edl.worker.callbacks import Callbacks
-from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
+from edl.worker.checkpointing import Checkpointer
 from edl.worker.evaluation.calibrating import calibration_notes
 from edl.worker.evaluation.measuring import measured, training_metrics, uncertainty
 from edl.worker.evaluation.scoring import Scorer

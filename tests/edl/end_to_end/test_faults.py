@@ -224,7 +224,7 @@ def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(mo
     job = Job(table(100), kind="predict", **by(model), spec=PREDICT)
     job.cluster.path.mkdir()
     (job.cluster.path / "state").write_bytes(b"edl-state 9\n" + MAGIC)
-    with pytest.raises(SpecError, match="the state of this job is of another version: edl-state 9"):
+    with pytest.raises(SpecError, match="was written by another version: it is of version 9, not 2"):
         job.run()
 
 

@@ -15,6 +15,7 @@ from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Answer, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Report, Task, TaskType
+from tests.edl.master.listed_checkpoints import ListedCheckpoints
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -35,6 +36,7 @@ class GroupStage:
         self.now = 0.0
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
+        self.stored = ListedCheckpoints(lambda name: name not in self.lost_cuts)
         self.wanted = len(workers)
         self.holds: dict[str, int] = {}  # that each worker has the state of
         self.incarnations: dict[str, int] = {}
@@ -51,7 +53,7 @@ class GroupStage:
             self._recovery,
             lease_secs=LEASE,
             log=self.notes.append,
-            is_there=lambda name: name not in self.lost_cuts,
+            checkpoints=self.stored,
         )
         self.master.want(self.wanted)
 

@@ -21,6 +21,7 @@ from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Answer, JoinRequest, Request, WorkerGroup
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.outbox import Outbox
+from tests.edl.master.listed_checkpoints import ListedCheckpoints
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -202,9 +203,14 @@ class World:
     def start(self, kept: MasterState | None) -> None:
         if self.loses_disks and self.random.random() < 0.3:
             self.disk = set()
-        is_there = self.disk.__contains__
+        checkpoints = ListedCheckpoints(self.disk.__contains__)
         self.master = TaskManager(
-            self.plan, kept, AllReduceRecovery, lease_secs=LEASE, log=self.notes.append, is_there=is_there
+            self.plan,
+            kept,
+            AllReduceRecovery,
+            lease_secs=LEASE,
+            log=self.notes.append,
+            checkpoints=checkpoints,
         )
         self.master.want(len(self.workers))
         self.write()

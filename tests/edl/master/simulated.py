@@ -31,6 +31,7 @@ from edl.master.master import Master, restore_tasks
 from edl.master.pace import collect_rarely
 from edl.master.ps.server_slot import Answer, Call
 from edl.master.state_store import FileStateStore
+from edl.master.stored_checkpoints import stored_checkpoints
 from edl.ps.checkpoint.content import Mode, Progress, Shard, Version
 from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import Arrange, Arranged, CheckpointTaken, Figures, Revoke, Revoked, TakeCheckpoint
@@ -242,8 +243,9 @@ class SimulatedJob:
         )
         self._folder = job
         store = SharedFolder(folder / "checkpoints")
-        tasks = restore_tasks(spec, backend, store, LEASE_SECS)
-        self.master = _Master(spec, job, tasks, backend, store)
+        checkpoints = stored_checkpoints(spec, store)
+        tasks = restore_tasks(spec, backend, checkpoints, LEASE_SECS)
+        self.master = _Master(spec, job, tasks, backend, store, checkpoints)
         if self.master._servers is not None:
             self.master._ps_client = _Servers(self)  # type: ignore[assignment]
 

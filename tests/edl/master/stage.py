@@ -31,10 +31,12 @@ from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Task, TaskType
 from edl.worker.outbox import Outbox
+from tests.edl.master.listed_checkpoints import ListedCheckpoints
 
 LEASE = 10.0
 LARGE = 100_000_000  # bytes of parameters
 PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))
+
 WANT: dict[TaskType, int] = {"train": 1}
 
 
@@ -63,6 +65,7 @@ class Stage:
         self.now = 0.0
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
+        self.stored = ListedCheckpoints(lambda name: name not in self.lost_cuts)
         self.progress: list[dict[int, Progress]] = [{} for _ in range(servers)]  # what each knows of leases
         self.asked: list[Call] = []
         self.step = 0
@@ -78,7 +81,7 @@ class Stage:
             ServerRecovery,
             lease_secs=LEASE,
             log=self.notes.append,
-            is_there=lambda name: name not in self.lost_cuts,
+            checkpoints=self.stored,
         )
         self.checkpoints = CheckpointCoordinator(
             self.leases,

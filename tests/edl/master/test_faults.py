@@ -18,6 +18,7 @@ from edl.tasks.protocol import Flag
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.outbox import Outbox
+from tests.edl.master.listed_checkpoints import ListedCheckpoints
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -36,6 +37,7 @@ class Job:
         self.now = 0.0
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
+        self.stored = ListedCheckpoints(lambda name: name not in self.lost_cuts)
         self.master = self._master(None)
 
     def _master(self, kept: MasterState | None) -> TaskManager:
@@ -45,7 +47,7 @@ class Job:
             self.recovery,
             lease_secs=LEASE,
             log=self.notes.append,
-            is_there=lambda name: name not in self.lost_cuts,
+            checkpoints=self.stored,
         )
 
     def worker(self, name: str = "worker-0", incarnation: int = 0) -> Outbox:
@@ -298,11 +300,11 @@ def test_tasks_whose_answer_was_lost_go_to_others_where_they_are_not_wanted_any_
     assert [task.id for task in job.master.exchange(other.request({"train": 2}), job.now).tasks] == [0, 1]
 
 
-def cut_after(job: Job, box: Outbox, tasks: int) -> None:
+def cut_after(job: Job, box: Outbox, tasks: int, name: str = "cut-1") -> None:
     """The trainer does so many tasks, and cuts."""
     job.work(box, tasks)
     for kind in ("checkpoint", "checkpoint written"):
-        box.report(kind, Report(Task(0, "train")), folder="cut-1")  # type: ignore[arg-type]
+        box.report(kind, Report(Task(0, "train")), folder=name)  # type: ignore[arg-type]
     job.call(box, {})
 
 
@@ -332,14 +334,40 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
     else:
         job.restart()
         job.master.lost("worker-0", 0, job.now)
-    assert job.notes[-2:] == [
+    assert job.notes[-3:] == [
         "the last checkpoint is lost, with the disk of the master that stored it",
+        "steps 1 to 32 are repeated",
         "training restarts",
     ]
     assert job.master.job.state.rows == 0
     joined = job.master.join("worker-0", 1, job.now)
     assert joined is not None
     assert joined.resume == ""
+
+
+def test_a_trainer_that_finds_its_checkpoint_damaged_is_followed_by_one_that_resumes_from_the_one_before() -> (
+    None
+):
+    job = Job(TRAIN, recovery=TrainerRecovery)
+    box = job.worker()
+    cut_after(job, box, 1, "cut-1")
+    assert job.master.state.checkpoint is not None
+    job.stored.kept.append(job.master.state.checkpoint)
+    cut_after(job, box, 1, "cut-2")
+    job.master.lost("worker-0", 0, job.now)
+    assert job.master.state.checkpoint_name == "cut-2"
+    again = job.worker("worker-0", 1)
+    why = "the checkpoint cut-2 is damaged: weights.safetensors has 10 of 20 bytes"
+    damage = Failed("spec", why)
+    for _ in range(2):  # a repeated report changes nothing
+        again.report("failed", Report(Task(0, "export")), error=damage, fatal=True, folder="cut-2")
+    job.call(again, {})
+    assert job.notes[-3:] == [why, "steps 17 to 32 are repeated", "training resumes from step 16"]
+    assert job.stored.damaged == {"cut-2": why}
+    assert (job.master.state.checkpoint_name, job.master.state.failed) == ("cut-1", None)
+    joined = job.master.join("worker-0", 2, job.now)
+    assert joined is not None
+    assert (joined.resume, job.master.job.state.rows) == ("cut-1", LEAST_ROWS)
 
 
 def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost() -> None:

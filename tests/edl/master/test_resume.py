@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from edl.checkpoints import DAMAGED, POSITION, STATE
 from edl.checkpoints.factory import VARIABLE
 from edl.checkpoints.folder import SharedFolder
+from edl.checkpoints.trainer import Position, TrainerCheckpoint, write_checkpoint
 from edl.data.pinned import write_pinned
-from edl.errors import ClusterError, JobError, SourceError
+from edl.errors import ClusterError, JobError, SourceError, SpecError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.event_log import EventLog, EventReader, read_end
@@ -26,6 +31,7 @@ from edl.master.master import restore_tasks
 from edl.master.resume import Resumption
 from edl.master.state import Checkpoint, Failure, MasterState
 from edl.master.state_store import FileStateStore
+from edl.master.stored_checkpoints import StoredCheckpoints
 from edl.models.pending import Intent, handled, read_intent, write_intent
 from edl.spec import RawLabel, Rows
 from edl.tasks import encoding
@@ -38,6 +44,7 @@ FAILED = Failed("cluster", "6 workers in a row ended without lasting progress")
 def job_with_master(kind: job_folder.Kind = "train", environment: dict[str, str] | None = None) -> JobFolder:
     job = job_folder.create(kind)
     write_pinned(job.rows, programs.pin(job.rows, pa.table({"x": [1.0, 2.0]})))
+    programs.write(job.program, "", programs.job_spec("torch", (), RawLabel("y"), Rows(True, 2, 2)))
     folder = ClusterFolder(job.path)
     folder.path.mkdir()
     folder.write_run_spec(RunSpec("torch", environment=environment or {}, folder=str(job.path.parent)))
@@ -56,16 +63,26 @@ def stored(job: JobFolder) -> MasterState:
     return encoding.decode(data, MasterState)
 
 
-def checkpoint(folder: Path, name: str = "000000000040-worker-0-0") -> Checkpoint:
-    (folder / name).mkdir(parents=True)
-    return Checkpoint(name, JobState(epoch=2, step=40))
+def checkpoint(folder: Path, step: int = 40) -> Checkpoint:
+    """A complete checkpoint, with the state that the master had then."""
+    name = f"{step:012d}-worker-0-0"
+    weights = {"w": np.full(50, step, np.float32)}
+    write_checkpoint(folder / name, TrainerCheckpoint(Position(step), weights, {}))
+    found = Checkpoint(name, JobState(epoch=step // 20, step=step))
+    data = encoding.encode(MasterState(epoch=step // 20, checkpoint=found, digest="d"))
+    StoredCheckpoints(SharedFolder(folder), POSITION).add_state(name, data)
+    return found
+
+
+def cut_to_half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
 
 
 def test_the_next_master_goes_on_only_with_the_rows_that_the_first_one_had(tmp_path: Path) -> None:
     first, grown = (
         programs.job_spec("torch", (), RawLabel("y"), Rows(True, 9, 9, digest=digest)) for digest in "ab"
     )
-    checkpoints = SharedFolder(tmp_path / "checkpoints")
+    checkpoints = StoredCheckpoints(SharedFolder(tmp_path / "checkpoints"), POSITION)
     with closing(FileStateStore(tmp_path / "state")) as store:
         backend: Any = SimpleNamespace(state_store=store)
         tasks = restore_tasks(first, backend, checkpoints, 10.0)
@@ -109,9 +126,7 @@ def test_the_end_is_taken_back_for_those_who_follow_the_job_and_for_later_sessio
     assert read_intent(job.path) is not None
 
 
-@pytest.mark.parametrize(
-    "state", [None, MasterState(), MasterState(checkpoint=Checkpoint("gone", JobState(step=9)))]
-)
+@pytest.mark.parametrize("state", [None, MasterState()])
 def test_without_a_checkpoint_training_starts_from_the_beginning_and_says_so(
     state: MasterState | None,
 ) -> None:
@@ -136,6 +151,92 @@ def test_checkpoints_are_found_where_the_job_wrote_them_whatever_the_environment
     job = job_with_master(environment={VARIABLE: str(tmp_path)})
     store(job, MasterState(checkpoint=checkpoint(tmp_path / job.id)))
     job.end("failed")
+    assert resume.prepare(job).step == 40
+
+
+def three_checkpoints(job: JobFolder) -> list[Path]:
+    """Folders of checkpoints at the steps 40, 60 and 80 of a job that died."""
+    found = [checkpoint(job.checkpoints, step) for step in (40, 60, 80)]
+    store(job, MasterState(epoch=5, checkpoint=found[-1], digest="d"))
+    job.end("died")
+    return [job.checkpoints / each.folder for each in found]
+
+
+def test_a_damaged_checkpoint_is_passed_over_named_and_kept() -> None:
+    job = job_with_master()
+    first, second, third = three_checkpoints(job)
+    cut_to_half(third / "weights.safetensors")
+    (second / "state.safetensors").unlink()
+    found = resume.prepare(job)
+    assert str(found) == (
+        "training resumes from step 40, in epoch 2; steps 41 to 80 are repeated\n"
+        "warning: the checkpoint 000000000080-worker-0-0 is damaged: weights.safetensors has 136 of 272 bytes\n"
+        "warning: the checkpoint 000000000060-worker-0-0 is damaged: state.safetensors is missing"
+    )
+    assert sorted(job.checkpoints.iterdir()) == [first, second, third]
+    assert [(folder / DAMAGED).exists() for folder in (first, second, third)] == [False, True, True]
+    again = stored(job)
+    assert (again.checkpoint_name, again.checkpoint_step, again.epoch) == (first.name, 40, 5)
+
+
+def test_a_checkpoint_that_was_removed_by_hand_is_replaced_by_the_one_before() -> None:
+    job = job_with_master()
+    shutil.rmtree(three_checkpoints(job)[-1])
+    assert str(resume.prepare(job)) == (
+        "training resumes from step 60, in epoch 3; steps 61 to 80 are repeated\n"
+        "warning: the checkpoint 000000000080-worker-0-0 is gone"
+    )
+
+
+def test_without_a_sound_checkpoint_training_starts_from_the_beginning_and_keeps_the_damaged_ones() -> None:
+    job = job_with_master()
+    folders = three_checkpoints(job)
+    for folder in folders:
+        cut_to_half(folder / "weights.safetensors")
+    found = resume.prepare(job)
+    point = "there is no sound checkpoint: training starts from the beginning; steps 1 to 80 are repeated"
+    assert str(found).splitlines()[0] == point
+    assert [warning.split(" is damaged")[0][-20:] for warning in found.warnings] == [
+        f"{step:09}-worker-0-0" for step in (80, 60, 40)
+    ]
+    assert all((folder / POSITION).exists() for folder in folders)
+    assert stored(job).checkpoint is None
+
+
+@pytest.mark.parametrize("damage", [cut_to_half, lambda path: path.write_bytes(b"")], ids=["half", "empty"])
+def test_a_damaged_state_is_set_aside_for_the_one_in_the_newest_sound_checkpoint(damage: Any) -> None:
+    job = job_with_master()
+    _, second, third = three_checkpoints(job)
+    cut_to_half(third / POSITION)
+    state = ClusterFolder(job.path).state
+    damage(state)
+    spoilt = state.read_bytes()
+    assert str(resume.prepare(job)) == (
+        "training resumes from step 60, in epoch 3\n"
+        f"warning: the state file {state} is damaged\n"
+        "warning: the checkpoint 000000000080-worker-0-0 is damaged: position.msgpack is not readable"
+    )
+    assert state.with_suffix(".damaged").read_bytes() == spoilt
+    again = stored(job)
+    assert (again.checkpoint_name, again.digest) == (second.name, "d")
+    assert again.epoch > 5  # than all masters before
+
+
+def test_a_state_of_another_version_is_named_as_such_and_stays() -> None:
+    job = job_with_master()
+    three_checkpoints(job)
+    state = ClusterFolder(job.path).state
+    state.write_bytes(state.read_bytes().replace(b"edl-state 2", b"edl-state 7"))
+    with pytest.raises(SpecError, match="was written by another version: it is of version 7, not 2"):
+        resume.prepare(job)
+    assert state.read_bytes().startswith(b"edl-state 7")
+
+
+def test_a_damaged_state_in_a_checkpoint_makes_that_one_no_reason_to_stop() -> None:
+    job = job_with_master()
+    _, second, third = three_checkpoints(job)
+    cut_to_half(third / "weights.safetensors")
+    cut_to_half(second / STATE)
     assert resume.prepare(job).step == 40
 
 

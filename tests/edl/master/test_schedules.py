@@ -23,6 +23,7 @@ from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskType
 from edl.worker.outbox import Outbox
 from tests.edl.master.blocks import blocks, drawn
+from tests.edl.master.listed_checkpoints import ListedCheckpoints
 
 LEASE = 10.0
 WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2, "predict": 2}
@@ -85,8 +86,8 @@ class World:
         self.checkpoints: dict[str, list[tuple[int, int, int, int]]] = {"": []}
 
     def leases(self, kept: MasterState | None) -> TaskManager:
-        is_there = self.disk.__contains__
-        return TaskManager(self.plan, kept, self.recovery, lease_secs=LEASE, is_there=is_there)
+        checkpoints = ListedCheckpoints(self.disk.__contains__)
+        return TaskManager(self.plan, kept, self.recovery, lease_secs=LEASE, checkpoints=checkpoints)
 
     def write(self) -> None:
         kept, marks = self.master.to_store()

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.checkpoints import mark_damaged
 from edl.checkpoints.folder import SharedFolder
 from edl.embeddings import Optimizer
-from edl.errors import JobError, SpecError
+from edl.errors import DamagedError, JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import store
 from edl.ps.checkpoint import manifests, shard_file
@@ -177,7 +178,9 @@ def test_a_file_of_changes_that_is_damaged_is_named(tmp_path: Path, changes: Non
             step(running, definition(SGD), number)
             cut(running, tmp_path / f"{number}")
     damage(tmp_path / "2" / "server-0-1.safetensors")
-    with pytest.raises(SpecError, match=r"server-0-1\.safetensors cannot be read"):
+    with pytest.raises(
+        SpecError, match=r"the checkpoint 2 is damaged: bytes of server-0-1\.safetensors have changed"
+    ):
         manifests.read_weights(tmp_path / "2")
     manifests.read_weights(tmp_path / "0")
 
@@ -306,7 +309,7 @@ def test_a_cut_that_cannot_be_written_is_named_and_is_none(tmp_path: Path) -> No
 
 def test_a_cut_without_manifest_is_not_complete(made: Path) -> None:
     (made / manifests.MANIFEST).unlink()
-    with pytest.raises(SpecError, match="is not complete"):
+    with pytest.raises(SpecError, match=r"one is damaged: manifest\.json is missing"):
         manifests.read_weights(made)
     assert manifests.complete(made.parent) == []
 
@@ -318,19 +321,43 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [damage, Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1]), lambda path: path.write_bytes(b"")],
+    ("spoil", "message"),
+    [
+        (damage, r"bytes of server-1\.safetensors have changed: its checksum is wrong"),
+        (Path.unlink, r"server-1\.safetensors is missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), r"server-1\.safetensors has 3,487 of 3,488 bytes"),
+        (lambda path: path.write_bytes(b""), r"server-1\.safetensors has 0 of 3,488 bytes"),
+    ],
     ids=["a bit", "missing", "cut short", "empty"],
 )  # fmt: skip
-def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], object]) -> None:
+def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], object], message: str) -> None:
+    assert manifests.verify_checkpoint(made) == 3
     spoil(made / "server-1.safetensors")
     for read in (
+        lambda: manifests.verify_checkpoint(made),
         lambda: manifests.read_weights(made),
         lambda: manifests.restore(made, manifests.read_manifest(made), 1, 2, same_leases=False),
         lambda: manifests.restore(made, manifests.read_manifest(made), 0, 3, same_leases=False),
     ):
-        with pytest.raises(SpecError, match=r"server-1\.safetensors cannot be read"):
+        with pytest.raises(DamagedError, match=f"the checkpoint one is damaged: {message}") as caught:
             read()
+        assert caught.value.checkpoint == "one"
+
+
+def test_a_manifest_that_has_changed_is_noticed_and_one_without_a_checksum_is_read(made: Path) -> None:
+    path = made / manifests.MANIFEST
+    written = path.read_bytes()
+    path.write_bytes(written.replace(b'"kind":"async"', b'"kind":"sync" '))
+    with pytest.raises(DamagedError, match=r"bytes of manifest\.json have changed"):
+        manifests.read_manifest(made)
+    path.write_bytes(written[: written.rindex(b',"crc"')] + b"}")  # as earlier versions wrote it
+    assert manifests.verify_checkpoint(made) == 3
+
+
+def test_a_checkpoint_marked_as_damaged_is_not_listed(made: Path) -> None:
+    assert manifests.complete(made.parent) == ["one"]
+    mark_damaged(SharedFolder(made.parent), "one", "its disk lost a sector")
+    assert manifests.complete(made.parent) == []
 
 
 @pytest.mark.parametrize(
@@ -338,8 +365,8 @@ def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], obj
     [
         (b'{"version": 3}', "has version 3; this program reads 1 and 2"),
         (b"{}", "has version none"),
-        (b"not JSON", "cannot be read"),
-        (b'{"version": 1}', "cannot be read"),
+        (b"not JSON", "is not readable"),
+        (b'{"version": 1}', "is not readable"),
         (b'{"version": 1, "at": [0, 0, 0], "mode": {}, "shards": []}', "lacks files"),
     ],
 )
@@ -365,7 +392,7 @@ def test_files_of_different_models_are_no_cut(made: Path, tmp_path: Path) -> Non
 def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
     damage(made / "server-0.safetensors")
     with servers(1) as running:
-        with pytest.raises(JobError, match=r"server-0\.safetensors cannot be read"):
+        with pytest.raises(DamagedError, match=r"bytes of server-0\.safetensors have changed"):
             running.arrange(restore=str(made))
         running.arrange()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edl.checkpoints.folder import SharedFolder
+from edl.checkpoints.trainer import Position, TrainerCheckpoint
 from edl.errors import JobError, SpecError
 from edl.jobs import job_folder
 from edl.models import weights as weight_files
@@ -16,7 +17,7 @@ from edl.ps.checkpoint import manifests
 from edl.run import initial_weights
 from edl.spec import Checkpoints
 from edl.tasks.task import Report, Task
-from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
+from edl.worker.checkpointing import Checkpointer
 from tests.edl.ps.servers import ADAM, definition, trained
 
 

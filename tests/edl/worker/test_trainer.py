@@ -13,6 +13,7 @@ import pytest
 
 from edl.checkpoints import GoneError
 from edl.checkpoints.folder import SharedFolder
+from edl.checkpoints.trainer import Position, TrainerCheckpoint, complete, read_checkpoint
 from edl.errors import JobError, SemanticError
 from edl.frameworks import Adapter, Minibatches
 from edl.frameworks.adapter import Floats
@@ -24,7 +25,7 @@ from edl.spec.calibration import THRESHOLD_METRICS
 from edl.tasks.curve import Standing
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Report, Round, Summary
-from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, complete, read_checkpoint
+from edl.worker.checkpointing import Checkpointer
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import Local, Strategy
 from edl.worker.trainer import Trainer, plan, split, train

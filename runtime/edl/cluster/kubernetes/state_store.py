@@ -16,7 +16,7 @@ import msgspec
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.errors import ClusterError, JobError, SpecError
+from edl.errors import ClusterError, DamagedError, JobError, SpecError
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -56,7 +56,7 @@ class ConfigMapStateStore:
         try:
             return zlib.decompress(base64.b64decode(kept[KEY], validate=True))
         except (ValueError, zlib.error):
-            raise SpecError("the state of this job is damaged") from None
+            raise DamagedError("the state of this job is damaged") from None
 
     def write(self, data: bytes) -> None:
         """Write the state and return when it is durable. Raises JobError if it is too large for a ConfigMap."""

@@ -204,10 +204,10 @@ class CheckpointCoordinator:
             self._not_before = now if at_once else now + AGAIN_SECS
 
     def kept(self, complete: Iterable[str]) -> set[str]:
-        """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""
+        """Return the names of the folders to keep. `complete` are those of sound checkpoints with a manifest."""
         last = self._tasks.state.checkpoint
         known = sorted(name for name in complete if last is not None and name <= last.folder)
-        keep = known[-self._when.keep :] if self._when.keep else known
+        keep = known[-max(self._when.keep, 2) :] if self._when.keep else known  # the last one may be damaged
         return {*keep, *([self._taking.name] if self._taking else [])}
 
 

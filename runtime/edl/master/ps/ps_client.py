@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
-from edl.checkpoints import CheckpointStore
+from edl.checkpoints import DAMAGED, CheckpointStore
 from edl.errors import SQLFlowError
 from edl.master.ps.checkpoint_coordinator import PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
@@ -180,7 +180,7 @@ class PsClient:
 
 
 def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
-    """Return the names of all checkpoints to resume from, and those of the complete ones."""
-    names = store.names()
-    best = {name for name in names if name.startswith(manifests.BEST)}
-    return {*names} - best - {UPDATES}, {*store.names(manifests.MANIFEST)} - best
+    """Return the names of all checkpoints to resume from that are not damaged, and those of the complete ones."""
+    best = {name for name in store.names() if name.startswith(manifests.BEST)}
+    damaged = {*store.names(DAMAGED)}
+    return {*store.names()} - best - damaged - {UPDATES}, {*store.names(manifests.MANIFEST)} - best - damaged

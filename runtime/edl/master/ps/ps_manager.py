@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from edl.errors import SQLFlowError
+from edl.errors import DamagedError, SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.jobs.snapshot import ServerCounts
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
@@ -250,7 +250,8 @@ class Servers:
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
         """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
 
-        A checkpoint that no longer exists anywhere is handled like a loss of servers instead.
+        A checkpoint that no longer exists anywhere is handled like a loss of servers instead. If it is damaged, all
+        servers go back to the one before it.
         """
         index = self._done(call)
         if index is None:
@@ -265,8 +266,11 @@ class Servers:
             call.header.manifest is not None or self._tasks.checkpoint_is_lost
         ):
             if call.header.generation == self._tasks.state.generation:
-                self._begin_anew(what)
+                self._begin_anew(what) if call.header.manifest is not None else self._go_back(what)
                 self._publish()
+            return
+        if isinstance(call.header, Arrange) and isinstance(error, DamagedError):
+            self._fall_back(call.header, error.message)
             return
         self._tasks.log(what)
         if isinstance(call.header, Arrange):
@@ -463,9 +467,19 @@ class Servers:
         self._tasks.state.checkpoint = None
         self._go_back(what)
 
+    def _fall_back(self, asked: Arrange, why: str) -> None:
+        """Go back to the checkpoint before a damaged one, unless another server has said so already."""
+        if asked.generation == self._tasks.state.generation and asked.restore:
+            self._tasks.checkpoint_damaged(asked.restore, why)
+            self._forget_arrangements()
+            self._publish()
+
     def _go_back(self, what: str) -> None:
         self._tasks.log(what)
         self._tasks.go_back()
+        self._forget_arrangements()
+
+    def _forget_arrangements(self) -> None:
         for other in self._slots:
             other.holds, other.arranged = False, None
             other.revoked.clear()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
-from edl.master.state import COUNTER_BITS, Lease, MasterState
+from edl.master.state import COUNTER_BITS, Checkpoint, Lease, MasterState
 from edl.metrics import merge_states
 from edl.ps.checkpoint.content import Progress
 from edl.tasks import encoding
@@ -19,9 +20,25 @@ from edl.tasks.pool import States
 from edl.tasks.task import Report, Summary, Task, TaskType
 
 
+class Checkpoints(Protocol):
+    """Stored checkpoints (`edl.master.stored_checkpoints`)."""
+
+    def is_there(self, name: str) -> bool:
+        """Return True if the checkpoint exists and is not known to be damaged."""
+        ...
+
+    def mark(self, name: str, why: str) -> None:
+        """Mark a checkpoint as damaged."""
+        ...
+
+    def older(self, name: str) -> Checkpoint | None:
+        """Return the newest checkpoint to resume from apart from this one."""
+        ...
+
+
 class LeaseTable:
     """Leases of one job. `state` is the stored state before a restart, with the epoch of the previous master. `log`
-    logs problems. `is_there` returns True if the checkpoint of a name exists.
+    logs problems. `checkpoints` are the stored ones; without them all exist.
     """
 
     def __init__(
@@ -29,12 +46,12 @@ class LeaseTable:
         plan: Plan,
         state: MasterState,
         log: Callable[[str], None],
-        is_there: Callable[[str], bool] = lambda name: True,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.plan = plan
         self.state = state
         self.log = log
-        self._is_there = is_there
+        self._checkpoints = checkpoints
         state.begin_epoch()
         self.job = Job(plan, state.job, merge=self._merge)
         self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
@@ -149,17 +166,27 @@ class LeaseTable:
 
     @property
     def checkpoint_is_lost(self) -> bool:
-        """True if the checkpoint to go back to does not exist any more."""
+        """True if the checkpoint to go back to does not exist any more, or is damaged."""
         checkpoint = self.state.checkpoint
-        return (
-            checkpoint is not None and checkpoint.manifest is None and not self._is_there(checkpoint.folder)
-        )
+        if checkpoint is None or checkpoint.manifest is not None or self._checkpoints is None:
+            return False
+        return not self._checkpoints.is_there(checkpoint.folder)
+
+    def forget_damaged(self, name: str, why: str) -> bool:
+        """Mark a damaged checkpoint; return True if it was the one to go back to, which is an older one then."""
+        if self._checkpoints is not None:
+            self._checkpoints.mark(name, why)
+        if self.state.checkpoint_name != name:
+            return False
+        self.log(why)
+        self._fall_back()
+        return True
 
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
         if self.checkpoint_is_lost:
             self.log("the last checkpoint is lost, with the disk of the master that stored it")
-            self.state.checkpoint = None
+            self._fall_back()
         before = self.state.go_back()
         self._of.clear()
         self._partners.clear()
@@ -169,6 +196,12 @@ class LeaseTable:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
         self.log(f"training resumes from step {state.step:,}" if before else "training restarts")
 
+    def _fall_back(self) -> None:
+        """Make an older checkpoint the one to go back to, or none."""
+        before, name = self.state.checkpoint_step, self.state.checkpoint_name
+        self.state.checkpoint = self._checkpoints.older(name) if self._checkpoints is not None else None
+        self.log(repeated(self.state.checkpoint_step, before))
+
     def _add(self, task: Task, owner: str) -> None:
         self.state.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
         self._of[owner][task.attempt] = False
@@ -176,6 +209,11 @@ class LeaseTable:
     def _merge(self, one: States, other: States) -> States | None:
         """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""
         return merge_states(self.state.metric_kinds, one, other)
+
+
+def repeated(step: int, before: int) -> str:
+    """Say which steps are trained again if training resumes from one that precedes that of a damaged checkpoint."""
+    return f"steps {step + 1:,} to {before:,} are repeated" if before > step else "no step is repeated"
 
 
 def _partners(leases: Mapping[int, Lease]) -> dict[int, int]:

@@ -86,6 +86,16 @@ class RecoveryPolicy:
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         """Record that a worker has copied its weights."""
 
+    def checkpoint_damaged(self, name: str, why: str) -> None:
+        """Handle a checkpoint that was found damaged, unless the job would go back to another one by now."""
+        if self.table.forget_damaged(name, why) and not self.has_state:
+            self.go_back()
+
+    @property
+    def has_state(self) -> bool:
+        """True if the trained state is in an instance, so that a damaged checkpoint does not roll the job back."""
+        return False
+
     def go_back(self) -> None:
         """Go back to the last checkpoint."""
         self.table.go_back()
@@ -197,6 +207,10 @@ class AllReduceRecovery(TrainerRecovery):
         """Return REGROUP if the group of the instance is to end or has ended."""
         ends = self.rendezvous.ending if self.rendezvous.is_holder(request) else request.group > 0
         return Flag.REGROUP if ends else Flag.NONE
+
+    @property
+    def has_state(self) -> bool:
+        return self.rendezvous.held and self.rendezvous.has_live_holder
 
     def gained(self, role: Role) -> Gain:
         """Return the numbers of steps, unless all went back, rounds, and measured tasks."""

@@ -26,7 +26,7 @@ from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
 from edl.master.tasks.done_rows import DoneRows
-from edl.master.tasks.lease_table import LeaseTable, report_of, task_key, task_name, task_of
+from edl.master.tasks.lease_table import Checkpoints, LeaseTable, report_of, task_key, task_name, task_of
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.checkpoint.content import Progress
@@ -50,9 +50,9 @@ class Marks(msgspec.Struct, frozen=True):
 class TaskManager:
     """State of a job with workers. `state` is the stored state before a restart, with the epoch of the previous master.
 
-    `recovery` is the policy of a training job. `log` logs problems. `is_there` returns True if the
-    checkpoint of a name exists; an earlier master may have had it on a disk of its own. `task_timeout` is the seconds
-    without progress after which a worker is replaced; 0 derives them.
+    `recovery` is the policy of a training job. `log` logs problems. `checkpoints` are the stored ones, of which an
+    earlier master may have had some on a disk of its own. `task_timeout` is the seconds without progress after which a
+    worker is replaced; 0 derives them.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TaskManager:
         *,
         lease_secs: float = 10.0,
         log: Callable[[str], None] = lambda text: None,
-        is_there: Callable[[str], bool] = lambda name: True,
+        checkpoints: Checkpoints | None = None,
         task_timeout: float = 0.0,
     ) -> None:
         self.plan = plan
@@ -72,7 +72,7 @@ class TaskManager:
         self._most = 0  # workers that were ever wanted
         self.state = state or MasterState()
         self.log = log
-        self._table = LeaseTable(plan, self.state, log, is_there)
+        self._table = LeaseTable(plan, self.state, log, checkpoints)
         self._recovery = (recovery if plan.kind == "train" else RecoveryPolicy)(self._table)
         self.rendezvous, self.owners = self._recovery.rendezvous, self._recovery.owners
         self._recovery.begin()
@@ -379,7 +379,7 @@ class TaskManager:
             self.state.end_checkpoint(update.folder)
             return
         if update.fatal and update.error:
-            self.fail(update.error)
+            self._give_up(update.error, update.folder)
             return
         lease = self.state.leases.get(task.attempt)
         if lease is None and not self._adopt(task, owner):
@@ -440,6 +440,17 @@ class TaskManager:
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
         self._recovery.go_back()
+
+    def _give_up(self, error: Failed, checkpoint: str) -> None:
+        """Handle an error that would occur in every worker, unless a damaged checkpoint is the reason."""
+        if checkpoint:
+            self.checkpoint_damaged(checkpoint, error.message)
+        else:
+            self.fail(error)
+
+    def checkpoint_damaged(self, name: str, why: str) -> None:
+        """Resume from an older checkpoint than a damaged one. No effect beyond its mark if it is not the last one."""
+        self._recovery.checkpoint_damaged(name, why)
 
     def take_went_back(self) -> Summary | None:
         """Return the earliest point that the job went back to since the last call, or None if it did not."""

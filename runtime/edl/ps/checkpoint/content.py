@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from edl.checkpoints.integrity import Part
 from edl.embeddings import Optimizer, TableSpec
 from edl.spec.job import DurableUpdates, RowLimits
 from edl.tasks.task import Task
@@ -75,14 +76,6 @@ class Progress(msgspec.Struct, frozen=True):
     steps: int = 0
     loss: float = 0.0
     weight: float = 0.0
-
-
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """Earlier file of a shard."""
-
-    file: str
-    bytes: int
-    crc: int
 
 
 class Shard(msgspec.Struct, frozen=True):

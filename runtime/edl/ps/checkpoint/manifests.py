@@ -16,11 +16,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from edl.checkpoints import CheckpointStore
+from edl.checkpoints import DAMAGED, CheckpointStore
+from edl.checkpoints.integrity import check_file, check_json, damaged, seal_json, unreadable, write_file
 from edl.embeddings import Copied
 from edl.embeddings.table import Floats, Ids
-from edl.errors import SpecError
-from edl.files import replace_file, sync
+from edl.errors import DamagedError, SpecError
+from edl.files import sync
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
@@ -50,27 +51,47 @@ def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> Non
     """Complete a checkpoint by its manifest. Raises OSError or SQLFlowError if it cannot be written."""
     folder = store.folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / MANIFEST, msgspec.json.encode(manifest), durable=True)
+    write_file(folder / MANIFEST, [(0, memoryview(seal_json(msgspec.json.encode(manifest))))])
     sync(store.folder)
     store.publish(name, MANIFEST)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest. Raises SpecError if the checkpoint is incomplete, damaged, or of another version."""
+    """Return the manifest. Raises DamagedError if it is missing or not as it was written, SpecError if it was written
+    by another version.
+    """
     try:
         data = (folder / MANIFEST).read_bytes()
+        check_json(data, MANIFEST)
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
         if version is None or bytes(version) not in (b"1", b"2"):
             found = bytes(version).decode() if version else "none"
             raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads 1 and 2")
         manifest = msgspec.json.decode(data, type=Manifest)
-    except FileNotFoundError:
-        raise SpecError(f"the checkpoint {folder} is not complete") from None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
+    except DamagedError as error:
+        raise damaged(folder, error) from None
+    except OSError as error:
+        raise damaged(folder, unreadable(MANIFEST, error)) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise damaged(folder, f"{MANIFEST} is not readable") from None
     if [shard.index for shard in manifest.shards] != list(range(len(manifest.shards))) or not manifest.shards:
-        raise SpecError(f"the checkpoint {folder} lacks files")
+        raise damaged(folder, f"{MANIFEST} lacks files")
     return manifest
+
+
+def verify_checkpoint(folder: Path) -> int:
+    """Read all files in pieces; return the step.
+
+    Raises DamagedError if one is not as it was written, SpecError if it was written by another version.
+    """
+    manifest = read_manifest(folder)
+    try:
+        for shard in manifest.shards:
+            for part in shard.parts:
+                check_file(folder / part.file, part)
+    except DamagedError as error:
+        raise damaged(folder, error) from None
+    return manifest.at.step
 
 
 def complete(checkpoints: Path) -> list[str]:
@@ -81,7 +102,9 @@ def complete(checkpoints: Path) -> list[str]:
     if not checkpoints.is_dir():
         return []
     folders = [
-        path.parent for path in checkpoints.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(BEST)
+        path.parent
+        for path in checkpoints.glob(f"*/{MANIFEST}")
+        if not (path.parent.name.startswith(BEST) or (path.parent / DAMAGED).exists())
     ]
     found = [(written, folder.name) for folder in folders if (written := _written(folder))]
     return [name for _, name in sorted(found)]

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from edl.checkpoints.integrity import PIECE
 from edl.errors import SpecError
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
@@ -108,8 +109,8 @@ class ShardReplication:
         shard = Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
         self._memory.put(checkpoint, Held(shard, data))
         with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:
-            for start in range(0, len(data), shard_file.PIECE):
-                piece = data[start : start + shard_file.PIECE]
+            for start in range(0, len(data), PIECE):
+                piece = data[start : start + PIECE]
                 channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
         return shard
 
@@ -164,7 +165,7 @@ class ShardReplication:
             raise SpecError(
                 f"{shard_file.name_of(asked.index)} of the checkpoint {asked.checkpoint} is not in memory"
             )
-        return held.data[asked.start : asked.start + shard_file.PIECE]
+        return held.data[asked.start : asked.start + PIECE]
 
 
 def _after(index: int, servers: int) -> int:

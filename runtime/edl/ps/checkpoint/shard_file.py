@@ -14,22 +14,21 @@ when it is complete.
 from __future__ import annotations
 
 import os
-import secrets
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from edl.checkpoints.integrity import PIECE, Part, check_data, check_size, damaged, unreadable, write_file
 from edl.embeddings import Copied
 from edl.embeddings.cut import Rows
 from edl.embeddings.table import Floats, Ids
-from edl.errors import SpecError
+from edl.errors import DamagedError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
-from edl.ps.checkpoint.content import Definition, Part, Shard, Version
+from edl.ps.checkpoint.content import Definition, Shard, Version
 from edl.ps.dense import FlatCopy
 from edl.ps.push_log import PushLogState
 from edl.ps.replica import ReplicaSnapshot
@@ -37,7 +36,6 @@ from edl.ps.store import StoreCopy
 
 _KEY = "edl"
 _BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
-PIECE = 16 << 20  # bytes per write or call
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -71,21 +69,9 @@ def write(checkpoints: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
     earlier = _linked(checkpoints, folder, snapshot)
     if not earlier:
         snapshot = snapshot._replace(store=snapshot.store.whole())
-    path = folder / name_of(index, len(earlier))
-    partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
-    size, pieces = contents(snapshot)
-    try:
-        with partial.open("w+b") as file:
-            for start, piece in pieces:
-                file.seek(start)
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-            crc = _crc(file)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return Shard(index, path.name, size, crc, earlier=earlier)
+    _, pieces = contents(snapshot)
+    part = write_file(folder / name_of(index, len(earlier)), pieces)
+    return Shard(index, part.file, part.bytes, part.crc, earlier=earlier)
 
 
 def _linked(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> tuple[Part, ...]:
@@ -103,15 +89,6 @@ def _linked(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> tuple
             path.unlink(missing_ok=True)
         return ()
     return follows.shard.parts
-
-
-def _crc(file: BinaryIO) -> int:
-    """Return the CRC-32 of a file, whose arrays were not written one after another."""
-    file.seek(0)
-    crc = 0
-    while piece := file.read(PIECE):
-        crc = zlib.crc32(piece, crc)
-    return crc
 
 
 def name_of(index: int, earlier: int = 0) -> str:
@@ -176,14 +153,17 @@ def _arrays(snapshot: ReplicaSnapshot) -> dict[str, Any]:
 
 
 def opened(folder: Path, shard: Shard) -> ShardFiles:
-    """Open the files of a shard as memory maps. Raises SpecError if one is damaged, or of another version."""
+    """Open the files of a shard as memory maps. Raises DamagedError if one is not as it was written."""
     files = []
     for part in shard.parts:
         path = folder / part.file
         try:
+            check_size(path, part)  # an empty file cannot be mapped
             raw = np.memmap(path, np.uint8, "r")
-        except (OSError, ValueError) as error:  # ValueError: an empty file
-            raise _unreadable(path, error) from None
+        except DamagedError as error:
+            raise damaged(folder, error) from None
+        except OSError as error:
+            raise damaged(folder, unreadable(part.file, error)) from None
         files.append(ShardFile(path, raw, part))
     return ShardFiles(files)
 
@@ -238,22 +218,23 @@ class ShardFiles:
 class ShardFile:
     """File read from its bytes; its arrays are views of them. `path` names it in errors.
 
-    Raises SpecError if it is damaged, or of another version.
+    Raises DamagedError if it is not as it was written.
     """
 
     def __init__(self, path: Path, raw: npt.NDArray[np.uint8], part: Part) -> None:
         try:
             length = int.from_bytes(raw[:8].tobytes(), "little")
-            if len(raw) != part.bytes or zlib.crc32(raw.data) != part.crc:
-                raise ValueError("its size or checksum is wrong")
+            check_data(raw.data, part)
             if length > min(MOST_HEADER_BYTES, len(raw)):
                 raise ValueError(f"a header of {length:,} bytes")
             entries = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
             metadata = msgspec.json.decode(entries.pop("__metadata__"), type=dict[str, str])
             self.header = msgspec.json.decode(metadata[_KEY], type=Header)
             self._arrays = {name: _array(raw[8 + length :], entry) for name, entry in entries.items()}
+        except DamagedError as error:
+            raise damaged(path.parent, error) from None
         except (KeyError, ValueError, msgspec.MsgspecError) as error:
-            raise _unreadable(path, error) from None
+            raise damaged(path.parent, f"{part.file} is not readable: {error}") from None
 
     def flat(self) -> FlatCopy:
         return FlatCopy(self._arrays["flat"], self.header.flat_steps)
@@ -275,10 +256,6 @@ class ShardFile:
 
     def states(self) -> dict[str, Floats]:
         return {name: np.array(self._arrays[f"state.{i}"]) for i, name in enumerate(self.header.states)}
-
-
-def _unreadable(path: Path, error: Exception) -> SpecError:
-    return SpecError(f"the checkpoint file {path} cannot be read: {error}")
 
 
 def _array(data: Any, raw: msgspec.Raw) -> Any:

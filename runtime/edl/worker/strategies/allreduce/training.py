@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from edl.checkpoints import CheckpointStore
+from edl.checkpoints.trainer import resumed
 from edl.frameworks import Minibatches
-from edl.worker.checkpointing import resumed
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.trainer import Trainer
 

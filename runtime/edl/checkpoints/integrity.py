@@ -1,0 +1,171 @@
+"""Checksums of the files of a checkpoint: computed from memory, compared with what the disk returns, and stored in the
+last file of the checkpoint, which has a checksum of its own.
+
+Every kind of checkpoint is written and read by these functions. A checksum is the CRC-32 of a whole file: it finds
+every error of a few bits, and all but one in four billion of others. It is computed by the thread that writes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from edl.errors import DamagedError
+from edl.files import sync
+
+PIECE = 16 << 20  # bytes per write, read or call
+_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """File of a checkpoint: its name in the folder, its size, and the CRC-32 of its bytes."""
+
+    file: str
+    bytes: int
+    crc: int
+
+
+class _Written(NamedTuple):
+    """Written bytes: the position of the first one in the file, their number and their CRC-32 in memory."""
+
+    at: int
+    size: int
+    crc: int
+
+
+def write_file(path: Path, pieces: Iterable[tuple[int, memoryview]]) -> Part:
+    """Write a file and flush it to disk, read it back from there, and give it its name.
+
+    `pieces` are positions with the bytes that begin there; together they fill the file, in any order. Raises OSError if
+    the file cannot be written, DamagedError if it is read back differently.
+    """
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("w+b") as file:
+            written = []
+            for at, piece in pieces:
+                file.seek(at)
+                file.write(piece)
+                written.append(_Written(at, piece.nbytes, zlib.crc32(piece)))
+            file.flush()
+            os.fsync(file.fileno())
+            _forget_pages(file)
+            part = _read_back(file, path, sorted(written))
+        partial.replace(path)
+        sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+    return part
+
+
+def _forget_pages(file: BinaryIO) -> None:
+    """Let the next read come from the disk, where the system can."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _read_back(file: BinaryIO, path: Path, written: Sequence[_Written]) -> Part:
+    crc = size = 0
+    file.seek(0)
+    for piece in written:
+        one = 0
+        left = piece.size
+        while left and (data := file.read(min(left, PIECE))):
+            one, crc = zlib.crc32(data, one), zlib.crc32(data, crc)
+            left -= len(data)
+        if left or one != piece.crc or piece.at != size:
+            raise DamagedError(f"{path.name} is read back differently from how it was written")
+        size += piece.size
+    return Part(path.name, size, crc)
+
+
+def check_data(data: bytes | memoryview, part: Part) -> None:
+    """Raise DamagedError if the bytes of a file are not as they were written."""
+    if len(data) != part.bytes:
+        raise _cut_short(part, len(data))
+    if zlib.crc32(data) != part.crc:
+        raise _changed(part.file)
+
+
+def check_size(path: Path, part: Part) -> None:
+    """Raise DamagedError if the file is missing, or of another size than it was written with."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise unreadable(part.file, error) from None
+    if size != part.bytes:
+        raise _cut_short(part, size)
+
+
+def check_file(path: Path, part: Part) -> None:
+    """Raise DamagedError if the file is missing, unreadable, or not as it was written. It is read in pieces."""
+    check_size(path, part)
+    try:
+        crc = checksum(path)
+    except OSError as error:
+        raise unreadable(part.file, error) from None
+    if crc != part.crc:
+        raise _changed(part.file)
+
+
+def unreadable(file: str, error: OSError) -> DamagedError:
+    """Describe a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return DamagedError(f"{file} is missing")
+    return DamagedError(f"{file} cannot be read: {error.strerror}")
+
+
+def damaged(folder: Path, why: DamagedError | str) -> DamagedError:
+    """Describe a damaged checkpoint by its folder."""
+    text = why if isinstance(why, str) else why.message
+    return DamagedError(f"the checkpoint {folder.name} is damaged: {text}", checkpoint=folder.name)
+
+
+def checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    crc = 0
+    with path.open("rb") as file:
+        while data := file.read(PIECE):
+            crc = zlib.crc32(data, crc)
+    return crc
+
+
+def _cut_short(part: Part, size: int) -> DamagedError:
+    return DamagedError(f"{part.file} has {size:,} of {part.bytes:,} bytes")
+
+
+def _changed(file: str) -> DamagedError:
+    return DamagedError(f"bytes of {file} have changed: its checksum is wrong")
+
+
+# Last files, which have the checksums of the others ------------------------------------------------------------
+
+
+def seal_json(data: bytes) -> bytes:
+    """Add the checksum of an object to it, as its last field `crc`."""
+    return data[:-1] + b',"crc":"%08x"}' % zlib.crc32(data)
+
+
+def check_json(data: bytes, file: str) -> None:
+    """Raise DamagedError if an object with a checksum has changed. Earlier versions wrote none."""
+    found = _CRC.search(data)
+    if found is not None and int(found[1], 16) != zlib.crc32(data[: found.start()] + b"}"):
+        raise _changed(file)
+
+
+def seal_msgpack(data: bytes) -> bytes:
+    """Set the checksum of a map whose last field is of four bytes."""
+    return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "big")
+
+
+def check_msgpack(data: bytes, file: str) -> None:
+    """Raise DamagedError if a map that ends with its checksum has changed."""
+    if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
+        raise _changed(file)

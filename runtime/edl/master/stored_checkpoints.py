@@ -1,0 +1,133 @@
+"""Checkpoints of a job as its master, and a command that resumes it, see them: complete, damaged, and with the state
+that the master had when each was complete.
+
+That state is the content of the state store at that moment. It makes every checkpoint one that the job can be resumed
+from: when a newer one is damaged, and when the state store itself is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from edl.checkpoints import DAMAGED, POSITION, STATE, CheckpointStore, GoneError, mark_damaged, sound_names
+from edl.checkpoints.trainer import PARTIAL, verify_checkpoint
+from edl.errors import DamagedError, SpecError, SQLFlowError
+from edl.files import replace_file
+from edl.logs import log
+from edl.master.state import Checkpoint, MasterState
+from edl.master.state_store import pack, unpack
+from edl.ps.checkpoint import manifests
+from edl.spec import JobSpec
+from edl.tasks import encoding
+
+LEAP = 100  # more masters, and generations, than can have followed a checkpoint whose state is resumed from
+
+
+def stored_checkpoints(spec: JobSpec, store: CheckpointStore) -> StoredCheckpoints:
+    """Return the checkpoints of a job in its store."""
+    return StoredCheckpoints(store, manifests.MANIFEST if spec.cluster.parameter_servers else POSITION)
+
+
+class StoredCheckpoints:
+    """Checkpoints in `store`, each completed by its file `last`."""
+
+    def __init__(self, store: CheckpointStore, last: str) -> None:
+        self._store = store
+        self._last = last
+        self._damaged: set[str] = set()  # whose marks may not have been written
+
+    def is_there(self, name: str) -> bool:
+        """Return True if the checkpoint exists and is not known to be damaged."""
+        return name in self._sound()
+
+    def is_damaged(self, name: str) -> bool:
+        """Return True if the checkpoint is known to be damaged."""
+        return name in self._damaged or name in self._store.names(DAMAGED)
+
+    def verify(self, name: str) -> str:
+        """Read the whole checkpoint. Return what is wrong with it, or an empty text; a damaged one is marked.
+
+        Raises SpecError if it was written by another version.
+        """
+        verify = manifests.verify_checkpoint if self._last == manifests.MANIFEST else verify_checkpoint
+        try:
+            verify(self._store.fetch(name))
+        except GoneError:
+            return f"the checkpoint {name} is gone"
+        except DamagedError as error:
+            self.mark(name, error.message)
+            return error.message
+        return ""
+
+    def mark(self, name: str, why: str) -> None:
+        """Mark a checkpoint as damaged."""
+        self._damaged.add(name)
+        try:
+            mark_damaged(self._store, name, why)
+        except (OSError, SQLFlowError) as error:
+            log(f"the checkpoint {name} could not be marked as damaged: {error}")
+
+    def older(self, name: str) -> Checkpoint | None:
+        """Return the newest checkpoint that has a state and is not known to be damaged, apart from this one."""
+        return next((state.checkpoint for found, state in self._states() if found != name), None)
+
+    def newest_sound(self, known: Checkpoint | None) -> tuple[Checkpoint | None, list[str]]:
+        """Return the known checkpoint if it is sound, else the newest sound one; and what is wrong with others."""
+        wrong: list[str] = []
+        while known is not None and (why := self.verify(known.folder)):
+            wrong.append(why)
+            known = self.older(known.folder)
+        return known, wrong
+
+    def newest_state(self) -> tuple[MasterState, list[str]]:
+        """Return the state of the newest sound checkpoint, or one without a checkpoint, for a state store that is
+        damaged; and what is wrong with newer checkpoints.
+        """
+        wrong: list[str] = []
+        for name, state in self._states():
+            if why := self.verify(name):
+                wrong.append(why)
+                continue
+            state.epoch += LEAP
+            state.generation += LEAP
+            return state, wrong
+        return MasterState(epoch=LEAP, generation=1 + LEAP), wrong
+
+    def add_state(self, name: str, data: bytes) -> None:
+        """Add the content of the state store to a complete checkpoint, or log why that fails."""
+        folder = self._store.folder / name
+        try:
+            if not self._store.shared:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(folder / STATE, pack(data), durable=True)
+            self._store.publish(name, STATE)
+        except FileNotFoundError:
+            """It was removed meanwhile."""
+        except (OSError, SQLFlowError) as error:
+            log(f"the checkpoint {name} has no state of the job: {error}")
+
+    def _states(self) -> Iterator[tuple[str, MasterState]]:
+        """Yield the sound checkpoints with their states, the newest first."""
+        having = {*self._store.names(STATE)}
+        for name in reversed(self._sound()):
+            if name in having and not name.startswith(manifests.BEST):
+                try:
+                    state = self._state(name)
+                except (OSError, SQLFlowError) as error:
+                    log(f"the state in the checkpoint {name} cannot be used: {error}")
+                    continue
+                if state.checkpoint_name == name:
+                    yield name, state
+
+    def _state(self, name: str) -> MasterState:
+        path = self._store.fetch(name, STATE) / STATE
+        try:
+            return encoding.decode(unpack(path.read_bytes(), str(path)), MasterState)
+        except msgspec.MsgspecError as error:
+            raise SpecError(f"{path} is of another version: {error}") from None
+
+    def _sound(self) -> list[str]:
+        names = sound_names(self._store, self._last)
+        return [name for name in names if name not in self._damaged and not name.endswith(PARTIAL)]
