@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from edl.cli import checkpoint_arguments
 from edl.cli.streams import open_missing
 from edl.data import pandas_later
 from edl.run.termination import TerminatedError, terminating
@@ -102,6 +103,7 @@ COMMANDS = {
     "attach": "jobs.attach.attach",
     "pause": "jobs.pause.pause_",
     "resume": "jobs.resume.resume_",
+    "checkpoints": "jobs.checkpoints.checkpoints_",
     "scale": "jobs.scale.scale_",
     "cancel": "jobs.cancel.cancel",
     "image": "image.image",
@@ -408,6 +410,11 @@ def _add_job_commands(commands: Commands) -> None:
         "that could not do it",
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
+    checkpoint_arguments.add_arguments(
+        _job_command(
+            commands, "checkpoints", "list the checkpoints of a job, verify them, or write one as a model"
+        )
+    )
     scale = _job_command(
         commands, "scale", "change the number of workers, or of parameter servers, of a running job"
     )

@@ -16,7 +16,7 @@ is marked by a file with the reason. It is never resumed from, and only removed 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from edl.errors import JobError
 from edl.files import replace_file
@@ -28,6 +28,13 @@ DAMAGED = "damaged.txt"  # mark of a checkpoint that is damaged: the reason
 
 class GoneError(JobError):
     """Error of a checkpoint that does not exist any more."""
+
+
+class Facts(NamedTuple):
+    """Size of a checkpoint in bytes, and the time of its newest file in seconds of `time.time`; None for unknown."""
+
+    bytes: int | None = None
+    written: float | None = None
 
 
 class CheckpointStore(Protocol):
@@ -57,6 +64,8 @@ class CheckpointStore(Protocol):
     def names(self, having: str = "") -> list[str]:
         """Return the sorted names of checkpoints; with `having`, of those in which this file was published."""
         ...
+
+    def facts(self, name: str) -> Facts: ...
 
     def remove(self, name: str) -> None: ...
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
-from edl.checkpoints import GoneError
+from edl.checkpoints import DAMAGED, Facts, GoneError
 
 
 class SharedFolder:
@@ -32,9 +33,22 @@ class SharedFolder:
         found = (path for path in self.folder.iterdir() if path.is_dir())
         return sorted(path.name for path in found if not having or (path / having).is_file())
 
+    def facts(self, name: str) -> Facts:
+        found = [path.stat() for path in (self.folder / name).iterdir() if path.name != DAMAGED]
+        return Facts(
+            sum(each.st_size for each in found), max((each.st_mtime for each in found), default=None)
+        )
+
     def remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # the last file first: half of a removed checkpoint is none
+            for path in sorted((self.folder / name).iterdir(), key=_written, reverse=True):
+                path.unlink()
         shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def clear(self) -> None:
         if self._volume:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _written(path: Path) -> int:
+    return path.stat().st_mtime_ns

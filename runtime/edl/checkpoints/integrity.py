@@ -13,7 +13,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -128,12 +128,25 @@ def damaged(folder: Path, why: DamagedError | str) -> DamagedError:
     return DamagedError(f"the checkpoint {folder.name} is damaged: {text}", checkpoint=folder.name)
 
 
+def read_back(path: Path) -> int:
+    """Flush a file to disk, and return the CRC-32 of what is read from there."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        _forget_pages(file)
+    return checksum(path)
+
+
 def checksum(path: Path) -> int:
     """Return the CRC-32 of a file."""
-    crc = 0
     with path.open("rb") as file:
-        while data := file.read(PIECE):
-            crc = zlib.crc32(data, crc)
+        return checksum_of(file)
+
+
+def checksum_of(file: IO[bytes]) -> int:
+    """Return the CRC-32 of the rest of an open file."""
+    crc = 0
+    while data := file.read(PIECE):
+        crc = zlib.crc32(data, crc)
     return crc
 
 

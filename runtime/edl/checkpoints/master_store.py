@@ -1,7 +1,8 @@
 """Master's end of `master_client`: files of checkpoints that arrive in pieces and are read again.
 
-Calls may be repeated, by the same or another sender. A file is published when it is complete, with the checksum that
-was sent. Names come over the wire, so only those are accepted that cannot lead out of the folder.
+Calls may be repeated, by the same or another sender. A file is published when it is complete, and has the checksum that
+was sent when it is read back from the disk. Names come over the wire, so only those are accepted that cannot lead out
+of the folder.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edl.checkpoints import GoneError
+from edl.checkpoints.integrity import checksum, read_back
 from edl.errors import JobError, SpecError
+from edl.files import sync
 
 PIECE = 1 << 20  # bytes of a call
 RESERVE = 64 << 20  # bytes of the disk that stay free
@@ -134,11 +137,12 @@ class Keeper:
 
     def _end(self, partial: Path, path: Path, sent: Sent, upto: int) -> None:
         _, crc = self._arriving.pop((sent.name, sent.file))
-        if upto != sent.size or crc != sent.crc:
+        if upto != sent.size or crc != sent.crc or read_back(partial) != sent.crc:
             partial.unlink()
             raise JobError(f"{sent.file} of the checkpoint {sent.name} arrived damaged")
         self._arrived(sent.name, sent.file, partial)
         partial.replace(path)
+        sync(path.parent)
         self._sums[sent.name, sent.file] = crc
 
     def _path(self, name: str, file: str) -> Path:
@@ -146,15 +150,6 @@ class Keeper:
         if not (_NAME.fullmatch(name) and _NAME.fullmatch(file)) or file.endswith(_PARTIAL):
             raise SpecError(f"{name!r}, {file!r} is not a file of a checkpoint")
         return self._folder / name / file
-
-
-def checksum(path: Path) -> int:
-    """Return the CRC-32 of a file."""
-    crc = 0
-    with path.open("rb") as file:
-        while data := file.read(PIECE):
-            crc = zlib.crc32(data, crc)
-    return crc
 
 
 def _size(path: Path) -> int:

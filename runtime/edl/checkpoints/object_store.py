@@ -1,6 +1,6 @@
 """Checkpoints in an object store, such as s3://bucket/folder or gs://bucket/folder, by fsspec.
 
-Objects are written atomically, and a checkpoint is complete when its last one exists.
+Objects are written atomically, and read back. A checkpoint is complete when its last one exists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from edl.checkpoints import GoneError
+from edl.checkpoints import Facts, GoneError
+from edl.checkpoints.integrity import checksum, checksum_of
 from edl.checkpoints.local_copies import Copies
 from edl.errors import JobError
 
@@ -26,8 +27,18 @@ class ObjectStore(Copies):
     def names(self, having: str = "") -> list[str]:
         return [name for name in self._listed(self._root) if not having or having in self._files(name)]
 
+    def facts(self, name: str) -> Facts:
+        with self._errors(f"describe {name}"):
+            self._system.invalidate_cache()
+            found = self._system.ls(f"{self._root}/{name}", detail=True)
+            times = [self._system.modified(each["name"]).timestamp() for each in found]
+            return Facts(sum(each["size"] or 0 for each in found), max(times, default=None))
+
     def remove(self, name: str) -> None:
+        files = [file for file in self._files(name) if not file.endswith(".safetensors")]
         with contextlib.suppress(GoneError), self._errors(f"remove {name}"):
+            for file in files:  # what completes it first: half of a removed checkpoint is none
+                self._system.rm_file(f"{self._root}/{name}/{file}")
             self._system.rm(f"{self._root}/{name}", recursive=True)
 
     def clear(self) -> None:
@@ -38,6 +49,10 @@ class ObjectStore(Copies):
         with self._errors(f"take {name}/{path.name}"):
             self._system.makedirs(f"{self._root}/{name}", exist_ok=True)
             self._system.put_file(str(path), f"{self._root}/{name}/{path.name}")
+            with self._system.open(f"{self._root}/{name}/{path.name}", "rb") as object_:
+                crc = checksum_of(object_)
+        if crc != checksum(path):
+            raise JobError(f"{self._url} gives back {name}/{path.name} differently from how it was sent")
 
     def _receive(self, name: str, file: str, path: Path) -> None:
         with self._errors(f"give {name}/{file}"):

@@ -10,6 +10,7 @@
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
     edl train    --on kubernetes[:PROFILE] --model_zoo DIR --model_def … --training_data DATA [--output FILE]
     edl fetch    JOB [--output FILE]
+    edl checkpoints JOB [--verify | --export STEP FILE]
     edl run      [--workers N] [--max_restarts N] script.py [argument …]
     edl quota    DIR [--slots N]
 
@@ -29,7 +30,7 @@ from traceback import format_exception
 from typing import get_args
 
 from edl import exit_codes
-from edl.cli import place, quota, script
+from edl.cli import checkpoint_arguments, place, quota, script
 from edl.cli.arguments import (
     add_model,
     add_training,
@@ -87,6 +88,10 @@ def _command(kind: str) -> Callable[[argparse.Namespace], None]:
         return quota.run
     if kind == "run":
         return script.run
+    if kind == "checkpoints":
+        from edl.cli import checkpoints
+
+        return checkpoints.run
     from edl.cli.commands import run_command
 
     return run_command
@@ -137,6 +142,8 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     commands["fetch"].add_argument("job", metavar="JOB", help="its id, or the end of it")
     output = "archive of a training, or file of predictions (default: as the job had it; model.zip, standard output)"
     commands["fetch"].add_argument("--output", type=Path, metavar="FILE", help=output)
+    commands["checkpoints"].add_argument("job", metavar="JOB", help="its id, the end of it, or its folder")
+    checkpoint_arguments.add_arguments(commands["checkpoints"])
     output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
     commands["export"].add_argument("--output", type=Path, metavar="FILE", required=True, help=output)
     return parser, commands
@@ -148,10 +155,11 @@ _COMMANDS = {
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
     "fetch": "write the output of a job with --on, after its end, or of one here that could not write it",
+    "checkpoints": "list the checkpoints of a job, verify them, or write one as a model",
     "run": "run a script in several workers, with the variables that torchrun sets, and restart them",
     "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
-_OF_NO_PROGRAM = ("fetch", "quota", "run")
+_OF_NO_PROGRAM = ("checkpoints", "fetch", "quota", "run")
 _OF_ROWS = ("train", "evaluate", "predict")
 
 

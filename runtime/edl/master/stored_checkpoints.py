@@ -7,12 +7,23 @@ from: when a newer one is damaged, and when the state store itself is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from edl.checkpoints import DAMAGED, POSITION, STATE, CheckpointStore, GoneError, mark_damaged, sound_names
-from edl.checkpoints.trainer import PARTIAL, verify_checkpoint
+from edl.arrays import Array
+from edl.checkpoints import (
+    DAMAGED,
+    POSITION,
+    STATE,
+    CheckpointStore,
+    Facts,
+    GoneError,
+    mark_damaged,
+    sound_names,
+)
+from edl.checkpoints.trainer import PARTIAL, read_checkpoint, read_position, verify_checkpoint
 from edl.errors import DamagedError, SpecError, SQLFlowError
 from edl.files import replace_file
 from edl.logs import log
@@ -28,6 +39,16 @@ LEAP = 100  # more masters, and generations, than can have followed a checkpoint
 def stored_checkpoints(spec: JobSpec, store: CheckpointStore) -> StoredCheckpoints:
     """Return the checkpoints of a job in its store."""
     return StoredCheckpoints(store, manifests.MANIFEST if spec.cluster.parameter_servers else POSITION)
+
+
+class Listed(NamedTuple):
+    """Checkpoint in a list; `step` and `epoch` are None if they are not known. `damage` is known damage, or empty."""
+
+    name: str
+    step: int | None
+    epoch: int | None
+    facts: Facts
+    damage: str
 
 
 class StoredCheckpoints:
@@ -94,6 +115,36 @@ class StoredCheckpoints:
             state.generation += LEAP
             return state, wrong
         return MasterState(epoch=LEAP, generation=1 + LEAP), wrong
+
+    def listed(self) -> list[Listed]:
+        """Return the checkpoints of the job, the newest last, without reading their arrays."""
+        names = {*self._store.names(self._last), *self._store.names(DAMAGED)}
+        known = (name for name in names if not name.endswith(PARTIAL) and not name.startswith(manifests.BEST))
+        return [self._describe(name) for name in sorted(known)]
+
+    def _describe(self, name: str) -> Listed:
+        state = ""
+        if name in self._store.names(DAMAGED):
+            state = (self._store.fetch(name, DAMAGED) / DAMAGED).read_text(encoding="utf-8").strip()
+        step: int | None = None
+        epoch: int | None = None
+        try:
+            if name in self._store.names(STATE) and (found := self._state(name).checkpoint) is not None:
+                step, epoch = found.job.step, found.job.epoch
+            elif self._last == POSITION:
+                step = read_position(self._store.fetch(name, POSITION)).step
+        except (OSError, SQLFlowError) as error:
+            state = state or str(error)
+        return Listed(name, step, epoch, self._store.facts(name), state)
+
+    def weights(self, name: str) -> Mapping[str, Array]:
+        """Return the weights of a checkpoint. Raises DamagedError if it is not as it was written, SpecError if it was
+        written by another version.
+        """
+        folder = self._store.fetch(name)
+        if self._last == manifests.MANIFEST:
+            return manifests.read_weights(folder)
+        return read_checkpoint(folder).weights
 
     def add_state(self, name: str, data: bytes) -> None:
         """Add the content of the state store to a complete checkpoint, or log why that fails."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from edl.data import Pinned
+from edl.data.pinned import read_pinned
 from edl.features import Features, Inputs, Target
 from edl.jobs.events import EpochEnd, Figures
 from edl.jobs.job_folder import JobFolder
@@ -74,6 +75,17 @@ def save_transform(job: JobFolder, spec: JobSpec, pinned: Pinned) -> Outcome:
         fitting=read_fitting(job.rows),
     )
     return outcome
+
+
+def save_checkpoint(
+    path: Path, job: JobFolder, program: Program, weights: Weights, step: int, epoch: int
+) -> None:
+    """Write the archive of a model from the weights of a checkpoint, without figures of the training."""
+    started = datetime.fromisoformat(job.status().started)
+    stopped = f"a checkpoint at step {step:,}"
+    outcome = Outcome("train", program.spec.rows.training, 0.0, epochs=max(0, epoch - 1), stopped=stopped)
+    rows, fitting = program.spec.rows, read_fitting(job.rows)
+    save(path, program, read_pinned(job.rows), rows, weights, outcome, started, fitting)
 
 
 def trained_spec(program: Program, rows: Rows) -> JobSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 import grpc
 import pytest
 
-from edl.checkpoints import CheckpointStore, GoneError
+from edl.checkpoints import DAMAGED, CheckpointStore, GoneError, mark_damaged, sound_names
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.master_client import Relay
 from edl.checkpoints.master_store import PIECE
@@ -129,6 +130,58 @@ def test_nothing_is_there_at_first_and_nothing_is_left_in_the_end(
     store.clear()
     if not isinstance(store, Relay):  # the disk of the master goes with it
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_checkpoint_that_is_damaged_is_marked_for_all_and_not_listed_as_sound(instances: Instances) -> None:
+    one, other = instances("one"), instances("other")
+    for name in ("7-a", "8-a"):
+        publish(one, name, weights=b"w", position=b"p")
+    mark_damaged(other, "8-a", "its disk lost a sector")
+    assert sound_names(one, "position") == ["7-a"]
+    assert one.names("position") == ["7-a", "8-a"]
+    assert (one.fetch("8-a", DAMAGED) / DAMAGED).read_text() == "its disk lost a sector\n"
+
+
+def test_an_object_that_is_given_back_differently_is_no_part_of_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fsspec")
+    store = ObjectStore(f"file://{tmp_path}/bucket/job", tmp_path / "own")
+    put = store._system.put_file
+
+    def lose_a_byte(path: str, to: str) -> None:
+        put(path, to)
+        os.truncate(to, Path(to).stat().st_size - 1)
+
+    monkeypatch.setattr(store._system, "put_file", lose_a_byte, raising=False)
+    with pytest.raises(JobError, match="gives back 7-a/weights differently from how it was sent"):
+        publish(store, "7-a", weights=b"w", position=b"p")
+    assert store.names("position") == []
+
+
+def test_of_a_removed_checkpoint_the_file_that_completes_it_goes_first(
+    instances: Instances, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = instances("one")
+    if isinstance(store, Relay):
+        pytest.skip("its master removes it")
+    publish(store, "7-a", **{"weights.safetensors": b"w", "position": b"p"})
+
+    class CrashError(Exception):
+        """The machine stops."""
+
+    def crash(*_: object, **__: object) -> None:
+        raise CrashError
+
+    if isinstance(store, ObjectStore):
+        monkeypatch.setattr(store._system, "rm", crash, raising=False)
+        with pytest.raises(JobError):
+            store.remove("7-a")
+    else:
+        monkeypatch.setattr(shutil, "rmtree", crash)
+        with pytest.raises(CrashError):
+            store.remove("7-a")
+    assert store.names("position") == []
 
 
 @pytest.mark.soak

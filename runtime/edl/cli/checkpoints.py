@@ -1,0 +1,112 @@
+"""`edl checkpoints JOB`: list the checkpoints of a job, read them whole, or write one as a model.
+
+edl checkpoints JOB                          step, epoch, time, size and known damage of each
+edl checkpoints JOB --verify                 the same, after all files were read and compared with their checksums
+edl checkpoints JOB --export STEP FILE       a model from the one at this step, or from the newest sound one
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from edl.checkpoints import factory
+from edl.cli.checkpoint_arguments import NEWEST
+from edl.errors import JobError, SemanticError, did_you_mean
+from edl.jobs import job_folder
+from edl.jobs.job_folder import JobFolder
+from edl.master.stored_checkpoints import Listed, StoredCheckpoints, stored_checkpoints
+from edl.models import weights as weight_files
+from edl.program import read_spec
+from edl.run import job_runner
+from edl.run.archive import save_checkpoint
+from edl.run.training_client import available_cores
+
+COLUMNS = ("checkpoint", "step", "epoch", "written", "bytes", "state")
+SUFFIXES = (".zip", ".safetensors")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table to standard output, or write a file.
+
+    Raises SemanticError for an unknown job or step, JobError if a checkpoint is damaged or there is none.
+    """
+    path = Path(options.job)
+    job = JobFolder(path.absolute()) if path.is_dir() else job_folder.find(options.job)
+    stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
+    found = stored.listed()
+    if not found:
+        raise JobError(f"job {job.id} has no checkpoints", hint="they are removed when a job has succeeded")
+    if options.export is not None:
+        step, file = options.export
+        _export(job, stored, found, step, Path(file))
+        return
+    if options.verify:
+        found = [each._replace(damage=stored.verify(each.name)) for each in found]
+    _print([_row(each, verified=options.verify) for each in found])
+    if wrong := sum(bool(each.damage) for each in found) * options.verify:
+        raise JobError(f"{wrong} of {len(found)} checkpoints of job {job.id} cannot be resumed from")
+
+
+def _row(found: Listed, *, verified: bool) -> tuple[str, ...]:
+    written = found.facts.written
+    return (
+        found.name,
+        _number(found.step),
+        _number(found.epoch),
+        "" if written is None else f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M:%S}",
+        _number(found.facts.bytes),
+        found.damage.removeprefix(f"the checkpoint {found.name} is ")
+        or ("sound" if verified else "complete"),
+    )
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
+    lines = [COLUMNS, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    numbers = {COLUMNS.index(name) for name in ("step", "epoch", "bytes")}
+    for line in lines:
+        cells = (
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
+def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step: str, file: Path) -> None:
+    if file.suffix not in SUFFIXES:
+        raise SemanticError(f"cannot write {file}", hint=f"known suffixes: {', '.join(SUFFIXES)}")
+    chosen = _chosen(stored, found, step)
+    weights = stored.weights(chosen.name)
+    try:
+        if file.suffix == ".zip":
+            spec = read_spec(job.program)
+            with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
+                save_checkpoint(file, job, program, weights, chosen.step or 0, chosen.epoch or 0)
+        else:
+            partial = file.with_name(f"{file.name}.partial")
+            weight_files.save(weights, partial)
+            partial.replace(file)
+    except OSError as error:
+        raise JobError(f"cannot write {file}: {error.strerror}") from None
+    print(f"{file}: the model of checkpoint {chosen.name}", file=sys.stderr)
+
+
+def _chosen(stored: StoredCheckpoints, found: list[Listed], step: str) -> Listed:
+    """Return the checkpoint of a step or name; of the newest, the first one that is sound."""
+    if step == NEWEST:
+        sound = (each for each in reversed(found) if not (each.damage or stored.verify(each.name)))
+        if (newest := next(sound, None)) is None:
+            raise JobError("all checkpoints of the job are damaged")
+        return newest
+    for each in reversed(found):
+        if step in (str(each.step), each.name):
+            return each
+    known = [NEWEST, *(str(each.step) for each in found if each.step is not None)]
+    raise SemanticError(f"the job has no checkpoint at step {step}", hint=did_you_mean(step, known))
