@@ -80,7 +80,17 @@ class StoredCheckpoints:
         except DamagedError as error:
             self.mark(name, error.message)
             return error.message
+        if name in self._store.names(DAMAGED):
+            return f"the checkpoint {name} is sound now; remove its file {DAMAGED} to resume from it"
         return ""
+
+    @property
+    def known_damage(self) -> list[str]:
+        """Why checkpoints were found damaged earlier, the newest first."""
+        return [self._damage(name) for name in reversed(self._store.names(DAMAGED))]
+
+    def _damage(self, name: str) -> str:
+        return (self._store.fetch(name, DAMAGED) / DAMAGED).read_text(encoding="utf-8").strip()
 
     def mark(self, name: str, why: str) -> None:
         """Mark a checkpoint as damaged."""
@@ -96,9 +106,9 @@ class StoredCheckpoints:
 
     def newest_sound(self, known: Checkpoint | None) -> tuple[Checkpoint | None, list[str]]:
         """Return the known checkpoint if it is sound, else the newest sound one; and what is wrong with others."""
-        wrong: list[str] = []
+        wrong = self.known_damage
         while known is not None and (why := self.verify(known.folder)):
-            wrong.append(why)
+            wrong += [why] if why not in wrong else []
             known = self.older(known.folder)
         return known, wrong
 
@@ -106,7 +116,7 @@ class StoredCheckpoints:
         """Return the state of the newest sound checkpoint, or one without a checkpoint, for a state store that is
         damaged; and what is wrong with newer checkpoints.
         """
-        wrong: list[str] = []
+        wrong = self.known_damage
         for name, state in self._states():
             if why := self.verify(name):
                 wrong.append(why)
@@ -125,7 +135,7 @@ class StoredCheckpoints:
     def _describe(self, name: str) -> Listed:
         state = ""
         if name in self._store.names(DAMAGED):
-            state = (self._store.fetch(name, DAMAGED) / DAMAGED).read_text(encoding="utf-8").strip()
+            state = self._damage(name)
         step: int | None = None
         epoch: int | None = None
         try:

@@ -142,7 +142,7 @@ class Store:
         cuts = tuple(table.cut(step) for table, step in zip(tables, after.steps, strict=True))
         found = StoreCut(self.flat.copied(room), cuts, after)
         rows = sum(table.count for table in cuts)
-        whole = any(table.is_whole for table in cuts) or found.changed > rows * LARGEST_CHANGE
+        whole = not rows or any(table.is_whole for table in cuts) or found.changed > rows * LARGEST_CHANGE
         return found.whole() if whole else found
 
     def forget(self, written: Written) -> None:

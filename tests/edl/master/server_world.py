@@ -148,7 +148,7 @@ class World:
     def remove_others(self) -> None:
         if self.copies == "neighbours":
             return
-        complete = [name for name, checkpoint in self.checkpoints.items() if checkpoint.complete]
+        complete = {name: name for name, checkpoint in self.checkpoints.items() if checkpoint.complete}
         stay = self.servers.checkpoints.kept(complete)
         self.checkpoints = {name: checkpoint for name, checkpoint in self.checkpoints.items() if name in stay}
         assert not self.keep or sum(checkpoint.complete for checkpoint in self.checkpoints.values()) <= max(

@@ -10,16 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.checkpoints import mark_damaged
 from edl.checkpoints.folder import SharedFolder
+from edl.checkpoints.integrity import Part
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
-from edl.master.ps.ps_client import PsClient
+from edl.master.ps.ps_client import PsClient, _listed
 from edl.master.ps.ps_manager import Servers
 from edl.master.state import ServerLoss
 from edl.master.state_loop import StateLoop
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint import manifests, shard_file
-from edl.ps.checkpoint.content import Mode, Shard
+from edl.ps.checkpoint.content import Mode, Shard, Version
 from edl.ps.replica import ReplicaSnapshot
 from edl.spec import Checkpoints, Training
 from edl.tasks.job_state import Plan
@@ -268,3 +270,15 @@ def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_anoth
             assert (again.id, again.skip) == (task.id, 512)
 
     run(work())
+
+
+def test_checkpoints_that_share_files_are_known_by_them_and_damaged_ones_are_left_alone(
+    tmp_path: Path,
+) -> None:
+    store = SharedFolder(tmp_path)
+    whole, other = Part("server-0.safetensors", 9, 1), Part("server-0.safetensors", 9, 2)
+    for name, base in (("1", whole), ("2", whole), ("3", other), ("4", other)):
+        changes = Shard(0, "server-0-1.safetensors", 5, int(name), earlier=(base,))
+        manifests.write_manifest(store, name, manifests.manifest_of(name, Version(), Mode(), [changes]))
+    mark_damaged(store, "4", "its disk lost a sector")
+    assert _listed(store) == ({"1", "2", "3"}, {"1": (1,), "2": (1,), "3": (2,)})

@@ -179,6 +179,15 @@ def test_a_damaged_checkpoint_is_passed_over_named_and_kept() -> None:
     assert (again.checkpoint_name, again.checkpoint_step, again.epoch) == (first.name, 40, 5)
 
 
+def test_damage_that_was_found_earlier_is_named_again() -> None:
+    job = job_with_master()
+    cut_to_half(three_checkpoints(job)[-1] / "weights.safetensors")
+    warnings = resume.prepare(job).warnings
+    job.end("died")
+    again = resume.prepare(job)
+    assert (again.step, again.warnings) == (60, warnings)
+
+
 def test_a_checkpoint_that_was_removed_by_hand_is_replaced_by_the_one_before() -> None:
     job = job_with_master()
     shutil.rmtree(three_checkpoints(job)[-1])

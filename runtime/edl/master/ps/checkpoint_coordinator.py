@@ -13,7 +13,7 @@ masters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -203,12 +203,17 @@ class CheckpointCoordinator:
             self._taking = None
             self._not_before = now if at_once else now + AGAIN_SECS
 
-    def kept(self, complete: Iterable[str]) -> set[str]:
-        """Return the names of the folders to keep. `complete` are those of sound checkpoints with a manifest."""
+    def kept(self, complete: Mapping[str, object]) -> set[str]:
+        """Return the names of the folders to keep.
+
+        `complete` are the sound checkpoints with a manifest, each with something that is equal for those that share
+        files: damage of a shared file is damage of all of them, so the newest of the others stays as well.
+        """
         last = self._tasks.state.checkpoint
         known = sorted(name for name in complete if last is not None and name <= last.folder)
         keep = known[-max(self._when.keep, 2) :] if self._when.keep else known  # the last one may be damaged
-        return {*keep, *([self._taking.name] if self._taking else [])}
+        others = [name for name in known if complete[name] != complete[known[-1]]]
+        return {*keep, *others[-1:], *([self._taking.name] if self._taking else [])}
 
 
 def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progress]) -> JobState:

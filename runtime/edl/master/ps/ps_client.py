@@ -179,8 +179,23 @@ class PsClient:
         task.add_done_callback(self._tasks.discard)
 
 
-def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
-    """Return the names of all checkpoints to resume from that are not damaged, and those of the complete ones."""
+def _listed(store: CheckpointStore) -> tuple[set[str], dict[str, object]]:
+    """Return the names of all checkpoints to resume from that are not damaged, and the complete ones with the checksums
+    of the whole files that they begin with.
+    """
     best = {name for name in store.names() if name.startswith(manifests.BEST)}
     damaged = {*store.names(DAMAGED)}
-    return {*store.names()} - best - damaged - {UPDATES}, {*store.names(manifests.MANIFEST)} - best - damaged
+    complete = {*store.names(manifests.MANIFEST)} - best - damaged
+    return {*store.names()} - best - damaged - {UPDATES}, {
+        name: _first_files(store, name) for name in complete
+    }
+
+
+def _first_files(store: CheckpointStore, name: str) -> object:
+    if not store.shared:  # each has files of its own
+        return name
+    try:
+        manifest = manifests.read_manifest(store.folder / name)
+    except SQLFlowError:  # damaged, or removed meanwhile
+        return name
+    return tuple(shard.parts[0].crc for shard in manifest.shards)
