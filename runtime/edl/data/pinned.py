@@ -169,13 +169,33 @@ def _write(sink: _Digesting, schema: pa.Schema, batches: Iterable[pa.RecordBatch
     return rows
 
 
+def verify_rows(folder: Path) -> None:
+    """Read the file of pinned rows, and raise SpecError if it is not as it was written. Others have no file."""
+    pinned = read_pinned(folder)
+    if (
+        pinned.file != FILE or len(pinned.digest) != 2 * _hash().digest_size
+    ):  # a reader of the user has its own
+        return
+    try:
+        with (folder / FILE).open("rb") as file:
+            digest = hashlib.file_digest(file, _hash).hexdigest()
+    except OSError as error:
+        raise SpecError(f"{FILE} cannot be read: {error.strerror}") from None
+    if digest != pinned.digest:
+        raise SpecError(f"bytes of {FILE} have changed since it was written")
+
+
+def _hash() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=32)
+
+
 class _Digesting:
     """File that is hashed while it is written, with a check of the free disk space."""
 
     closed = False
 
     def __init__(self, file: IO[bytes], folder: Path) -> None:
-        self.digest = hashlib.blake2b(digest_size=32)
+        self.digest = _hash()
         self._file = file
         self._folder = folder
         self.check_space(0)

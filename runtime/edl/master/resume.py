@@ -20,7 +20,7 @@ import msgspec
 
 from edl.checkpoints import factory
 from edl.data import open_reader
-from edl.data.pinned import read_pinned
+from edl.data.pinned import read_pinned, verify_rows
 from edl.errors import ClusterError, DamagedError, SourceError, SpecError, SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, Process
@@ -71,11 +71,12 @@ class Resumption(msgspec.Struct, frozen=True):
 def prepare(job: JobFolder) -> Resumption:
     """Prepare the job to be started again; from now on it counts as running.
 
-    Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone.
+    Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone or damaged.
     """
     check(job)  # a job without a master has no lock
     with _locked(job):
         check(job)
+        _verify_rows(job)
         folder = ClusterFolder(job.path)
         with contextlib.closing(_state_store(folder)) as store:
             found = _reset(store, job)
@@ -100,6 +101,18 @@ def check(job: JobFolder) -> None:
         except (SpecError, SourceError) as error:
             raise SourceError(
                 f"job {job.id} cannot be resumed, because its rows are gone: {error.message}",
+                hint="train again",
+            ) from None
+
+
+def _verify_rows(job: JobFolder) -> None:
+    """Raise SourceError if the pinned rows are not as they were written: others would be trained on."""
+    for rows in filter(Path.is_dir, (job.rows, job.validation_rows)):
+        try:
+            verify_rows(rows)
+        except SpecError as error:
+            raise SourceError(
+                f"job {job.id} cannot be resumed, because its rows are damaged: {error.message}",
                 hint="train again",
             ) from None
 

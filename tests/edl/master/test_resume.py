@@ -324,6 +324,16 @@ def test_a_training_whose_rows_are_gone_cannot_be_resumed() -> None:
         resume.prepare(job)
 
 
+def test_a_training_whose_rows_have_changed_is_not_resumed() -> None:
+    job = job_with_master()
+    job.end("died")
+    path = job.rows / "rows.arrow"
+    path.write_bytes(path.read_bytes().replace(np.float64(2.0).tobytes(), np.float64(2.5).tobytes()))
+    with pytest.raises(SourceError, match=r"its rows are damaged: bytes of rows\.arrow have changed"):
+        resume.prepare(job)
+    assert job.status().state == "died"
+
+
 def test_a_training_that_is_being_resumed_is_not_resumed_a_second_time() -> None:
     job = job_with_master()
     job.end("died")
