@@ -15,8 +15,9 @@ import numpy as np
 
 from edl import metrics
 from edl.arrays import Array
+from edl.checkpoints.integrity import Part, check_file, read_back
 from edl.data import Reader
-from edl.errors import JobError, SpecError, SQLFlowError
+from edl.errors import DamagedError, JobError, SpecError, SQLFlowError
 from edl.features import target
 from edl.features.weights import RowWeights
 from edl.files import replace_file
@@ -25,6 +26,7 @@ from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.trials import Trial
+from edl.logs import log
 from edl.program import Program
 from edl.run import job_runner
 from edl.run.search.selection import Measure
@@ -34,7 +36,12 @@ from edl.spec import JobSpec, Search, Uncertainty
 from edl.worker.evaluation import calibrating
 
 RECORD, SCREENING_RECORD = "trial.json", "screening.json"  # beside the folders of a trial's folds
+FILES = "files.json"  # checksums of a trial's models and scores, beside its record
 SKIPPED = "skipped"  # folder with a file for each turn that had no time
+
+
+class _Files(msgspec.Struct, frozen=True):
+    files: tuple[Part, ...]
 
 
 class Judge:
@@ -120,7 +127,45 @@ class Judge:
         )
         if (screened := self.screened().get(number)) is not None:
             trial = msgspec.structs.replace(trial, screened=screened.screened)
+        self._write_checksums(number, len(result.outcomes))
         return _write(self._record(number, RECORD), trial)
+
+    def drop_damaged(self) -> None:
+        """Record trials that ended with a model as failed if a file of theirs is not as it was written, and log it.
+
+        A search that goes on after its processes died has them from a disk.
+        """
+        for number, trial in self.trained().items():
+            path = self._record(number, FILES)
+            try:
+                data = path.read_bytes()
+                for part in msgspec.json.decode(data, type=_Files).files:
+                    check_file(path.parent / part.file, part)
+            except FileNotFoundError:  # an earlier version, or another machine, has recorded it
+                continue
+            except (DamagedError, msgspec.MsgspecError) as error:
+                log(f"trial {trial.number} counts as failed: {error}")
+                failed = msgspec.structs.replace(
+                    trial, value=None, figures={}, error=f"it is damaged: {error}"
+                )
+                path.unlink(missing_ok=True)
+                _write(self._record(number, RECORD), failed)
+
+    def _write_checksums(self, number: int, folds: int) -> None:
+        """Flush the files of a trial to disk, and write their checksums beside its record."""
+        path = self._record(number, FILES)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = [
+            Part(f"{fold}/{file.name}", file.stat().st_size, read_back(file))
+            for fold in range(folds)
+            for file in self._files_of(number, fold)
+            if file.exists()
+        ]
+        replace_file(path, msgspec.json.encode(_Files(tuple(found))), durable=True)
+
+    def _files_of(self, number: int, fold: int) -> tuple[Path, Path]:
+        folder = folder_of(self._job, number, fold)
+        return folder.archive, folder.path / SCORES
 
     def record_screening(self, turn: int, number: int, result: TrialResult) -> Trial:
         """Measure a training on some of the training rows, and write and return its record."""
@@ -188,7 +233,7 @@ class Judge:
 
 def _write(path: Path, trial: Trial) -> Trial:
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, msgspec.json.encode(trial))
+    replace_file(path, msgspec.json.encode(trial), durable=True)
     return trial
 
 

@@ -56,6 +56,7 @@ class SearchWorker:
         store: TrialStore | None = None,
     ) -> None:
         self._judge = Judge(program, job)
+        self._judge.drop_damaged()
         self._program = program
         self._job = job
         self._tasks = tasks
