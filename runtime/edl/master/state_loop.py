@@ -54,7 +54,7 @@ class StateLoop:
         self._on_tick = on_tick
         self._clock = clock
         self._add_state = add_state
-        self._with_state = tasks.state.checkpoint_name  # checkpoint that has its state
+        self._with_state = ""  # last checkpoint that got its state
         self._offset = tasks.state.seconds - clock()
         self._news = asyncio.Event()
         self._waiting = 0  # calls
@@ -134,7 +134,8 @@ class StateLoop:
                 if not pause:
                     self._wake()
         over = tasks.finished and not self.ended.is_set()
-        if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over:
+        stateless = tasks.state.checkpoint_name != self._with_state  # a checkpoint that has not got its state
+        if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over or stateless:
             self._group.set()
 
     def _wake(self) -> None:
@@ -204,7 +205,8 @@ class StateLoop:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._group.wait(), GROUP_SECS)
             self._group.clear()
-            if self.tasks.unstored or self.tasks.awaited or self.tasks.finished:
+            new = self.tasks.state.checkpoint_name != self._with_state
+            if self.tasks.unstored or self.tasks.awaited or self.tasks.finished or new:
                 try:
                     await self.write()
                 except ClusterError:

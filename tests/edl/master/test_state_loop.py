@@ -13,7 +13,7 @@ from edl.errors import ClusterError, JobError
 from edl.master.rendezvous import JOIN_SECS
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.tasks.recovery import AllReduceRecovery, ServerRecovery
+from edl.master.tasks.recovery import AllReduceRecovery, ServerRecovery, TrainerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint.content import Mode
 from edl.spec import Training
@@ -21,7 +21,7 @@ from edl.tasks import encoding
 from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Flag, JoinRequest, Request, TaskUpdate
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from edl.tasks.task import Report
+from edl.tasks.task import Report, Task
 from tests.edl.master.stage import Stage
 
 T = TypeVar("T")
@@ -53,6 +53,18 @@ class MemoryStateStore:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def written_checkpoint(worker: str, sequence: int, name: str) -> Request:
+    """A request of a trainer that has written a checkpoint."""
+    done = Report(Task(0, "train"))
+    kinds = ("checkpoint", "checkpoint written")
+    return Request(
+        worker,
+        0,
+        1,
+        tuple(TaskUpdate(sequence + i, kind, done, folder=name) for i, kind in enumerate(kinds)),  # type: ignore[arg-type]
+    )
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -273,3 +285,36 @@ def test_a_state_store_of_another_master_ends_this_one_and_not_the_job() -> None
         assert not subject.tasks.finished
 
     run(work())
+
+
+def test_every_checkpoint_gets_the_state_that_refers_to_it_once_that_is_durable() -> None:
+    added: list[tuple[str, MasterState, int]] = []
+
+    async def work() -> None:
+        store = MemoryStateStore()
+        leases = TaskManager(Plan("train", LEAST_ROWS), None, TrainerRecovery)
+        subject = StateLoop(
+            leases,
+            store,
+            add_state=lambda name, data: added.append(
+                (name, encoding.decode(data, MasterState), len(store.written))
+            ),
+        )
+        going_on = asyncio.create_task(subject.run())
+        await subject.join("worker-0", 0, {})
+        for number in range(2):
+            await subject.exchange(
+                written_checkpoint("worker-0", 1 + 2 * number, f"cut-{number}"), 0.0, Flag(0)
+            )
+            while len(added) <= number:
+                await asyncio.sleep(0)
+        leases.cancel("enough")
+        subject.notify()
+        await going_on
+
+    run(work())
+    assert [(name, state.checkpoint_name) for name, state, _ in added] == [
+        ("cut-0", "cut-0"),
+        ("cut-1", "cut-1"),
+    ]
+    assert all(writes for _, _, writes in added)
