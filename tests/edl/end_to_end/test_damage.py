@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edl.checkpoints import DAMAGED, STATE
-from edl.jobs.snapshot import Snapshot, read_snapshot
+from edl.jobs.snapshot import read_snapshot
 from edl.spec import Cluster
 from tests.edl.end_to_end.distributed import Job, table
 from tests.edl.end_to_end.slow import SlowJob, slow_trees
@@ -61,37 +61,36 @@ def stop(job: Job, name: str) -> int:
     return pid
 
 
-def has_two(job: SlowJob, workers: int) -> bool:
-    def there(now: Snapshot) -> bool:
-        return len(checkpoints(job)) >= 2 and job.trains(workers)(now)
-
-    job.until(there)
-    return True
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("cluster", "killed"),
     [
-        (Cluster(1), "worker-0"),
-        (Cluster(1, 2, "sync", grads_to_wait=1), "ps-0"),
-        (Cluster(1, 2, "async"), "ps-1"),
+        (Cluster(1), ("worker-0",)),
+        (Cluster(2, strategy="allreduce"), ("worker-0", "worker-1")),
+        (Cluster(1, 2, "sync", grads_to_wait=1), ("ps-0",)),
+        (Cluster(1, 2, "async"), ("ps-1",)),
     ],
-    ids=["trainer", "sync", "async"],
+    ids=["trainer", "all-reduce", "sync", "async"],
 )
 def test_an_instance_that_is_replaced_and_finds_its_checkpoint_damaged_takes_the_job_back_to_the_one_before(
-    cluster: Cluster, killed: str
+    cluster: Cluster, killed: tuple[str, ...]
 ) -> None:
     alone = Job(table(ROWS), **OPTIONS)
     alone.run_here()
-    job = SlowJob(table(ROWS), spec={"checkpoints": OFTEN, "cluster": cluster}, **OPTIONS)
+    job = SlowJob(
+        table(ROWS),
+        workers=cluster.workers,
+        spec={"checkpoints": OFTEN, "cluster": cluster},
+        **OPTIONS,
+    )
     job.slow_down()
     with job.running():
-        assert has_two(job, cluster.workers)
-        pid = stop(job, killed)
+        job.until(lambda now: len(checkpoints(job)) >= 2 and job.trains(cluster.workers)(now))
+        pids = [stop(job, name) for name in killed]
         newest = checkpoints(job)[-1]
         flip_a_bit(newest)
-        os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
         job.until(lambda now: (newest / DAMAGED).exists())
         assert (newest / STATE).exists()
         job.hurry()

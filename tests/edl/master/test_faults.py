@@ -345,31 +345,6 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
     assert joined.resume == ""
 
 
-def test_a_trainer_that_finds_its_checkpoint_damaged_is_followed_by_one_that_resumes_from_the_one_before() -> (
-    None
-):
-    job = Job(TRAIN, recovery=TrainerRecovery)
-    box = job.worker()
-    cut_after(job, box, 1, "cut-1")
-    assert job.master.state.checkpoint is not None
-    job.stored.kept.append(job.master.state.checkpoint)
-    cut_after(job, box, 1, "cut-2")
-    job.master.lost("worker-0", 0, job.now)
-    assert job.master.state.checkpoint_name == "cut-2"
-    again = job.worker("worker-0", 1)
-    why = "the checkpoint cut-2 is damaged: weights.safetensors has 10 of 20 bytes"
-    damage = Failed("spec", why)
-    for _ in range(2):  # a repeated report changes nothing
-        again.report("failed", Report(Task(0, "export")), error=damage, fatal=True, folder="cut-2")
-    job.call(again, {})
-    assert job.notes[-3:] == [why, "steps 17 to 32 are repeated", "training resumes from step 16"]
-    assert job.stored.damaged == {"cut-2": why}
-    assert (job.master.state.checkpoint_name, job.master.state.failed) == ("cut-1", None)
-    joined = job.master.join("worker-0", 2, job.now)
-    assert joined is not None
-    assert (joined.resume, job.master.job.state.rows) == ("cut-1", LEAST_ROWS)
-
-
 def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost() -> None:
     job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()

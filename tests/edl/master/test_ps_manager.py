@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from edl.cluster import Change, Instance
-from edl.errors import DamagedError, SpecError
+from edl.errors import SpecError
 from edl.master.ps.server_slot import Header
 from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import Arrange, Revoke, TakeCheckpoint
@@ -334,31 +334,6 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
     [call] = stage.said(Arrange)
     assert isinstance(call.header, Arrange)
     assert call.header.restore == ""
-
-
-@pytest.mark.parametrize("mode", [SYNC, ASYNC], ids=["sync", "async"])
-def test_when_a_server_finds_its_checkpoint_damaged_all_go_back_to_the_one_before(mode: Mode) -> None:
-    stage = Stage(mode, when=Checkpoints(secs=10.0))
-    stage.open()
-    first = stage.complete()
-    assert stage.leases.state.checkpoint is not None
-    stage.stored.kept.append(stage.leases.state.checkpoint)
-    stage.step += 1
-    stage.talk(11.0)
-    second = stage.complete()
-    stage.said(Arrange)
-    stage.lose(0)
-    stage.register(0, 1)
-    before = stage.leases.state.generation
-    why = f"the checkpoint {second} is damaged: server-0.safetensors is missing"
-    stage.refuse(DamagedError(why))
-    stage.said(Arrange)
-    stage.talk(1.0)
-    assert stage.leases.state.failed is None
-    assert stage.stored.damaged == {second: why}
-    assert (stage.leases.state.checkpoint_name, stage.leases.state.generation) == (first, before + 1)
-    assert {order.restore for order in orders_of(stage)} == {first}
-    assert why in stage.notes
 
 
 @pytest.mark.parametrize("copies", ["files", "neighbours"])
