@@ -66,12 +66,21 @@ class Checkpointer:
     ) -> None:
         """Call `checkpoint` now; write in the background what the function reads that it returns."""
         self._begun().join()
-        name = f"{step:012d}-{self._writer}"
+        name = self._name(step)
         disk = self._disk()
         taken = checkpoint()
         self._begin(name, done)
         self._thread = self._start(lambda: self._write(name, taken))
         self._at, self._step, self._on = self._clock(), step, disk
+
+    def _name(self, step: int) -> str:
+        """Return a name that no checkpoint of this trainer has.
+
+        One may be due after a step and taken again before leaving, when the end of the epoch was concluded meanwhile.
+        """
+        name = f"{step:012d}-{self._writer}"
+        count = sum(each == name or each.startswith(f"{name}.") for each in self._kept)
+        return f"{name}.{count}" if count else name
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the last checkpoint is written, at most `seconds`."""

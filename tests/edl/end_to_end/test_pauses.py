@@ -19,11 +19,12 @@ from tests.edl.end_to_end.test_training import same
 pytestmark = pytest.mark.soak
 
 SELDOM = Checkpoints(steps=0, secs=1000.0)
+EACH_STEP = Checkpoints(steps=1, secs=0.0)
 
 
-def paused(cluster: Cluster) -> tuple[SlowJob, int]:
+def paused(cluster: Cluster, checkpoints: Checkpoints = SELDOM) -> tuple[SlowJob, int]:
     """A job that is paused, and a step that it had taken before."""
-    job = SlowJob(table(ROWS), spec={"checkpoints": SELDOM, "cluster": cluster}, **OPTIONS)
+    job = SlowJob(table(ROWS), spec={"checkpoints": checkpoints, "cluster": cluster}, **OPTIONS)
     with job.running():
         job.until(lambda now: now.step > 5 and job.trains(cluster.workers)(now))
         snapshot = read_snapshot(job.cluster.snapshot)
@@ -44,10 +45,12 @@ def resumed(job: SlowJob) -> int:
     return found.step
 
 
-def test_a_paused_training_goes_on_where_it_was_to_the_same_weights() -> None:
+@pytest.mark.parametrize("checkpoints", [SELDOM, EACH_STEP], ids=["between checkpoints", "at a checkpoint"])
+def test_a_paused_training_goes_on_where_it_was_to_the_same_weights(checkpoints: Checkpoints) -> None:
     alone = Job(table(ROWS), **OPTIONS)
     alone.run_here()
-    job, step = paused(Cluster(1))
+    job, step = paused(Cluster(1), checkpoints)
+    assert "could not be written" not in job.logs()
     assert resumed(job) >= step
     assert same(weights(job), weights(alone))
 

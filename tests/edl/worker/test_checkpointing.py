@@ -73,6 +73,17 @@ def test_a_checkpoint_is_told_when_its_arrays_are_copied_and_when_it_is_complete
     assert writer.told == [f"begin {name}", f"written {name}"]
 
 
+def test_a_step_may_have_several_checkpoints_as_before_a_pause(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints())
+    for _ in range(3):
+        writer.take(7)
+    names = complete(SharedFolder(tmp_path))
+    assert names == [f"000000000007-worker-0-0{count}" for count in ("", ".1", ".2")]
+    assert writer.told[-1] == f"written {names[-1]}"
+    writer.take(8)
+    assert complete(SharedFolder(tmp_path))[-1] == "000000000008-worker-0-0"
+
+
 @pytest.mark.parametrize(("keep", "left"), [(3, [3, 4, 5]), (0, [1, 2, 3, 4, 5]), (1, [4, 5])])
 def test_a13_the_last_checkpoints_are_kept(tmp_path: Path, keep: int, left: list[int]) -> None:
     writer = Writer(tmp_path, Checkpoints(keep=keep))
@@ -166,9 +177,10 @@ def spoil(file: BinaryIO) -> None:
 def test_a_checkpoint_of_a_name_that_is_taken_leaves_that_one_alone(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    writer = Writer(tmp_path, Checkpoints())
+    writer, other = (Writer(tmp_path, Checkpoints()) for _ in range(2))
+    other.begin()
     writer.take(7)
-    writer.take(7, best=True)
+    other.take(7, best=True)
     assert "could not be written" in capfd.readouterr().err
     assert read_checkpoint(tmp_path / "000000000007-worker-0-0").best is None
 
