@@ -221,7 +221,16 @@ def test_a_hand_written_module_is_not_exported_for_want_of_its_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     zoo = Zoo(str(Path("samples/zoo").absolute()), "iris.torch_dnn", "Net", "")
-    program = simple(tmp_path / "program", zoo=zoo, framework="torch", rows=Rows(False, 0, 0))
-    command = ["export", "--program", str(program), "--weights", "m.zip", "--output", str(tmp_path / "m.pt2")]
+    program = simple(tmp_path / "program", rows=Rows(False, 0, 0))
+    (program / "job.json").write_bytes(to_json(msgspec.structs.replace(read_spec(program), zoo=zoo)))
+    command = [
+        "export",
+        "--program",
+        str(program),
+        "--weights",
+        "m.zip",
+        "--output",
+        str(tmp_path / "m.keras"),
+    ]
     assert main(command) == exit_codes.FAILED
     assert "a hand-written module cannot be exported" in capsys.readouterr().err

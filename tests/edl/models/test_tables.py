@@ -287,10 +287,10 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
     other.close()
 
 
-def test_an_account_that_may_not_write_is_told_before_there_is_a_model(tmp_path: Path) -> None:
-    with connect(f"sqlite:{tmp_path / 'given.sqlite'}", create=True) as source:
+def test_an_account_that_may_not_write_is_told_before_there_is_a_model(postgresql: Server) -> None:
+    with connect(postgresql.url()) as source:
         registry = TableRegistry(source)
         registry.check_save("m")
-        source.connection.execute("PRAGMA query_only = 1")  # type: ignore[attr-defined]
-        with pytest.raises(SourceError, match="readonly"):
+        source.execute("SET default_transaction_read_only = on")
+        with pytest.raises(SourceError, match="read-only"):
             registry.check_save("m")
