@@ -230,7 +230,7 @@ def test_a_hand_written_module_is_not_exported_for_want_of_its_columns(
         "--weights",
         "m.zip",
         "--output",
-        str(tmp_path / "m.keras"),
+        str(tmp_path / "m.pt2"),
     ]
     assert main(command) == exit_codes.FAILED
     assert "a hand-written module cannot be exported" in capsys.readouterr().err
