@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE
             return _load(options.command)(options)
-    except TerminatedError:
-        print("terminated", file=sys.stderr)
+    except TerminatedError as error:
+        print(f"terminated; {error}" if str(error) else "terminated", file=sys.stderr)
         return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -27,7 +27,14 @@ from sqlflow_edl.syntax import Statement
 SILENCE = 10.0  # seconds without a line, on a stream that cannot rewrite lines
 LONG_STEP = 2.0  # seconds after which a step is named on such a stream
 
-_STYLES = {"START": "faint", "OK": "ok", "ERROR": "error", "SKIP": "warning", "CANCEL": "warning"}
+_STYLES = {
+    "START": "faint",
+    "OK": "ok",
+    "ERROR": "error",
+    "SKIP": "warning",
+    "CANCEL": "warning",
+    "DETACH": "warning",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +127,9 @@ class Narrator:
 
     def cancels(self, step: Step) -> None:
         self._status(step, "CANCEL")
+
+    def detaches(self, step: Step) -> None:
+        self._status(step, "DETACH")
 
     def closes(self, counts: Mapping[str, int]) -> None:
         """Report the counts of the run."""

@@ -74,8 +74,8 @@ def _run(options: argparse.Namespace) -> int:
             print(traceback.rstrip(), file=sys.stderr)
         print(error.report, file=sys.stderr)
         return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
-    except TerminatedError:
-        print("terminated", file=sys.stderr)
+    except TerminatedError as error:
+        print(f"terminated; {error}" if str(error) else "terminated", file=sys.stderr)
         return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""SIGTERM as cancellation of a command: it raises an exception like Ctrl-C, so that jobs end without partial output."""
+"""SIGTERM as an exception like Ctrl-C, so that jobs end without partial output; those elsewhere continue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from types import FrameType
 
 class TerminatedError(KeyboardInterrupt):
     """SIGTERM reached this command. Handlers that continue after Ctrl-C, such as a prompt's, must not catch this."""
+
+
+class DetachedError(TerminatedError):
+    """SIGTERM reached this command while it followed a job elsewhere, which continues."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} continues: `sqlflow attach {job_id}` follows it, `sqlflow cancel {job_id}` cancels it"
+        )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from edl.errors import SemanticError
 from edl.jobs.job_folder import STARTING, JobFolder
 from edl.jobs.outcome import Outcome
 from edl.models.pending import forget_intent
+from edl.run.termination import DetachedError, TerminatedError
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
@@ -43,7 +44,7 @@ def run(
 ) -> Outcome:
     """Run the job in the folder and wait for it; raises the job's own error if it fails.
 
-    An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost.
+    An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost, DetachedError at SIGTERM.
     """
     try:
         handle = _started_on(pinned, job, spec, settings)
@@ -57,6 +58,8 @@ def followed(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) 
     """Follow the job to its end; see `run`. cancels: an interrupt cancels it."""
     try:
         return handle.follow(follower)
+    except TerminatedError:
+        raise DetachedError(handle.folder.id) from None
     except KeyboardInterrupt:
         if cancels:
             handle.cancel()
@@ -73,9 +76,11 @@ def leave(
 
 
 def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
-    """Return when the master runs; an interrupt cancels the job."""
+    """Return when the master runs; an interrupt cancels the job. Raises DetachedError at SIGTERM."""
     try:
         handle.wait_for_start(follower)
+    except TerminatedError:
+        raise DetachedError(handle.folder.id) from None
     except KeyboardInterrupt:
         handle.cancel()
         raise

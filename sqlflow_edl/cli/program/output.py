@@ -94,7 +94,7 @@ class Sheet:
     def ends(
         self, outcome: str, seconds: float = 0.0, *, result: Result | None = None, why: str = ""
     ) -> None:
-        """Write how the statement ended, in a format that has it. outcome: ok, skipped or cancelled."""
+        """Write how the statement ended, in a format that has it. outcome: ok, skipped, cancelled or detached."""
 
     def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:
         """Write the errors of the statement, in a format that has them."""

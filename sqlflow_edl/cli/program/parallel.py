@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from edl.data.url import FILES, SourceURL, parse
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd, Output, StatementEvent, TrialEnd
+from edl.run.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.runner import Run, Turn
@@ -44,16 +45,23 @@ def obstacle(source: str, program: Sequence[Entry], accessed: Sequence[Access]) 
     return ""
 
 
+@dataclass(slots=True)
+class Interrupt:
+    """Interrupt of the run, which its threads raise too. kind: None until it comes."""
+
+    kind: type[KeyboardInterrupt] | None = None
+
+
 class Watcher:
     """Observer of one statement. Its lines carry the statement's number.
 
-    Raises KeyboardInterrupt from `progress` once `stops` is set, which cancels the job.
+    Raises the interrupt from `progress` once there is one, which cancels the job, or leaves it.
     """
 
-    def __init__(self, narrator: Narrator, stops: threading.Event) -> None:
+    def __init__(self, narrator: Narrator, interrupt: Interrupt) -> None:
         self.step = Step(0, 0, "")
         self._narrator = narrator
-        self._stops = stops
+        self._interrupt = interrupt
 
     def started(self, statement: Statement) -> None: ...
 
@@ -77,9 +85,9 @@ class Watcher:
             self._narrator.adds(self.step, progress.epoch(event).strip())
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if the run is being cancelled."""
-        if self._stops.is_set():
-            raise KeyboardInterrupt
+        """Raise the interrupt of the run, if there is one."""
+        if self._interrupt.kind is not None:
+            raise self._interrupt.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +154,20 @@ class ParallelRun(Run):
             return self.all(program)
         self._goes_on = True
         self._plan_order(program, found)
-        stops = threading.Event()
+        interrupt = Interrupt()
         turns: queue.Queue[Turn | None] = queue.Queue()
         ended: queue.Queue[Done] = queue.Queue()
         workers = [
-            Worker(opened, Watcher(self._narrator, stops), turns, ended)
+            Worker(opened, Watcher(self._narrator, interrupt), turns, ended)
             for _ in range(min(most, len(program)))
         ]
         for worker in workers:
             worker.start()
         try:
             self._run_all(len(workers), turns, ended)
-        except KeyboardInterrupt:
-            stops.set()
-            self._cancel(workers, ended)
+        except KeyboardInterrupt as raised:
+            interrupt.kind = type(raised)
+            self._cancel(workers, ended, interrupt.kind)
             raise
         finally:
             for _ in workers:
@@ -228,17 +236,30 @@ class ParallelRun(Run):
             ready.sheet.release()
             self._released += 1
 
-    def _cancel(self, workers: Sequence[Worker], ended: queue.Queue[Done]) -> None:
+    def _cancel(
+        self, workers: Sequence[Worker], ended: queue.Queue[Done], kind: type[KeyboardInterrupt]
+    ) -> None:
         """Interrupt what runs, wait for its end, and write the data of what has ended."""
-        for turn in self._running.values():
+        may_continue = issubclass(kind, TerminatedError)  # a job elsewhere
+        for turn in () if may_continue else self._running.values():
             self._narrator.cancels(turn.step)
         left = len(self._running)
         while left:
             for worker in workers:  # again and again, because a query may just be about to begin
                 worker.interrupt()
             with contextlib.suppress(queue.Empty):
-                done = ended.get(timeout=_PATIENCE)
-                done.turn.sheet.ends("cancelled", done.seconds)
+                self._report_interrupt(ended.get(timeout=_PATIENCE), says=may_continue)
                 left -= 1
         for _, turn in sorted((self._over | self._running).items()):
             turn.sheet.release()
+
+    def _report_interrupt(self, done: Done, *, says: bool) -> None:
+        """Write the end of an interrupted statement. says: a cancellation has not been reported yet."""
+        if isinstance(done.error, DetachedError):
+            self._narrator.detaches(done.turn.step)
+            self._narrator.adds(done.turn.step, str(done.error))
+            done.turn.sheet.ends("detached", done.seconds, why=str(done.error))
+            return
+        if says:
+            self._narrator.cancels(done.turn.step)
+        done.turn.sheet.ends("cancelled", done.seconds)

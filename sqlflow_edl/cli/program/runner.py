@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
+from edl.run.termination import DetachedError
 from sqlflow_edl.analysis.programs.outline import Effects, Thing, depends, effects
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.program.entries import Entry
@@ -117,6 +118,10 @@ class Run:
                 self._skip(turn, why)
             else:
                 self._fail(turn, error, time.monotonic() - began)
+        except DetachedError as error:
+            self._narrator.detaches(turn.step)
+            turn.sheet.ends("detached", time.monotonic() - began, why=str(error))
+            raise
         except KeyboardInterrupt:
             self._narrator.cancels(turn.step)
             turn.sheet.ends("cancelled", time.monotonic() - began)

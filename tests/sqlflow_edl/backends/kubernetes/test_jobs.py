@@ -115,6 +115,24 @@ def test_an_interrupt_cancels_a_job_with_parameter_servers(points: Place) -> Non
     assert pinned(points) == []
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("side_by_side", [(), ("--parallel", "2")], ids=["one by one", "side by side"])
+def test_a_client_that_is_terminated_leaves_its_job(
+    points: Place, capsys: pytest.CaptureFixture[str], side_by_side: tuple[str, ...]
+) -> None:
+    training = TRAIN.format(epochs=10_000, how="num_workers = 1")
+    with sqlflow("run", *side_by_side, "-e", f"{training}; SELECT 1 AS one", *points.options) as said:
+        said.until("epoch 1:")
+        said.process.send_signal(signal.SIGTERM)
+        assert said.end() == exit_codes.TERMINATED, str(said)
+    job = last_job()
+    assert "DETACH TRAIN" in str(said)
+    assert f"job {job.id} continues: `sqlflow attach {job.id}` follows it" in str(said)
+    assert report(capsys, job.id)["state"] == "running"
+    assert main(["cancel", job.id]) == exit_codes.OK
+    assert points.pods() == []
+
+
 @pytest.mark.parametrize(
     ("statement", "unused"),
     [
