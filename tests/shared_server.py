@@ -36,6 +36,8 @@ def port_of(folder: Path, module: str) -> Iterator[int]:
                 [sys.executable, "-m", module, folder],
                 cwd=REPOSITORY, stdout=subprocess.PIPE, start_new_session=True, check=True,
             ).stdout  # fmt: skip
+            if not said:
+                raise RuntimeError(f"python -m {module} {folder} could not start its server")
             port.write_bytes(said)
         fcntl.flock(starting, fcntl.LOCK_UN)
         yield int(port.read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from tests.documentation import PAGES, REPOSITORY, links, subcommands
 from tests.pictures import FOLDER, LARGEST, Picture, draw, pictures, shown_lines
 
 WITHOUT_PICTURE = {
+    "checkpoints": "lists what a killed job left",
     "completion": "prints a script",
     "image": "needs docker, podman or an image to add to",
     "language-server": "speaks to an editor",
