@@ -43,6 +43,10 @@ class SQLFlowError(Exception):
         """Message and hint as the lines that a process writes when it fails."""
         return f"error: {self.message}" + (f"\nhint: {self.hint}" if self.hint else "")
 
+    def add_hint(self, hint: str) -> None:
+        """Add a remedy after the one that there is."""
+        self.hint = f"{self.hint}; {hint}" if self.hint else hint
+
 
 class StatementSyntaxError(SQLFlowError):
     """The text is not a statement of the language."""

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from edl.cli import checkpoint_arguments
-from edl.cli.streams import open_missing
+from edl.cli.streams import discard_writes, open_missing
 from edl.data import pandas_later
 from edl.run.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_writes(sys.stdout)
         return exit_codes.OK
 
 

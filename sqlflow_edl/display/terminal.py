@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from edl.cli.streams import discard_writes
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -101,9 +103,7 @@ def outlasting_reader(out: IO[str], lost: type[OSError] = BrokenPipeError) -> It
     try:
         yield
     except lost:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, out.fileno())
-        os.close(nowhere)
+        discard_writes(out)
 
 
 def console(out: IO[str]) -> Console:

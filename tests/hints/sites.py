@@ -25,6 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 DEEPEST = 4  # names and calls that are followed one after another
 FILLED = "{}"
 METHODS = {
+    "add_hint": "edl.errors",
     "fail": "sqlflow_edl.analysis.columns.drafts",
     "refuse": "sqlflow_edl.analysis.warm_start",
 }  # of others

@@ -6,7 +6,7 @@
     local_copies                 common base of the last two: each instance has files of its own
     factory                      choice of the store
     integrity                    checksums of files, for every kind of checkpoint
-    trainer                      checkpoints of a trainer; `edl.ps.checkpoint` has those of parameter servers
+    trainer                      checkpoints of a trainer; parameter servers have `edl.ps.checkpoint`
 
 A checkpoint is a named folder of files. Its last file is published last, and completes it. Then the master adds its own
 state of that moment, from which the job can be resumed if the state store is lost. A checkpoint that is found damaged

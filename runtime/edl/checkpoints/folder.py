@@ -41,7 +41,7 @@ class SharedFolder:
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):  # the last file first: half of a removed checkpoint is none
-            for path in sorted((self.folder / name).iterdir(), key=_written, reverse=True):
+            for path in sorted((self.folder / name).iterdir(), key=_write_time, reverse=True):
                 path.unlink()
         shutil.rmtree(self.folder / name, ignore_errors=True)
 
@@ -50,5 +50,5 @@ class SharedFolder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _written(path: Path) -> int:
+def _write_time(path: Path) -> int:
     return path.stat().st_mtime_ns

@@ -89,9 +89,9 @@ def _read_back(file: BinaryIO, path: Path, written: Sequence[_Written]) -> Part:
 def check_data(data: bytes | memoryview, part: Part) -> None:
     """Raise DamagedError if the bytes of a file are not as they were written."""
     if len(data) != part.bytes:
-        raise _cut_short(part, len(data))
+        raise _size_error(part, len(data))
     if zlib.crc32(data) != part.crc:
-        raise _changed(part.file)
+        raise _checksum_error(part.file)
 
 
 def check_size(path: Path, part: Part) -> None:
@@ -99,9 +99,9 @@ def check_size(path: Path, part: Part) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise unreadable(part.file, error) from None
+        raise read_error(part.file, error) from None
     if size != part.bytes:
-        raise _cut_short(part, size)
+        raise _size_error(part, size)
 
 
 def check_file(path: Path, part: Part) -> None:
@@ -110,19 +110,19 @@ def check_file(path: Path, part: Part) -> None:
     try:
         crc = checksum(path)
     except OSError as error:
-        raise unreadable(part.file, error) from None
+        raise read_error(part.file, error) from None
     if crc != part.crc:
-        raise _changed(part.file)
+        raise _checksum_error(part.file)
 
 
-def unreadable(file: str, error: OSError) -> DamagedError:
+def read_error(file: str, error: OSError) -> DamagedError:
     """Describe a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         return DamagedError(f"{file} is missing")
     return DamagedError(f"{file} cannot be read: {error.strerror}")
 
 
-def damaged(folder: Path, why: DamagedError | str) -> DamagedError:
+def checkpoint_error(folder: Path, why: DamagedError | str) -> DamagedError:
     """Describe a damaged checkpoint by its folder."""
     text = why if isinstance(why, str) else why.message
     return DamagedError(f"the checkpoint {folder.name} is damaged: {text}", checkpoint=folder.name)
@@ -150,11 +150,11 @@ def checksum_of(file: IO[bytes]) -> int:
     return crc
 
 
-def _cut_short(part: Part, size: int) -> DamagedError:
+def _size_error(part: Part, size: int) -> DamagedError:
     return DamagedError(f"{part.file} has {size:,} of {part.bytes:,} bytes")
 
 
-def _changed(file: str) -> DamagedError:
+def _checksum_error(file: str) -> DamagedError:
     return DamagedError(f"bytes of {file} have changed: its checksum is wrong")
 
 
@@ -170,7 +170,7 @@ def check_json(data: bytes, file: str) -> None:
     """Raise DamagedError if an object with a checksum has changed. Earlier versions wrote none."""
     found = _CRC.search(data)
     if found is not None and int(found[1], 16) != zlib.crc32(data[: found.start()] + b"}"):
-        raise _changed(file)
+        raise _checksum_error(file)
 
 
 def seal_msgpack(data: bytes) -> bytes:
@@ -181,4 +181,4 @@ def seal_msgpack(data: bytes) -> bytes:
 def check_msgpack(data: bytes, file: str) -> None:
     """Raise DamagedError if a map that ends with its checksum has changed."""
     if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
-        raise _changed(file)
+        raise _checksum_error(file)

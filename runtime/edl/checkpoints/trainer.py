@@ -26,9 +26,9 @@ from edl.checkpoints.integrity import (
     check_data,
     check_file,
     check_msgpack,
-    damaged,
+    checkpoint_error,
+    read_error,
     seal_msgpack,
-    unreadable,
     write_file,
 )
 from edl.errors import DamagedError, SpecError
@@ -46,7 +46,7 @@ class Position(msgspec.Struct, frozen=True):
 
     `notified` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if
     they are kept. `unconcluded` is the epoch that has just ended and is not concluded, or 0: an all-reduce group keeps
-    the weights of such an epoch until it is concluded, and they are those of the checkpoint.
+    the weights of such an epoch until it is concluded, and the checkpoint has them.
 
     On disk only: `files` are the other files, `crc` is the checksum of all that precedes it. Earlier versions wrote
     neither.
@@ -102,7 +102,7 @@ def read_checkpoint(folder: Path) -> TrainerCheckpoint:
         weights, state = (_arrays(folder, file, known) for file in _REQUIRED)
         best = _arrays(folder, _BEST, known) if _BEST in known or _has_best(folder, known) else None
     except DamagedError as error:
-        raise damaged(folder, error) from None
+        raise checkpoint_error(folder, error) from None
     own = msgspec.structs.replace(position, files=msgspec.UNSET, crc=msgspec.UNSET)
     return TrainerCheckpoint(own, weights, state, best)
 
@@ -115,11 +115,11 @@ def read_position(folder: Path) -> Position:
         if position.crc is not msgspec.UNSET or position.files is not msgspec.UNSET:
             check_msgpack(data, POSITION)
     except OSError as error:
-        raise damaged(folder, unreadable(POSITION, error)) from None
+        raise checkpoint_error(folder, read_error(POSITION, error)) from None
     except DamagedError as error:
-        raise damaged(folder, error) from None
+        raise checkpoint_error(folder, error) from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise damaged(folder, f"{POSITION} is not readable") from None
+        raise checkpoint_error(folder, f"{POSITION} is not readable") from None
     if position.version != VERSION:
         raise SpecError(f"the checkpoint {folder.name} is of version {position.version}, not {VERSION}")
     return position
@@ -137,7 +137,7 @@ def verify_checkpoint(folder: Path) -> int:
         for part in position.files:
             check_file(folder / part.file, part)
     except DamagedError as error:
-        raise damaged(folder, error) from None
+        raise checkpoint_error(folder, error) from None
     return position.step
 
 
@@ -146,7 +146,7 @@ def complete(store: CheckpointStore) -> list[str]:
     return [name for name in sound_names(store, POSITION) if not name.endswith(PARTIAL)]
 
 
-def resumed(store: CheckpointStore, name: str) -> TrainerCheckpoint | None:
+def checkpoint_to_resume(store: CheckpointStore, name: str) -> TrainerCheckpoint | None:
     """Return the checkpoint to resume from, None if `name` is "".
 
     Removes incomplete checkpoints of earlier trainers. The complete ones stay until this trainer has written others.
@@ -161,7 +161,7 @@ def _arrays(folder: Path, file: str, known: Mapping[str, Part]) -> dict[str, np.
     try:
         data = (folder / file).read_bytes()
     except OSError as error:
-        raise unreadable(file, error) from None
+        raise read_error(file, error) from None
     if file in known:
         check_data(data, known[file])
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from edl.checkpoints import factory
 from edl.cli.checkpoint_arguments import NEWEST
 from edl.errors import JobError, SemanticError, did_you_mean
+from edl.files import replacing
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from edl.master.stored_checkpoints import Listed, StoredCheckpoints, stored_checkpoints
@@ -82,7 +83,7 @@ def _print(rows: list[tuple[str, ...]]) -> None:
 def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step: str, file: Path) -> None:
     if file.suffix not in SUFFIXES:
         raise SemanticError(f"cannot write {file}", hint=f"known suffixes: {', '.join(SUFFIXES)}")
-    chosen = _chosen(stored, found, step)
+    chosen = _find_checkpoint(stored, found, step)
     weights = stored.weights(chosen.name)
     try:
         if file.suffix == ".zip":
@@ -90,15 +91,14 @@ def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step
             with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
                 save_checkpoint(file, job, program, weights, chosen.step or 0, chosen.epoch or 0)
         else:
-            partial = file.with_name(f"{file.name}.partial")
-            weight_files.save(weights, partial)
-            partial.replace(file)
+            with replacing(file) as partial:
+                weight_files.save(weights, partial)
     except OSError as error:
         raise JobError(f"cannot write {file}: {error.strerror}") from None
     print(f"{file}: the model of checkpoint {chosen.name}", file=sys.stderr)
 
 
-def _chosen(stored: StoredCheckpoints, found: list[Listed], step: str) -> Listed:
+def _find_checkpoint(stored: StoredCheckpoints, found: list[Listed], step: str) -> Listed:
     """Return the checkpoint of a step or name; of the newest, the first one that is sound."""
     if step == NEWEST:
         sound = (each for each in reversed(found) if not (each.damage or stored.verify(each.name)))

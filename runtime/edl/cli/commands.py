@@ -15,7 +15,7 @@ import msgspec
 
 from edl.cli import distributed, elsewhere, model_zoo
 from edl.cli.cluster_arguments import cluster
-from edl.cli.output import MODEL, check_output, write_model, write_rows
+from edl.cli.output import prepare_output, write_model, write_rows
 from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
@@ -64,7 +64,7 @@ def run_command(options: argparse.Namespace) -> None:
             words = job_runner.export(program, options.weights, output)
         print(f"wrote {words} to {options.output}", file=sys.stderr)
         return
-    _prepare_output(options)
+    prepare_output(options)
     train = options.kind == "train"
     with job_folder(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
         _remember_output(job, options)
@@ -82,7 +82,7 @@ def run_command(options: argparse.Namespace) -> None:
 def _run_module(options: argparse.Namespace) -> None:
     """Run a hand-written module; the command line replaces the settings of a program folder."""
     spec = model_zoo.job_spec(options)
-    _prepare_output(options)
+    prepare_output(options)
     if options.on is not None:
         elsewhere.run_module(spec, options, _narrator(options), _finish)
         return
@@ -107,7 +107,7 @@ def _resume(options: argparse.Namespace) -> None:
     path = Path(options.resume).absolute()
     job = jobs.JobFolder(path) if path.is_dir() else jobs.find(options.resume)
     options.output = options.output or _remembered_output(job)
-    _prepare_output(options)
+    prepare_output(options)
     found = resume.prepare(job)
     _remember_output(job, options)
     with ending(job):
@@ -130,7 +130,7 @@ def _fetch(options: argparse.Namespace) -> None:
         )
     options.kind = status.kind
     options.output = options.output or _remembered_output(job)
-    _prepare_output(options)
+    prepare_output(options)
     _finish(outcome, job, options)
     if is_of_statement(job.path):
         print(f"`sqlflow resume {job.id}` stores it where its statement says", file=sys.stderr)
@@ -138,13 +138,6 @@ def _fetch(options: argparse.Namespace) -> None:
         elsewhere.remove_output(job)
     else:
         job.remove()
-
-
-def _prepare_output(options: argparse.Namespace) -> None:
-    """Set the default of a model's file, and check that the output can be written."""
-    if options.kind == "train" and options.output is None:
-        options.output = MODEL
-    check_output(options)
 
 
 def _remember_output(job: jobs.JobFolder, options: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edl.cli import travelling
 from edl.cli.distributed import with_checkpoints
-from edl.cli.output import MODEL, check_output
+from edl.cli.output import MODEL, prepare_output
 from edl.cli.place import IN_PODS, new_job, open_place, place_named, submit
 from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.errors import SemanticError, SQLFlowError
@@ -61,9 +61,7 @@ def fetch(job: jobs.JobFolder, options: argparse.Namespace, narrator: Narrator, 
             "not write their output; see sqlflow jobs",
         )
     options.kind, options.on = kind, place
-    if options.output is None and kind == "train":
-        options.output = MODEL
-    check_output(options)
+    prepare_output(options)
     _finish(place_named(place).follow(job, narrator, cancels=False), job, options, finish)
 
 
@@ -74,8 +72,7 @@ def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, 
         try:
             finish(outcome, job, options)
         except SQLFlowError as error:
-            rest = f"`edl fetch {job.id}` tries it again"
-            error.hint = f"{error.hint}; {rest}" if error.hint else rest
+            error.add_hint(f"`edl fetch {job.id}` tries it again")
             raise
     else:
         clear_line(sys.stderr)

@@ -200,7 +200,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="archive of the model (default: model.zip; with --resume that of the job)",
+        help="archive of the model (default: model.zip; with --resume the file that the job was to write)",
     )
     parser.add_argument(
         "--resume",

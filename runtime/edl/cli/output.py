@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import IO, Any, Self
 import pyarrow as pa
 
 from edl.cli.place import IN_PODS
+from edl.cli.streams import discard_writes
 from edl.errors import JobError, SemanticError
 from edl.files import check_room, replacing
 
@@ -24,11 +24,14 @@ MODEL = Path("model.zip")  # output of a training by default
 LEAST_ROOM = 64 << 10  # bytes for a file of unknown size
 
 
-def check_output(options: argparse.Namespace) -> None:
-    """Raise SemanticError or JobError for an output that could not be written at the end of the job.
+def prepare_output(options: argparse.Namespace) -> None:
+    """Set the default of a model's file, and check that the output can be written at the end of the job.
 
-    A model may need as much room as the older file, or as the weights from which it starts.
+    A model may need as much room as the older file, or as the weights from which it starts. Raises SemanticError or
+    JobError if it cannot be written.
     """
+    if options.kind == "train" and options.output is None:
+        options.output = MODEL
     output: Path | None = getattr(options, "output", None)
     if output is None or str(output).startswith(IN_PODS):
         return
@@ -76,9 +79,7 @@ def _print(rows: pa.RecordBatchReader) -> None:
         _write(_CSVWriter, rows, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except OSError as error:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # Python must not report it again at exit
+        discard_writes(sys.stdout)
         if not isinstance(error, BrokenPipeError):  # as of a reader such as `head`
             raise JobError(f"cannot write to standard output: {error.strerror or error}") from None
 

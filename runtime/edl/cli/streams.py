@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 from edl.errors import JobError
 
@@ -39,6 +39,13 @@ def open_missing() -> None:
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
+def discard_writes(stream: IO[str]) -> None:
+    """Let all that is written from now on go nowhere, also what Python flushes at its exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 class _Outlasting:
     """Text stream whose writes have no effect after the first `error`."""
 
@@ -60,11 +67,8 @@ class _Outlasting:
             self._drop(error)
 
     def _drop(self, error: OSError) -> None:
-        """Let all that is written from now on go nowhere, also what Python flushes at its exit."""
         self.error = self.error or error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+        discard_writes(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

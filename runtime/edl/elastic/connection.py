@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from edl.checkpoints import CheckpointStore, factory
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, resumed
+from edl.checkpoints.trainer import Position, TrainerCheckpoint, checkpoint_to_resume
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
 from edl.elastic.member import ScriptMember
@@ -107,7 +107,7 @@ class _Parameters:
         self._resume = resume
 
     def begin(self) -> int:
-        checkpoint = resumed(self._store, self._resume)
+        checkpoint = checkpoint_to_resume(self._store, self._resume)
         if checkpoint is None:
             return 0
         self._state.set_weights(checkpoint.weights)

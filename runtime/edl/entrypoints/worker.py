@@ -2,7 +2,7 @@
 
 The cluster runs `main` in a process of its own, forked from one that has imported the framework. An error that would
 occur in every other worker too (the program cannot be loaded, the model cannot be built) ends the job; other errors
-end this worker, and a new one takes its name. It resumes from another checkpoint if that of this one was damaged.
+end this worker, and a new one takes its name. After a damaged checkpoint that one resumes from another.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import cast
 
 from edl.arrays import Array
 from edl.checkpoints import CheckpointStore, factory
-from edl.checkpoints.trainer import resumed
+from edl.checkpoints.trainer import checkpoint_to_resume
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.cluster.kubernetes.output_maps import TOO_LARGE
@@ -117,7 +117,7 @@ class WorkerJob:
 
     def _train_alone(self) -> None:
         trainer, store = self._trainer(self.tasks, weights=self._fresh_weights()), self._store
-        if (checkpoint := resumed(store, self.resume)) is not None:
+        if (checkpoint := checkpoint_to_resume(store, self.resume)) is not None:
             trainer.resume(checkpoint)
         trainer.write_checkpoints(self._checkpointer(store, self.tasks.begin_checkpoint))
         self._train(trainer)

@@ -30,7 +30,7 @@ from edl.logs import log
 from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
-from edl.master.tasks.lease_table import repeated
+from edl.master.tasks.lease_table import repeated_steps
 from edl.models.pending import store_command, unhandled
 from edl.spec import from_json
 from edl.tasks import encoding
@@ -61,7 +61,7 @@ class Resumption(msgspec.Struct, frozen=True):
     def _point(self) -> str:
         if self.trials:
             return f"the search resumes after {self.trials} finished trial{'' if self.trials == 1 else 's'}"
-        again = f"; {repeated(self.step, self.last)}" if self.last > self.step else ""
+        again = f"; {repeated_steps(self.step, self.last)}" if self.last > self.step else ""
         if not self.checkpoint:
             which = "sound checkpoint" if self.warnings else "checkpoint"
             return f"there is no {which}: training starts from the beginning{again}"
@@ -156,7 +156,9 @@ def point(job: JobFolder) -> Resumption:
     checkpoint = state.checkpoint
     # Those in memory are gone.
     there = (
-        checkpoint is not None and checkpoint.manifest is None and _stored(job).is_there(checkpoint.folder)
+        checkpoint is not None
+        and checkpoint.manifest is None
+        and _checkpoints_of(job).is_there(checkpoint.folder)
     )
     return _point(state, checkpoint if there else None)
 
@@ -170,7 +172,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     try:
         data = store.read()
     except DamagedError as error:
-        state, wrong = _stored(job).newest_state()
+        state, wrong = _checkpoints_of(job).newest_state()
         warnings = (error.message, *wrong)
         store.set_aside()
         last, sound = 0, state.checkpoint
@@ -180,7 +182,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
         state = encoding.decode(data, MasterState)
         last = state.checkpoint_step
         known = state.checkpoint if state.checkpoint is None or state.checkpoint.manifest is None else None
-        sound, wrong = _stored(job).newest_sound(known) if known is not None else (known, [])
+        sound, wrong = _checkpoints_of(job).newest_sound(known) if known is not None else (known, [])
         warnings = (*wrong,)
         if known is not None:
             state.checkpoint = sound
@@ -200,7 +202,7 @@ def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:
     return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.epoch)
 
 
-def _stored(job: JobFolder) -> StoredCheckpoints:
+def _checkpoints_of(job: JobFolder) -> StoredCheckpoints:
     spec = from_json((job.program / "job.json").read_bytes())
     return stored_checkpoints(spec, factory.for_master(job.path))
 

@@ -28,7 +28,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(content: bytes, name: str) -> bytes:
-    """Return the state in the content of a file; `name` is that of the file in errors.
+    """Return the state in the content of a file, which errors call `name`.
 
     Raises DamagedError if it is not as it was written, SpecError if it was written by another version.
     """

@@ -202,11 +202,10 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
 
     `folders` are searched in addition to Python's path; None is `search_path()`.
     """
-    for folder in search_path() if folders is None else folders:
+    folders = list(dict.fromkeys(search_path() if folders is None else folders))
+    for folder in folders:
         always_compile(folder)
-        if folder not in sys.path:
-            sys.path.append(folder)
-            _added.append(folder)
+    _append_to_path(folders)
     top = dotted.partition(".")[0]
     added = tuple(folder.rstrip(os.sep) + os.sep for folder in _added)  # text: there are thousands of modules
     for name, module in sys.modules.copy().items():  # other threads import meanwhile
@@ -215,6 +214,14 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
         if ours and file and not is_installed(Path(file)):
             del sys.modules[name]
     importlib.invalidate_caches()
+
+
+def _append_to_path(folders: Sequence[str]) -> None:
+    """Add the folders behind Python's own path, ahead of earlier ones, whose modules may have the same names."""
+    earlier = [folder for folder in _added if folder not in folders and folder in sys.path]
+    own = [folder for folder in sys.path if folder not in _added]
+    _added[:] = [*(folder for folder in folders if folder not in own), *earlier]
+    sys.path[:] = [*own, *_added]
 
 
 def search_path() -> list[str]:

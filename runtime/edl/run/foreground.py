@@ -42,7 +42,7 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
             job.end("failed", error.message)
         if kept and job.can_resume:
             rest = f"`edl train --resume {job.path}` continues the training"
-            _add_hint(error, rest)
+            error.add_hint(rest)
         raise
     finally:
         if not kept:
@@ -57,10 +57,6 @@ def _keep_result(job: jobs.JobFolder, error: BaseException) -> None:
     place = job.archive if job.archive.exists() else job.results
     rest = f"it is in {place}, and `edl fetch {job.id}` writes it"
     if isinstance(error, SQLFlowError):
-        _add_hint(error, rest)
+        error.add_hint(rest)
     else:
         print(f"the output is not written: {rest}", file=sys.stderr)
-
-
-def _add_hint(error: SQLFlowError, rest: str) -> None:
-    error.hint = f"{error.hint}; {rest}" if error.hint else rest

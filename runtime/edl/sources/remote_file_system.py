@@ -17,36 +17,41 @@ class SharedFileSystem(AbstractFileSystem):  # type: ignore[misc]  # no types
 
     def __init__(self, system: Any) -> None:
         super().__init__()
-        self.system = system
+        self._system = system
         self.protocol = system.protocol
 
     def open(self, path: str, *args: Any, **kwargs: Any) -> SharedFile:
-        return SharedFile(lambda: self.system.open(path, *args, **kwargs))
+        return SharedFile(lambda: self._system.open(path, *args, **kwargs))
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self._system.info(path, **kwargs)
+        return found
 
     def size(self, path: str) -> int:
-        found: int = self.system.size(path)
+        found: int = self._system.size(path)
         return found
 
     def exists(self, path: str, **kwargs: Any) -> bool:
-        return bool(self.system.exists(path, **kwargs))
+        return bool(self._system.exists(path, **kwargs))
 
     def isfile(self, path: str) -> bool:
-        return bool(self.system.isfile(path))
+        return bool(self._system.isfile(path))
 
     def isdir(self, path: str) -> bool:
-        return bool(self.system.isdir(path))
+        return bool(self._system.isdir(path))
 
     def glob(self, path: str, **kwargs: Any) -> list[str]:
-        return list(self.system.glob(path, **kwargs))
+        return list(self._system.glob(path, **kwargs))
 
     def modified(self, path: str) -> dt.datetime:
-        found: dt.datetime = self.system.modified(path)
+        found: dt.datetime = self._system.modified(path)
         return found
 
 
 class SharedWebFiles(SharedFileSystem):
     """Files behind HTTP: DuckDB asks for a time, which a server need not tell, and for the files of a name, which
-    fsspec would begin to read."""
+    fsspec would begin to read.
+    """
 
     def glob(self, path: str, **_: Any) -> list[str]:
         return [path]

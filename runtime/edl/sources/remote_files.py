@@ -61,7 +61,7 @@ def _filesystem(scheme: str) -> Any:
 def _has(system: Any, path: str) -> bool:
     """Return True if there is the file. Raises the error of its library if it cannot be asked for."""
     try:
-        system.system.info(path)
+        system.info(path)
     except FileNotFoundError as error:  # of any failure of HTTP
         if (cause := error.__cause__) is not None and getattr(cause, "status", None) != 404:
             raise cause from None

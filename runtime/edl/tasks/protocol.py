@@ -34,10 +34,9 @@ class TaskUpdate(msgspec.Struct, frozen=True):
     """Report of one event of a worker, numbered without gaps from 1.
 
     `done`: the task is finished. `given back`: `report.rows` of it are durable. `failed`: it raised `error`; with
-    `fatal` a repetition would fail too, or the error is not about a task but, if it is named, about the checkpoint in
-    `folder`, which is damaged. `checkpoint`: weights, slots and step of this
-    moment are written to `folder`; they include all earlier reports, and the part of the open task in `report`.
-    `checkpoint written`: they are complete.
+    `fatal` a repetition would fail too, or the error is about no task but, if `folder` names one, about a damaged
+    checkpoint. `checkpoint`: weights, slots and step of this moment are written to `folder`; they include all earlier
+    reports, and the part of the open task in `report`. `checkpoint written`: they are complete.
     """
 
     sequence: int

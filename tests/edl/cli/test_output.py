@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from edl.cli.output import LEAST_ROOM, check_output, check_suffix, write_model, write_rows
+from edl.cli.output import LEAST_ROOM, check_suffix, prepare_output, write_model, write_rows
 from edl.errors import JobError, SQLFlowError
 
 TABLE = pa.table({"id": [1, 2, 3], "class": ["a", 'b",\n', None]})
@@ -77,7 +77,7 @@ def options(kind: str, output: Path | str, weights: Path | None = None) -> argpa
 )
 def test_an_output_that_could_not_be_made_is_refused(kind: str, name: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(SQLFlowError, match=said):
-        check_output(options(kind, tmp_path / name))
+        prepare_output(options(kind, tmp_path / name))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -88,9 +88,9 @@ def test_an_output_needs_as_much_room_as_the_weights_it_starts_from(tmp_path: Pa
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LEAST_ROOM, before[1]))  # of a file, for want of a small disk
     try:
-        check_output(options("train", output))
+        prepare_output(options("train", output))
         with pytest.raises(JobError, match="File too large"):
-            check_output(options("train", output, weights))
+            prepare_output(options("train", output, weights))
         with pytest.raises(JobError, match="File too large"):
             write_model(weights, output)
     finally:

@@ -14,7 +14,7 @@ from edl.checkpoints import mark_damaged
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.integrity import Part
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
-from edl.master.ps.ps_client import PsClient, _listed
+from edl.master.ps.ps_client import PsClient, _list_checkpoints
 from edl.master.ps.ps_manager import Servers
 from edl.master.state import ServerLoss
 from edl.master.state_loop import StateLoop
@@ -281,4 +281,4 @@ def test_checkpoints_that_share_files_are_known_by_them_and_damaged_ones_are_lef
         changes = Shard(0, "server-0-1.safetensors", 5, int(name), earlier=(base,))
         manifests.write_manifest(store, name, manifests.manifest_of(name, Version(), Mode(), [changes]))
     mark_damaged(store, "4", "its disk lost a sector")
-    assert _listed(store) == ({"1", "2", "3"}, {"1": (1,), "2": (1,), "3": (2,)})
+    assert _list_checkpoints(store) == ({"1", "2", "3"}, {"1": (1,), "2": (1,), "3": (2,)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +64,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "WIDTH = 2\n\ndef optimizer(parameters):\n    return list(parameters)\n"
     )
     (tmp_path / "zoo" / "losses.py").write_text("def squared(labels, predictions):\n    return 4\n")
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in user_model._added])
     monkeypatch.setattr(user_model, "_added", [])
     before = set(sys.modules)
     yield tmp_path / "zoo"
@@ -107,6 +108,15 @@ def test_parameters_of_the_job_enter_the_model(zoo: Path) -> None:
 @pytest.mark.parametrize(("name", "gives"), [("my_loss", 2), ("losses.squared", 4)])
 def test_a_function_may_have_another_name_or_be_in_another_module(zoo: Path, name: str, gives: int) -> None:
     assert loaded(zoo, functions={"loss": name}).call("loss", 1, 3) == gives
+
+
+def test_each_zoo_of_a_process_finds_its_own_modules(zoo: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(zoo, other)
+    (other / "losses.py").write_text("def squared(labels, predictions):\n    return 9\n")
+    squares = {"loss": "losses.squared"}
+    found = [loaded(each, functions=squares).call("loss", 1, 3) for each in (zoo, other, zoo)]
+    assert found == [4, 9, 4]
 
 
 def test_a_name_that_is_not_there_is_named_with_the_nearest(zoo: Path) -> None:

@@ -13,7 +13,13 @@ import pytest
 
 from edl.checkpoints import POSITION, integrity, mark_damaged
 from edl.checkpoints.folder import SharedFolder
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, complete, read_checkpoint, resumed
+from edl.checkpoints.trainer import (
+    Position,
+    TrainerCheckpoint,
+    checkpoint_to_resume,
+    complete,
+    read_checkpoint,
+)
 from edl.spec import Checkpoints
 from edl.tasks.task import Report, Task
 from edl.worker.checkpointing import Checkpointer
@@ -127,7 +133,7 @@ def test_who_goes_on_from_a_checkpoint_removes_halves_at_once_and_the_others_aft
         writer.take(step)
     (tmp_path / "000000000009-1.partial").mkdir()
     first = complete(SharedFolder(tmp_path))[0]
-    checkpoint = resumed(SharedFolder(tmp_path), first)
+    checkpoint = checkpoint_to_resume(SharedFolder(tmp_path), first)
     assert checkpoint is not None
     assert checkpoint.position.step == 1
     assert not list(tmp_path.glob("*.partial"))
@@ -136,7 +142,7 @@ def test_who_goes_on_from_a_checkpoint_removes_halves_at_once_and_the_others_aft
     for step in (11, 12):
         later.take(step)
     assert complete(SharedFolder(tmp_path)) == ["000000000011-worker-0-1", "000000000012-worker-0-1"]
-    assert resumed(SharedFolder(tmp_path / "none yet"), "") is None
+    assert checkpoint_to_resume(SharedFolder(tmp_path / "none yet"), "") is None
 
 
 def test_a_damaged_checkpoint_is_never_removed(tmp_path: Path) -> None:
@@ -145,7 +151,7 @@ def test_a_damaged_checkpoint_is_never_removed(tmp_path: Path) -> None:
         writer.take(step)
     store = SharedFolder(tmp_path)
     mark_damaged(store, "000000000002-worker-0-0", "its disk lost a sector")
-    assert resumed(store, "000000000001-worker-0-0") is not None
+    assert checkpoint_to_resume(store, "000000000001-worker-0-0") is not None
     later = Writer(tmp_path, Checkpoints(keep=1), "worker-0-1")
     for step in (3, 4, 5):
         later.take(step)

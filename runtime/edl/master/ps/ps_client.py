@@ -167,7 +167,7 @@ class PsClient:
         """
         async with self._removing:
             try:
-                found, complete = await asyncio.to_thread(_listed, self._store)
+                found, complete = await asyncio.to_thread(_list_checkpoints, self._store)
                 for name in found - self._servers.checkpoints.kept(complete):
                     await asyncio.to_thread(self._store.remove, name)
             except (OSError, SQLFlowError) as error:  # they only occupy space
@@ -179,7 +179,7 @@ class PsClient:
         task.add_done_callback(self._tasks.discard)
 
 
-def _listed(store: CheckpointStore) -> tuple[set[str], dict[str, object]]:
+def _list_checkpoints(store: CheckpointStore) -> tuple[set[str], dict[str, object]]:
     """Return the names of all checkpoints to resume from that are not damaged, and the complete ones with the checksums
     of the whole files that they begin with.
     """

@@ -200,7 +200,7 @@ class LeaseTable:
         """Make an older checkpoint the one to go back to, or none."""
         before, name = self.state.checkpoint_step, self.state.checkpoint_name
         self.state.checkpoint = self._checkpoints.older(name) if self._checkpoints is not None else None
-        self.log(repeated(self.state.checkpoint_step, before))
+        self.log(repeated_steps(self.state.checkpoint_step, before))
 
     def _add(self, task: Task, owner: str) -> None:
         self.state.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
@@ -211,7 +211,7 @@ class LeaseTable:
         return merge_states(self.state.metric_kinds, one, other)
 
 
-def repeated(step: int, before: int) -> str:
+def repeated_steps(step: int, before: int) -> str:
     """Say which steps are trained again if training resumes from one that precedes that of a damaged checkpoint."""
     return f"steps {step + 1:,} to {before:,} are repeated" if before > step else "no step is repeated"
 

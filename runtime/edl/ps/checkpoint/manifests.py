@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.checkpoints import DAMAGED, CheckpointStore
-from edl.checkpoints.integrity import check_file, check_json, damaged, seal_json, unreadable, write_file
+from edl.checkpoints.integrity import (
+    check_file,
+    check_json,
+    checkpoint_error,
+    read_error,
+    seal_json,
+    write_file,
+)
 from edl.embeddings import Copied
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError, SpecError
@@ -69,13 +76,13 @@ def read_manifest(folder: Path) -> Manifest:
             raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads 1 and 2")
         manifest = msgspec.json.decode(data, type=Manifest)
     except DamagedError as error:
-        raise damaged(folder, error) from None
+        raise checkpoint_error(folder, error) from None
     except OSError as error:
-        raise damaged(folder, unreadable(MANIFEST, error)) from None
+        raise checkpoint_error(folder, read_error(MANIFEST, error)) from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise damaged(folder, f"{MANIFEST} is not readable") from None
+        raise checkpoint_error(folder, f"{MANIFEST} is not readable") from None
     if [shard.index for shard in manifest.shards] != list(range(len(manifest.shards))) or not manifest.shards:
-        raise damaged(folder, f"{MANIFEST} lacks files")
+        raise checkpoint_error(folder, f"{MANIFEST} lacks files")
     return manifest
 
 
@@ -90,7 +97,7 @@ def verify_checkpoint(folder: Path) -> int:
             for part in shard.parts:
                 check_file(folder / part.file, part)
     except DamagedError as error:
-        raise damaged(folder, error) from None
+        raise checkpoint_error(folder, error) from None
     return manifest.at.step
 
 

@@ -22,7 +22,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from edl.checkpoints.integrity import PIECE, Part, check_data, check_size, damaged, unreadable, write_file
+from edl.checkpoints.integrity import (
+    PIECE,
+    Part,
+    check_data,
+    check_size,
+    checkpoint_error,
+    read_error,
+    write_file,
+)
 from edl.embeddings import Copied
 from edl.embeddings.cut import Rows
 from edl.embeddings.table import Floats, Ids
@@ -161,9 +169,9 @@ def opened(folder: Path, shard: Shard) -> ShardFiles:
             check_size(path, part)  # an empty file cannot be mapped
             raw = np.memmap(path, np.uint8, "r")
         except DamagedError as error:
-            raise damaged(folder, error) from None
+            raise checkpoint_error(folder, error) from None
         except OSError as error:
-            raise damaged(folder, unreadable(part.file, error)) from None
+            raise checkpoint_error(folder, read_error(part.file, error)) from None
         files.append(ShardFile(path, raw, part))
     return ShardFiles(files)
 
@@ -232,9 +240,9 @@ class ShardFile:
             self.header = msgspec.json.decode(metadata[_KEY], type=Header)
             self._arrays = {name: _array(raw[8 + length :], entry) for name, entry in entries.items()}
         except DamagedError as error:
-            raise damaged(path.parent, error) from None
+            raise checkpoint_error(path.parent, error) from None
         except (KeyError, ValueError, msgspec.MsgspecError) as error:
-            raise damaged(path.parent, f"{part.file} is not readable: {error}") from None
+            raise checkpoint_error(path.parent, f"{part.file} is not readable: {error}") from None
 
     def flat(self) -> FlatCopy:
         return FlatCopy(self._arrays["flat"], self.header.flat_steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from edl.checkpoints import CheckpointStore
-from edl.checkpoints.trainer import resumed
+from edl.checkpoints.trainer import checkpoint_to_resume
 from edl.frameworks import Minibatches
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.trainer import Trainer
@@ -33,7 +33,7 @@ class GroupParameters:
         self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
 
     def begin(self) -> int:
-        checkpoint = resumed(self._store, self._resume)
+        checkpoint = checkpoint_to_resume(self._store, self._resume)
         if checkpoint is None:
             return 0
         self._trainer.resume(checkpoint)
