@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import sqlflow_edl
 from edl.errors import JobError, SemanticError, Span
 from edl.jobs import job_folder
 from edl.jobs.events import Output
-from sqlflow_edl.cli.program.parallel import Watcher
+from sqlflow_edl.cli.program.parallel import Interrupt, Watcher
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.notebook.live import Live
 from sqlflow_edl.session.observer import Silent
@@ -211,7 +210,7 @@ def test_what_a_program_prints_is_shown_as_it_comes() -> None:
     out, shown = io.StringIO(), []
     narrator = Narrator(out)
     live = Live(lambda bundle, _, __: shown.append(bundle["text/plain"]), clock=lambda: 0.0)
-    watcher = Watcher(narrator, threading.Event())
+    watcher = Watcher(narrator, Interrupt())
     watcher.step = Step(2, 3, "RUN x.py")
     narrator.progress(Output(("one", "two")))
     watcher.progress(Output(("three",)))
