@@ -53,9 +53,9 @@ def _check_instance(job: JobHandle, instance: str | None) -> None:
 
 
 def cancel(job: JobHandle) -> str:
-    """Cancel the job and return a message. Raises ClusterError if it neither runs nor is paused."""
+    """Cancel the job and return a message. Raises ClusterError if it neither runs, nor is paused or interrupted."""
     status = job.details().status
-    if not status.alive and status.state != "paused":
+    if not status.alive and status.state not in ("paused", "interrupted"):
         raise ClusterError(f"job {job.folder.id} does not run: its state is {state_of(status)}")
     job.cancel()
     return f"job {job.folder.id}: {job.folder.status().state}"

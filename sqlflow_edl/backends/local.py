@@ -43,7 +43,7 @@ class LocalJobHandle:
         return client.is_supervised(self.folder)
 
     def cancel(self) -> None:
-        if self.folder.status().state == "paused":
+        if self.folder.status().state in ("paused", "interrupted"):
             from edl.master.resume import remove_checkpoints
 
             remove_checkpoints(self.folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 from edl.cli import checkpoint_arguments
 from edl.cli.streams import discard_writes, open_missing
 from edl.data import pandas_later
-from edl.run.termination import TerminatedError, terminating
+from edl.jobs.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.arguments import (
     Commands,
@@ -72,13 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not config.applied(options):
         return exit_codes.USAGE
     try:
-        with terminating():
+        with terminating(cancels=getattr(options, "on_term", "") == "cancel"):
             if getattr(options, "password", False) and (wrong := ask_password(options)):
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE
             return _load(options.command)(options)
     except TerminatedError as error:
-        print(f"terminated; {error}" if str(error) else "terminated", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -218,6 +218,12 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         type=duration,
         default=0.0,
         help="stop a job that is still running after this time, such as 90m or 2h; a training can be resumed",
+    )
+    run.add_argument(
+        "--on-term",
+        choices=("keep", "cancel"),
+        default="keep",
+        help="what SIGTERM does to jobs: keep (default) a training with a checkpoint, to be resumed; or cancel it",
     )
     backend.add_options(run)
 

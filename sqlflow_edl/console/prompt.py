@@ -16,7 +16,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from edl.data.url import SourceURL, parse
 from edl.errors import SQLFlowError
-from edl.run.termination import TerminatedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.config import ESCAPE, Config
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edl.data import redacted
 from edl.errors import SQLFlowError
-from edl.run.termination import TerminatedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.config import DEFAULTS, Config

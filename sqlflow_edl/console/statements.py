@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
-from edl.run.termination import TerminatedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.confirm import question
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.input import statements

@@ -285,6 +285,7 @@ _STATES = {
     "damaged": "red",
     "running": "cyan",
     "paused": "yellow",
+    "interrupted": "yellow",
     "drifted": "red",
     "shifted": "yellow",
     "stable": "green",

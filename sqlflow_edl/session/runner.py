@@ -21,7 +21,8 @@ from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError, JobPausedError, Outcome
+from edl.jobs.termination import TerminatedError
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, Rival, handled, write_intent
@@ -248,7 +249,7 @@ class JobRunner:
             outcome = self._submitter.run(
                 ready.folder, ready.spec, ready.pinned, self._observer, weights=ready.weights, on=ready.on
             )
-        except (JobCancelledError, JobPausedError, LostSightError):
+        except (JobCancelledError, JobInterruptedError, JobPausedError, LostSightError):
             raise
         except SQLFlowError as error:
             if record := ready.intent.record:
@@ -290,25 +291,21 @@ class JobRunner:
 
     @contextlib.contextmanager
     def _job(self, statement: Statement) -> Iterator[JobFolder]:
-        """Create a job folder and record in it how the job ended. A cancelled job leaves only its log."""
+        """Create a job folder and record in it how the job ended. A cancelled job leaves only its log; one that was
+        interrupted keeps what it needs to be resumed.
+        """
         if (kind := statement.traits.job) is None:
             raise RuntimeError(f"a statement of the kind {statement.kind} has no job")
         job = job_folder.create(kind, statement.text)
-        state: job_folder.State = "failed"
+        state: job_folder.State = "done"
         message = ""
+        stopped: BaseException | None = None
         try:
             with job.disk_errors():
                 yield job
-            state = "done"
-        except (KeyboardInterrupt, JobCancelledError):
-            state, message = ("failed", _NOT_STORED) if job.archive.exists() else ("cancelled", "")
-            raise
-        except JobPausedError:
-            state = "paused"
-            raise
-        except Exception as error:
-            message = error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__}: {error}"
-            if isinstance(error, SQLFlowError) and not job.status().place:
+        except BaseException as error:
+            stopped, (state, message) = error, _end_of(job, error)
+            if isinstance(error, SQLFlowError) and not isinstance(error, _STOPS) and not job.status().place:
                 with contextlib.suppress(FileNotFoundError):  # it has no destination
                     handled(job.path)
             raise
@@ -318,8 +315,27 @@ class JobRunner:
                     with contextlib.suppress(OSError):  # a full disk: it counts as died
                         job.end(state, message)
                     report(self._observer, _remainder(job, state))
+                    if isinstance(stopped, TerminatedError | JobInterruptedError) and job.can_resume:
+                        stopped.kept.append(job.id)
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._source.unpin_abandoned()
+
+
+_STOPS = (JobCancelledError, JobInterruptedError, JobPausedError)
+
+
+def _end_of(job: JobFolder, error: BaseException) -> tuple[job_folder.State, str]:
+    """Return the state of a job that this exception has ended, and why."""
+    if isinstance(error, JobPausedError):
+        return "paused", ""
+    if isinstance(error, KeyboardInterrupt | JobCancelledError | JobInterruptedError):
+        cancels = not isinstance(error, TerminatedError | JobInterruptedError)
+        if isinstance(error, TerminatedError):
+            cancels = error.cancels
+        if job.archive.exists() or (job.has_result and not cancels):
+            return "failed", _NOT_STORED
+        return "cancelled" if cancels else "interrupted", ""
+    return "failed", error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__}: {error}"
 
 
 @contextlib.contextmanager

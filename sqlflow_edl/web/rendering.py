@@ -25,6 +25,7 @@ _SYMBOLS = {
     "died": "✕",
     "damaged": "✕",
     "paused": "⏸",
+    "interrupted": "⏸",
     "cancelled": "■",
 }
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from traceback import format_exception
 from typing import get_args
@@ -43,10 +43,15 @@ from edl.cli.arguments import (
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.cli.streams import outlasting_readers
 from edl.errors import SQLFlowError
-from edl.jobs.outcome import JobCancelledError
-from edl.run.termination import TerminatedError, terminating
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError
+from edl.jobs.termination import TerminatedError, terminating
 from edl.spec.job import Device
 from edl.version import VERSION
+
+_CODES: Mapping[type[SQLFlowError], int] = {
+    JobCancelledError: exit_codes.INTERRUPTED,
+    JobInterruptedError: exit_codes.TERMINATED,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,16 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run the command, and report its errors. Return the exit code."""
     try:
-        with terminating():
+        with terminating(cancels=getattr(options, "on_term", "") == "cancel"):
             _command(options.kind)(options)
     except SQLFlowError as error:
         if getattr(options, "debug", False):
             traceback = getattr(error, "traceback", "") or "".join(format_exception(error))
             print(traceback.rstrip(), file=sys.stderr)
         print(error.report, file=sys.stderr)
-        return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
+        return _CODES.get(type(error), exit_codes.FAILED)
     except TerminatedError as error:
-        print(f"terminated; {error}" if str(error) else "terminated", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -91,12 +91,20 @@ class Room(msgspec.Struct, frozen=True):
     slots: int
 
 
+class Order(msgspec.Struct, frozen=True):
+    """Order of a supervisor to end the job: to `interrupt` it after a checkpoint, so that it can be resumed, or to
+    `cancel` it.
+    """
+
+    end: Literal["interrupt", "cancel"]
+
+
 class Cluster(Protocol):
     """Cluster that starts and ends instances. All calls are idempotent and raise ClusterError if it refuses or is
     unreachable.
 
-    `room` is the initial limit of instances, or None for no limit; `watch` reports its changes. `unfit` are instances
-    that run where no other one is started any more.
+    `room` is the initial limit of instances, or None for no limit; `watch` reports its changes, and orders. `unfit` are
+    instances that run where no other one is started any more.
     """
 
     room: Room | None
@@ -120,7 +128,7 @@ class Cluster(Protocol):
     def list(self) -> list[Change]:
         """Return the present state of every instance; ended incarnations of restarted names may be left out."""
 
-    def watch(self) -> Iterator[Change | Room]:
+    def watch(self) -> Iterator[Change | Room | Order]:
         """Yield the changes from the last `list` on, or earlier; block until the cluster is closed.
 
         A change may be repeated. After a ClusterError, list and watch again: changes in between are not reported.

@@ -26,6 +26,7 @@ CALL_SECS = 10.0
 RETRY_SECS = 0.1  # between attempts to reach a master
 WARM_SECS = 60.0  # to load or compile the code of steps, before a server registers without it
 SILENCE = 20.0  # seconds without a master after which a server that is to end does so
+NOTICE = 2.0  # seconds for a master to learn that the whole job is interrupted, before a server is replaced
 GRACE = 0.5  # seconds for pending calls when the server ends
 
 
@@ -46,8 +47,9 @@ def main(job: Path, instance: Instance) -> int:
         log("stopping: the master has refused this server")
         return exit_codes.PREEMPTED
     ended.wait()
-    if folder.is_deployed:  # its node is drained, or its pod replaced
-        server.wait_for_another(SILENCE)
+    # Its node is drained, or its pod replaced. On a machine that is taken away, all processes are asked to end: servers
+    # stay until their job has a checkpoint.
+    server.wait_for_another(SILENCE, 0.0 if folder.is_deployed else NOTICE)
     server.close()
     served.stop(GRACE).wait()
     return exit_codes.OK

@@ -1,6 +1,7 @@
 """Files of `cluster/` in a job folder, with their writers.
 
 spec.json        client: specification of the run (`RunSpec`)
+cancel           client: request to cancel the job; SIGTERM tells the supervisor to look for it
 token            supervisor: secret that every call must carry; readable by the user alone
 address          supervisor: host:port of the master, constant while the supervisor runs
 lock             supervisor: held while it runs, so that a job has only one
@@ -211,6 +212,20 @@ class ClusterFolder:
             return ""
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
+
+    def request_cancel(self) -> None:
+        """Request that the job be cancelled. SIGTERM then makes the supervisor look; without this it means another end:
+        the job is interrupted, and kept. A supervisor of an earlier version takes it for the cancellation either way.
+        """
+        self._write("cancel", b"")
+
+    def withdraw_cancel(self) -> None:
+        """Remove the request that an earlier run of the job has left."""
+        (self.path / "cancel").unlink(missing_ok=True)
+
+    @property
+    def cancel_is_requested(self) -> bool:
+        return (self.path / "cancel").exists()
 
     def write_address(self, address: str) -> None:
         self._write("address", address.encode())

@@ -13,7 +13,7 @@ from edl.errors import (
     SQLFlowError,
     UserCodeError,
 )
-from edl.jobs.outcome import JobCancelledError, JobPausedError
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError, JobPausedError
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -27,7 +27,15 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 _ERRORS: dict[str, type[SQLFlowError]] = {
     kind.code: kind
-    for kind in (SemanticError, SourceError, ClusterError, SpecError, JobCancelledError, JobPausedError)
+    for kind in (
+        SemanticError,
+        SourceError,
+        ClusterError,
+        SpecError,
+        JobCancelledError,
+        JobInterruptedError,
+        JobPausedError,
+    )
 }
 
 

@@ -2,10 +2,10 @@
 
 They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by the
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
-if the job's process died before it could. A training with a master that failed or died keeps what it needs to resume
-for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it until it is resumed or cancelled.
-A job whose result could not be stored is `failed`, and keeps that: a model for good, with its checkpoints and rows of
-predictions for KEPT.
+if the job's process died before it could. A training with a master that failed, died or was interrupted (by SIGTERM)
+keeps what it needs to resume for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it
+until it is resumed or cancelled. A job whose result could not be stored is `failed`, and keeps that: a model for good,
+with its checkpoints and rows of predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
 data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
@@ -36,10 +36,11 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
-State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused"]
+State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused", "interrupted"]
 
 LONGEST = timedelta(days=30)  # maximum duration of a job
-KEPT = timedelta(days=7)  # time in which a training that failed or died can be resumed
+KEPT = timedelta(days=7)  # time in which a training that failed, died or was interrupted can be resumed
+_RESUMABLE = ("failed", "died", "paused", "interrupted")  # states of trainings that keep what they need
 STARTING = "kubernetes"  # `place` of a job that is being deployed
 _ENDS_EARLY = "ends-early"  # file in the folder of a search
 
@@ -223,7 +224,7 @@ class JobFolder:
 
         A training that can be resumed keeps them, and a job whose result could not be stored.
         """
-        if state not in ("failed", "died", "paused") or not (self._is_training or self.has_result):
+        if state not in _RESUMABLE or not (self.is_resumable or self.has_result):
             self.remove_data()
         if state == "cancelled":
             self._keep_log()
@@ -251,10 +252,8 @@ class JobFolder:
         if not self.rows.is_dir():
             return False
         status = self.status()
-        ended = status.state in ("failed", "died", "paused") or (
-            status.state == "running" and not status.alive
-        )
-        return ended and self._is_training
+        ended = status.state in _RESUMABLE or (status.state == "running" and not status.alive)
+        return ended and self.is_resumable
 
     @property
     def has_result(self) -> bool:
@@ -265,7 +264,7 @@ class JobFolder:
         return isinstance(end, Outcome) and end.kind == "predict"
 
     @property
-    def _is_training(self) -> bool:
+    def is_resumable(self) -> bool:
         """True for a training with a master on this machine that has made no model."""
         status = self.status()
         supervised = ClusterFolder(self.path).is_supervised and not status.place

@@ -33,6 +33,20 @@ class JobPausedError(JobError):
         super().__init__(message, hint=hint)
 
 
+class JobInterruptedError(JobError):
+    """Error of a job whose machine or supervisor was asked to end (SIGTERM): it is kept, and can be resumed if it is a
+    training with a master.
+    """
+
+    code = "interrupted"
+
+    def __init__(
+        self, message: str = "the job was interrupted by SIGTERM", *, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kept: list[str] = []  # ids of jobs that can be resumed, as in TerminatedError
+
+
 class Outcome(msgspec.Struct, frozen=True, tag="done"):
     """Result of a job.
 

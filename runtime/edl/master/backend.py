@@ -44,9 +44,9 @@ class ClientResultStore:
 class Backend:
     """Environment of one master.
 
-    `supervised`: a supervisor ends the instances when the job is over, and SIGTERM cancels the job. Without a
-    supervisor the master ends the instances with `end_instances`, unless they end by themselves (None), and SIGTERM
-    asks for a replacement of the master.
+    `supervised`: a supervisor ends the instances when the job is over, and orders the end of one that is interrupted or
+    cancelled. Without a supervisor the master ends the instances with `end_instances`, unless they end by themselves
+    (None). SIGTERM asks for a replacement of the master.
 
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
     calls `beat` about once a second. None of these may block. `wishes` reads those of users, if no call brings them,

@@ -16,7 +16,7 @@ from functools import partial
 
 from edl import exit_codes, reachability
 from edl.checkpoints import CheckpointStore, factory
-from edl.cluster import Change, Instance, Room, Wishes
+from edl.cluster import Change, Instance, Order, Room, Wishes
 from edl.errors import ClusterError, DamagedError, JobError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed, to_failed
@@ -38,7 +38,7 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import PAUSED, Deadline, Stopper, until
+from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, until
 from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
@@ -58,6 +58,8 @@ from edl.tasks.ranges import epoch_steps
 LEAVE_SECS = 30.0  # timeout for workers to learn of the job's end
 WISH_SECS = 2.0  # interval of looks at the wishes of users
 GO_SECS = 10.0  # timeout for workers that know it to exit
+# Time for the order of a supervisor after SIGTERM: without one, this process alone was asked to leave.
+ORDER_SECS = 1.0
 
 
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
@@ -207,7 +209,7 @@ class Master:
     async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
+            loop.add_signal_handler(number, self._terminate)
         await self._state_loop.write()  # the new epoch must be durable before any instance sees it
         service = Service(
             self._state_loop,
@@ -298,7 +300,7 @@ class Master:
         await self._state_loop.write()
         self._reporter.end(why)
         await self._keep_curves()
-        return exit_codes.PAUSED if why is PAUSED else exit_codes.JOB_FAILED
+        return exit_codes.PAUSED if why in (PAUSED, INTERRUPTED) else exit_codes.JOB_FAILED
 
     async def _end(self) -> int:
         """Release the workers, store the result, and publish the outcome.
@@ -367,8 +369,10 @@ class Master:
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
-    def _changed(self, change: Change | Room) -> None:
-        if isinstance(change, Room):
+    def _changed(self, change: Change | Room | Order) -> None:
+        if isinstance(change, Order):
+            self._obey(change)
+        elif isinstance(change, Room):
             self._instances.resized(change)
         else:
             self._instances.changed(change, self._state_loop.now())
@@ -402,9 +406,23 @@ class Master:
         if (state.workers, state.server_count, state.server_change) != (None, None, None):
             await asyncio.to_thread(self._backend.want, *self._needed)
 
-    def _cancel(self) -> None:
-        self._tasks.cancel("the job was cancelled")
-        self._state_loop.notify()
+    def _obey(self, order: Order) -> None:
+        """Carry out an order of the supervisor."""
+        if order.end == "cancel":
+            self._tasks.cancel("the job was cancelled")
+        else:
+            self._stopper.begin(INTERRUPTED)
+
+    def _terminate(self) -> None:
+        """Leave to another master. Where all processes of a machine are asked to end, the supervisor is too, and orders
+        the end of the job.
+        """
+        loop = asyncio.get_running_loop()
+        loop.call_later(ORDER_SECS if self._backend.supervised else 0.0, self._leave)
+
+    def _leave(self) -> None:
+        if not (self._backend.supervised and self._stopper.begun) and not self._tasks.finished:
+            self._leaving.set()
 
     async def _let_go(self) -> None:
         """Wait until the running workers know that the job is over; the remaining ones are stopped later."""

@@ -2,7 +2,8 @@
 
     all workers ─▶ the last of a group ─▶ none: it has written a checkpoint ─▶ servers have written one ─▶ no instance
 
-Each step has a time limit. What a step does not complete is computed again from the checkpoint before.
+A job that is interrupted has little time: all workers leave at once, and the leader of a group writes the checkpoint at
+its step. Each step has a time limit. What a step does not complete is computed again from the checkpoint before.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 
 from edl.errors import JobError
 from edl.jobs.failure import Failed
-from edl.jobs.outcome import JobPausedError
+from edl.jobs.outcome import JobInterruptedError, JobPausedError
 from edl.logs import log
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.slots import STOP_GRACE
@@ -21,6 +22,7 @@ from edl.master.ps.ps_manager import Servers
 from edl.master.tasks.task_manager import TaskManager
 
 PAUSED = Failed(JobPausedError.code, "the job was paused")
+INTERRUPTED = Failed(JobInterruptedError.code, "the job was interrupted by SIGTERM")
 GROUP_SECS = 30.0  # time for the group of the last worker to form
 STEP_SECS = STOP_GRACE + 10.0  # time of each other step
 POLL = 0.02
@@ -72,17 +74,19 @@ class Stopper:
         if not self.begun and not self._tasks.finished:
             log(f"{why.message}: its workers leave")
             self._why = why
-            self._begun.set()
+            self._set_begun(True)
+            if why is INTERRUPTED:  # before another worker is started
+                self._instances.keep("servers")
 
     def begin_stopped(self) -> None:
         """Begin with a job that an earlier master has stopped: start no instance."""
         self._instances.keep("none")
-        self._begun.set()
+        self._set_begun(True)
 
     def withdraw(self) -> None:
         """Let the instances of a stopped job start again."""
         log("the job is resumed")
-        self._begun.clear()
+        self._set_begun(False)
         self._instances.keep("all")
 
     async def stopped(self) -> Failed:
@@ -90,8 +94,8 @@ class Stopper:
         await self._begun.wait()
         if self._instances.kept == "none":  # as an earlier master left it
             return self._why
-        grouped = len(self._tasks.rendezvous.members) > 1 and not self._tasks.rendezvous.complete
-        if grouped:
+        rendezvous = self._tasks.rendezvous
+        if self._why is not INTERRUPTED and len(rendezvous.members) > 1 and not rendezvous.complete:
             self._instances.keep("one worker")
             await until(lambda: self._alone or not self._instances.workers, GROUP_SECS)
         self._instances.keep("servers")
@@ -100,6 +104,11 @@ class Stopper:
             await self._write_checkpoint(self._servers)
         self._instances.keep("none")
         return self._why
+
+    def _set_begun(self, begun: bool) -> None:
+        (self._begun.set if begun else self._begun.clear)()
+        if self._servers is not None:
+            self._servers.stopping = begun
 
     @property
     def _alone(self) -> bool:

@@ -92,12 +92,13 @@ class Server:
         """
         return self.calls[type(header)](header, arrays)
 
-    def wait_for_another(self, silence: float) -> None:
-        """Tell the master that this server is to end, and wait until it does not look any more for so many seconds:
-        another server has followed, or the master is gone.
+    def wait_for_another(self, silence: float, notice: float = 0.0) -> None:
+        """Tell the master after `notice` seconds that this server is to end, and wait until the master has not looked
+        for `silence` seconds: another server has followed, or the master is gone.
         """
-        self._leaving = True
+        began = time.monotonic()
         while self._running is not None and time.monotonic() - self._heard < silence:
+            self._leaving = time.monotonic() - began >= notice
             time.sleep(POLL)
 
     def close(self) -> None:

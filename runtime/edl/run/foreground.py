@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from edl.errors import SQLFlowError
 from edl.jobs import job_folder as jobs
+from edl.jobs.termination import TerminatedError
 
 
 @contextlib.contextmanager
@@ -34,11 +35,15 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
             kept = True
             _keep_result(job, error)
             raise
+        if isinstance(error, TerminatedError) and not error.cancels and job.can_resume:
+            kept = True
+            error.kept.append(job.id)
+            print(f"`edl train --resume {job.path}` continues the training", file=sys.stderr)
         if not isinstance(error, SQLFlowError):
             raise
         kept = any(job.logs.iterdir())
         # Otherwise its supervisor has recorded the end.
-        if job.status().state not in ("failed", "cancelled", "died", "paused"):
+        if job.status().state not in ("failed", "cancelled", "died", "paused", "interrupted"):
             job.end("failed", error.message)
         if kept and job.can_resume:
             rest = f"`edl train --resume {job.path}` continues the training"

@@ -10,8 +10,8 @@ from edl.data.source import Pinned
 from edl.errors import SemanticError
 from edl.jobs.job_folder import STARTING, JobFolder
 from edl.jobs.outcome import Outcome
+from edl.jobs.termination import DetachedError, TerminatedError
 from edl.models.pending import forget_intent
-from edl.run.termination import DetachedError, TerminatedError
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
@@ -55,11 +55,16 @@ def run(
 
 
 def followed(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) -> Outcome:
-    """Follow the job to its end; see `run`. cancels: an interrupt cancels it."""
+    """Follow the job to its end; see `run`. cancels: an interrupt cancels it. SIGTERM to this command leaves it running
+    unless it is to cancel jobs.
+    """
     try:
         return handle.follow(follower)
-    except TerminatedError:
-        raise DetachedError(handle.folder.id) from None
+    except TerminatedError as error:
+        if not (cancels and error.cancels):
+            raise DetachedError(handle.folder.id) from None
+        handle.cancel()
+        raise
     except KeyboardInterrupt:
         if cancels:
             handle.cancel()

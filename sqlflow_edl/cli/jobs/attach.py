@@ -11,9 +11,9 @@ import time
 
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobPausedError, Outcome
+from edl.jobs.outcome import JobInterruptedError, JobPausedError, Outcome
+from edl.jobs.termination import TerminatedError
 from edl.models.pending import read_intent, resume_command
-from edl.run.termination import TerminatedError
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.cli import exit_codes
@@ -47,6 +47,9 @@ def follow(handle: JobHandle) -> int:
     except JobPausedError:
         narrator.say(f"job {job.id} is paused; {resume_command(job.path)} continues it")
         return exit_codes.FAILED
+    except JobInterruptedError:
+        narrator.say(f"job {job.id} was interrupted; {resume_command(job.path)} continues it")
+        return exit_codes.TERMINATED
     finally:
         narrator.clear()
     for note in outcome.notes:

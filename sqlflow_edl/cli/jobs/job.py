@@ -9,7 +9,7 @@ from typing import IO
 
 import msgspec
 
-from edl.run.termination import TerminatedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.report import report
@@ -64,4 +64,4 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
     if not ended:
         print(f"job {found.id} continues", file=sys.stderr)
         return exit_codes.INTERRUPTED
-    return exit_codes.FAILED if found.state in ("failed", "died") else exit_codes.OK
+    return exit_codes.FAILED if found.state in ("failed", "died", "interrupted") else exit_codes.OK

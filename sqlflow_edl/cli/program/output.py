@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import IO, Self
 
 from edl.errors import SQLFlowError
+from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
@@ -95,6 +97,9 @@ class Sheet:
         self, outcome: str, seconds: float = 0.0, *, result: Result | None = None, why: str = ""
     ) -> None:
         """Write how the statement ended, in a format that has it. outcome: ok, skipped, cancelled or detached."""
+
+    def interrupted(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
+        """Write that SIGTERM ended the statement, in a format that has it, and how its job continues."""
 
     def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:
         """Write the errors of the statement, in a format that has them."""

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from edl.data.url import FILES, SourceURL, parse
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd, Output, StatementEvent, TrialEnd
-from edl.run.termination import DetachedError, TerminatedError
+from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
-from sqlflow_edl.cli.program.runner import Run, Turn
+from sqlflow_edl.cli.program.runner import Run, Turn, terminated
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.reports.result import Result
@@ -47,9 +48,16 @@ def obstacle(source: str, program: Sequence[Entry], accessed: Sequence[Access]) 
 
 @dataclass(slots=True)
 class Interrupt:
-    """Interrupt of the run, which its threads raise too. kind: None until it comes."""
+    """Interrupt of the run, which its threads raise too. raised: None until it comes."""
 
-    kind: type[KeyboardInterrupt] | None = None
+    raised: KeyboardInterrupt | None = None
+
+    def check(self) -> None:
+        """Raise an exception of the same kind in another thread, if there is one."""
+        if isinstance(self.raised, TerminatedError):
+            raise TerminatedError(cancels=self.raised.cancels)
+        if self.raised is not None:
+            raise KeyboardInterrupt
 
 
 class Watcher:
@@ -86,8 +94,7 @@ class Watcher:
 
     def check(self) -> None:
         """Raise the interrupt of the run, if there is one."""
-        if self._interrupt.kind is not None:
-            raise self._interrupt.kind
+        self._interrupt.check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +173,8 @@ class ParallelRun(Run):
         try:
             self._run_all(len(workers), turns, ended)
         except KeyboardInterrupt as raised:
-            interrupt.kind = type(raised)
-            self._cancel(workers, ended, interrupt.kind)
+            interrupt.raised = raised
+            self._cancel(workers, ended, raised)
             raise
         finally:
             for _ in workers:
@@ -219,6 +226,11 @@ class ParallelRun(Run):
     def _finish(self, done: Done) -> None:
         position = next(each for each, turn in self._running.items() if turn is done.turn)
         del self._running[position]
+        if isinstance(done.error, JobInterruptedError):
+            self._narrator.cancels(done.turn.step)
+            done.turn.sheet.interrupted(done.error, done.seconds)
+            self._end(position, done.turn)
+            raise terminated(done.error)
         if isinstance(done.error, SQLFlowError):
             self._fail(done.turn, done.error, done.seconds)
         elif done.error is not None:
@@ -236,11 +248,9 @@ class ParallelRun(Run):
             ready.sheet.release()
             self._released += 1
 
-    def _cancel(
-        self, workers: Sequence[Worker], ended: queue.Queue[Done], kind: type[KeyboardInterrupt]
-    ) -> None:
+    def _cancel(self, workers: Sequence[Worker], ended: queue.Queue[Done], raised: KeyboardInterrupt) -> None:
         """Interrupt what runs, wait for its end, and write the data of what has ended."""
-        may_continue = issubclass(kind, TerminatedError)  # a job elsewhere
+        may_continue = isinstance(raised, TerminatedError)  # a job elsewhere
         for turn in () if may_continue else self._running.values():
             self._narrator.cancels(turn.step)
         left = len(self._running)
@@ -248,7 +258,10 @@ class ParallelRun(Run):
             for worker in workers:  # again and again, because a query may just be about to begin
                 worker.interrupt()
             with contextlib.suppress(queue.Empty):
-                self._report_interrupt(ended.get(timeout=_PATIENCE), says=may_continue)
+                done = ended.get(timeout=_PATIENCE)
+                self._report_interrupt(done, says=may_continue)
+                if isinstance(raised, TerminatedError) and isinstance(done.error, TerminatedError):
+                    raised.kept += done.error.kept
                 left -= 1
         for _, turn in sorted((self._over | self._running).items()):
             turn.sheet.release()
@@ -262,4 +275,7 @@ class ParallelRun(Run):
             return
         if says:
             self._narrator.cancels(done.turn.step)
-        done.turn.sheet.ends("cancelled", done.seconds)
+        if isinstance(done.error, TerminatedError):
+            done.turn.sheet.interrupted(done.error, done.seconds)
+        else:
+            done.turn.sheet.ends("cancelled", done.seconds)

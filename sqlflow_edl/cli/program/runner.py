@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
-from edl.run.termination import DetachedError
+from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.outline import Effects, Thing, depends, effects
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.program.entries import Entry
@@ -113,15 +114,19 @@ class Run:
             if result.reader is not None:
                 self._narrator.clear()
                 footer = turn.sheet.rows(result)
+        except DetachedError as error:
+            self._narrator.detaches(turn.step)
+            turn.sheet.ends("detached", time.monotonic() - began, why=str(error))
+            raise
+        except (JobInterruptedError, TerminatedError) as error:
+            self._narrator.cancels(turn.step)
+            turn.sheet.interrupted(error, time.monotonic() - began)
+            raise terminated(error) from None
         except SQLFlowError as error:
             if self._dry and (why := self._why_not(turn.statement)):
                 self._skip(turn, why)
             else:
                 self._fail(turn, error, time.monotonic() - began)
-        except DetachedError as error:
-            self._narrator.detaches(turn.step)
-            turn.sheet.ends("detached", time.monotonic() - began, why=str(error))
-            raise
         except KeyboardInterrupt:
             self._narrator.cancels(turn.step)
             turn.sheet.ends("cancelled", time.monotonic() - began)
@@ -211,3 +216,12 @@ class Run:
 
     def _effects(self, statement: Statement) -> Effects:
         return effects(statement, self._session.dialect)
+
+
+def terminated(error: JobInterruptedError | TerminatedError) -> TerminatedError:
+    """Return the exception that ends the command: also if its job alone got the signal."""
+    if isinstance(error, TerminatedError):
+        return error
+    found = TerminatedError()
+    found.kept += error.kept
+    return found

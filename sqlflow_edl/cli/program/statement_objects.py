@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from edl.errors import ErrorList, SQLFlowError
+from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.termination import TerminatedError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.cli.program.output import UNREAD, Sheet
 from sqlflow_edl.display.narrator import Step
@@ -64,6 +66,14 @@ class ObjectSheet(Sheet):
         self, outcome: str, seconds: float = 0.0, *, result: Result | None = None, why: str = ""
     ) -> None:
         self._end({"outcome": outcome, **_facts(result), **_given(reason=why)}, seconds)
+
+    def interrupted(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
+        if isinstance(error, TerminatedError) and error.cancels:
+            self.ends("cancelled", seconds)
+            return
+        kept = next(iter(error.kept), "")
+        more = {"job": kept, "command": f"sqlflow resume {kept}"} if kept else {}
+        self._end({"outcome": "interrupted", "resumable": bool(kept), **more}, seconds)
 
     def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:
         errors = error.errors if isinstance(error, ErrorList) else (error,)

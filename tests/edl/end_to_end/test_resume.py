@@ -44,6 +44,11 @@ def has_the_weights_of(job: Job, other: Job) -> bool:
 
 def kill_processes(job: JobFolder, *others: int) -> None:
     """Kill all processes of the job, and others, at once: none sees the death of another."""
+    signal_processes(job, *others, numbers=(signal.SIGSTOP, signal.SIGKILL))
+
+
+def signal_processes(job: JobFolder, *others: int, numbers: tuple[signal.Signals, ...]) -> None:
+    """Send all processes of the job, and others, each of these signals."""
     folder = ClusterFolder(job.path)
     found = [folder.process("supervisor"), folder.process("master")]
     snapshot = read_snapshot(folder.snapshot)
@@ -51,7 +56,7 @@ def kill_processes(job: JobFolder, *others: int) -> None:
     places = [row.place.removeprefix("pid ") for row in snapshot.instances if row.state == "running"]
     forkservers = re.findall(r"forkserver: pid (\d+)", folder.log("supervisor").read_text())
     pids = [process.pid for process in found if process] + [int(pid) for pid in places + forkservers[-1:]]
-    for number in (signal.SIGSTOP, signal.SIGKILL):
+    for number in numbers:
         for pid in (*others, *pids):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""Client of a job that a supervisor runs: start, follow, detach, cancel."""
+"""Client of a job that a supervisor runs: start, follow, detach, interrupt, cancel."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from edl.cluster.local.master_process import INTERRUPT_SECONDS
 from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
@@ -24,6 +25,7 @@ from edl.jobs.events import JobEvent, JobObserver, TrialEnd
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.termination import TerminatedError
 
 POLL = 0.05  # seconds between two reads of the events
 START_SECONDS = 20.0  # time for a supervisor to take over its job
@@ -50,6 +52,7 @@ class SupervisedJob:
         environment = {**remembered(os.environ), **spec.environment}
         spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
         ClusterFolder(job.path).write_run_spec(spec)
+        ClusterFolder(job.path).withdraw_cancel()
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))
         try:
@@ -73,8 +76,9 @@ class SupervisedJob:
         """Pass the job's events to `on_event` until the job and all its processes have ended; return its result.
 
         An error of the job is raised as it was there; JobCancelledError if it was cancelled; ClusterError if its
-        supervisor died. Any other exception (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
-        raised when that has ended; a second interrupt kills it. For a detached job, it ends the wait only.
+        supervisor died. Any other exception (a KeyboardInterrupt, an error of `on_event`) cancels the job, and
+        TerminatedError interrupts it, unless that `cancels`; it is raised when the job has ended, and a second one
+        kills it. For a detached job, it ends the wait only.
         `keeps_best`: the first KeyboardInterrupt ends a search early, if one of its trials has a model.
         """
         has_model = False
@@ -92,13 +96,27 @@ class SupervisedJob:
 
         try:
             return follow(self.job, noted, runs=lambda: self.runs, interrupted=interrupted)
-        except BaseException:
+        except BaseException as error:
             if self._lifeline is not None:
-                self._end(self.cancel)
+                if isinstance(error, TerminatedError) and not error.cancels:
+                    self._end(self.interrupt, INTERRUPT_SECONDS + END_SECONDS)
+                else:
+                    self._end(self.cancel)
             raise
 
     def cancel(self) -> None:
         """Request the end of the job; `follow` then raises JobCancelledError."""
+        if self._process.poll() is None:
+            try:
+                ClusterFolder(self.job.path).request_cancel()
+            except OSError:  # a full disk: without the request, the job would be kept
+                self._process.kill()
+            self._process.send_signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Request the end of the job after a checkpoint, so that it can be resumed; `follow` then raises
+        JobInterruptedError.
+        """
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -132,11 +150,11 @@ class SupervisedJob:
         """True if the supervisor has not ended."""
         return self._process.poll() is None
 
-    def _end(self, tell: Callable[[], None]) -> None:
+    def _end(self, tell: Callable[[], None], seconds: float = END_SECONDS) -> None:
         """Ask the supervisor to end and wait; kill it if it takes too long or the wait is interrupted."""
         try:
             tell()
-            self._process.wait(END_SECONDS)
+            self._process.wait(seconds)
         except BaseException as error:
             self._process.kill()
             self._process.wait()
@@ -168,7 +186,12 @@ def cancel(job: JobFolder) -> bool:
     supervisor = _supervisor(job)
     if not supervisor.runs:
         return False
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    numbers = [signal.SIGTERM, signal.SIGKILL]
+    try:
+        ClusterFolder(job.path).request_cancel()
+    except OSError:  # a full disk: without the request, SIGTERM would keep the job
+        numbers.remove(signal.SIGTERM)
+    for number in numbers:
         deadline = time.monotonic() + END_SECONDS
         with contextlib.suppress(ProcessLookupError):
             os.kill(supervisor.pid, number)

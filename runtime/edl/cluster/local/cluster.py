@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from edl.cluster import Change, Instance, NoRoomError, Room
+from edl.cluster import Change, Instance, NoRoomError, Order, Room
 from edl.cluster.local.messages import (
     Answer,
     Changed,
     Heartbeat,
     Hello,
     List,
+    Ordered,
     Resized,
     Start,
     Stop,
@@ -47,7 +48,9 @@ class ProcessCluster:
         self._sending = threading.Lock()
         self._number = 0
         self._answers: dict[int, queue.SimpleQueue[Answer]] = {}
-        self._changes: queue.SimpleQueue[Change | Room | None] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[Change | Room | Order | None] = queue.SimpleQueue()
+        if greeting.order is not None:
+            self._changes.put(greeting.order)
         self._closed = False
         threading.Thread(target=self._listen, name="edl-cluster", daemon=True).start()
 
@@ -64,7 +67,7 @@ class ProcessCluster:
     def list(self) -> list[Change]:
         return [*self._ask(List(self._next())).changes]
 
-    def watch(self) -> Iterator[Change | Room]:
+    def watch(self) -> Iterator[Change | Room | Order]:
         while (change := self._changes.get()) is not None:
             yield change
 
@@ -137,5 +140,7 @@ class ProcessCluster:
             self._changes.put(reply.change)
         elif isinstance(reply, Resized):
             self._changes.put(reply.room)
+        elif isinstance(reply, Ordered):
+            self._changes.put(reply.order)
         elif isinstance(reply, Answer) and (mailbox := self._answers.get(reply.number)):
             mailbox.put(reply)

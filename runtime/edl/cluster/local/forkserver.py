@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     job, descriptor, lifeline, parent = Path(arguments[0]), *map(int, arguments[1:])
     die_with_parent(parent)
     dump_stacks_on_signal()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it holds nothing, and ends with its supervisor
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
     warm_up(ClusterFolder(job).run_spec(), JobFolder(job))

@@ -89,9 +89,9 @@ class Instances:
         return [record.change for record in self._records.values()]
 
     async def end_all(self, grace: float) -> None:
-        """Stop launching, stop every instance, and wait for their ends."""
+        """Stop launching, stop every instance, and wait for their ends. A server has nothing to return."""
         for change in self.list():
-            self.stop(change.instance, grace)
+            self.stop(change.instance, grace if change.instance.role == "worker" else 0.0)
         self.launcher.close()
         await self._all_ended.wait()
 

@@ -7,7 +7,7 @@ import socket
 
 import msgspec
 
-from edl.cluster import Change, NoRoomError, Room
+from edl.cluster import Change, NoRoomError, Order, Room
 from edl.cluster.local.instances import Instances
 from edl.cluster.local.messages import (
     Answer,
@@ -15,6 +15,7 @@ from edl.cluster.local.messages import (
     Heartbeat,
     Hello,
     List,
+    Ordered,
     Reply,
     Request,
     Resized,
@@ -29,10 +30,11 @@ from edl.errors import ClusterError
 
 class MasterConnection:
     """Server of one master after another. Between two of them, changes are dropped: the next master lists all
-    instances. `heartbeats` counts those of all masters.
+    instances, and gets the last order. `heartbeats` counts those of all masters.
     """
 
     heartbeats = 0
+    _order: Order | None = None
 
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
@@ -40,11 +42,16 @@ class MasterConnection:
     def notify(self, news: Change | Room) -> None:
         self._send(Changed(news) if isinstance(news, Change) else Resized(news))
 
+    def order(self, order: Order) -> None:
+        """Give the order to the present master, and to those that follow."""
+        self._order = order
+        self._send(Ordered(order))
+
     async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:
         """Greet the master and answer until the connection ends."""
         reader, self._writer = await asyncio.open_unix_connection(sock=connection)
         writer = self._writer
-        self._send(Hello(relaunches, instances.room))
+        self._send(Hello(relaunches, instances.room, self._order))
         try:
             while line := await reader.readline():
                 request: Request = request_decoder.decode(line)

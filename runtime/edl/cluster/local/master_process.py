@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 import time
 from dataclasses import dataclass
 from typing import Literal
 
 from edl import exit_codes
+from edl.cluster import Order
 from edl.cluster.exit_reason import Exit
 from edl.cluster.local.children import kill, kill_group
 from edl.cluster.local.instances import Instances
@@ -25,7 +25,7 @@ from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.cluster_folder import Process
 from edl.jobs.event_log import read_end
 from edl.jobs.failure import Failed
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import JobInterruptedError, Outcome
 from edl.jobs.snapshot import read_snapshot
 
 DEATHS = 5  # deaths in a row without progress after which the job has failed
@@ -34,13 +34,17 @@ LAST_WORDS = 1.0  # time for a dead master's connection to close, if another pro
 START_SECONDS = 120.0  # time for a master to read its state, before its first heartbeat
 CHECK_SECONDS = 0.5  # interval of looks at its heartbeats
 CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
+# The same when the job is interrupted, for a checkpoint. A machine that is taken away gives 30 to 120 s, and kills all
+# processes then.
+INTERRUPT_SECONDS = 100.0
+INTERRUPTED = "the job was interrupted by SIGTERM"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """End of the job, with its status."""
 
-    state: Literal["finished", "failed", "cancelled", "died", "paused"]
+    state: Literal["finished", "failed", "cancelled", "died", "paused", "interrupted"]
     error: str = ""
 
 
@@ -76,18 +80,27 @@ class Masters:
         self._port = port
         self._pid = 0
         self._last_end: End | None = None
+        self._interrupted = False
         self._ending = asyncio.Event()
 
     def end(self, end: End, grace: float) -> None:
-        """End the job with this status: ask the master to leave, and kill it after `grace` seconds."""
+        """End the job with this status: order the master to cancel it, and kill it after `grace` seconds."""
         if self._last_end is None:
             self._last_end = end
             self._ending.set()
         if self._pid and grace > 0:
-            kill(self._pid, signal.SIGTERM)
+            self._connection.order(Order("cancel"))
             asyncio.get_running_loop().call_later(grace, self._kill, self._pid)
         elif self._pid:
             kill_group(self._pid)
+
+    def interrupt(self) -> None:
+        """Order the master, or the next one, to stop the job after a checkpoint. Idempotent."""
+        if not self._interrupted:
+            self._interrupted = True
+            self._connection.order(Order("interrupt"))
+            end = End("interrupted", INTERRUPTED)
+            asyncio.get_running_loop().call_later(INTERRUPT_SECONDS, self.end, end, 0.0)
 
     async def serve(self) -> End:
         """Run masters until the job has ended."""
@@ -161,7 +174,9 @@ class Masters:
             error = end.message if isinstance(end, Failed) else "the master gave no reason; see its log"
             return End("failed", error)
         if code == exit_codes.PAUSED:
-            return End("paused")
+            end = read_end(self._setting.folder.events)
+            is_interrupted = isinstance(end, Failed) and end.code == JobInterruptedError.code
+            return End("interrupted", INTERRUPTED) if is_interrupted else End("paused")
         if code == exit_codes.USAGE:
             return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
         return None

@@ -1,8 +1,8 @@
 """Messages between master and supervisor, supervisor and forkserver, client and supervisor.
 
 Between master and supervisor: JSON lines over a pair of connected sockets. Each request has a number and gets an
-`Answer` with it; a `Changed` is sent when an instance changes, a `Resized` when the limit of instances does. The
-supervisor greets first. A `Heartbeat` of the master's event loop has no answer.
+`Answer` with it; a `Changed` is sent when an instance changes, a `Resized` when the limit of instances does, an
+`Ordered` when the job is to end. The supervisor greets first. A `Heartbeat` of the master's event loop has no answer.
 
 Between supervisor and forkserver: one JSON object per packet, over a pair of sockets that preserve packets, so that
 the forkserver and every process that it forks may write to the same one.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
-from edl.cluster import Change, Instance, Room
+from edl.cluster import Change, Instance, Order, Room
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -45,10 +45,13 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """Greeting. `relaunches` counts the masters of this supervisor before this one."""
+    """Greeting. `relaunches` counts the masters of this supervisor before this one; `order` is the last one that was
+    given to any of them.
+    """
 
     relaunches: int
     room: Room | None = None
+    order: Order | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
@@ -70,10 +73,14 @@ class Resized(msgspec.Struct, frozen=True, tag="resized"):
     room: Room
 
 
+class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
+    order: Order
+
+
 DETACH = b"detach\n"  # from a client to its supervisor: the job continues without it
 
 Request = Start | Stop | Want | List | Heartbeat
-Reply = Hello | Answer | Changed | Resized
+Reply = Hello | Answer | Changed | Resized | Ordered
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

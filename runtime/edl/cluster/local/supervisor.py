@@ -5,7 +5,9 @@ workers that the master requests; and when the job ends, no process of it remain
 the whole job, so that workers find the next master at the same address.
 
 Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless
-the client wrote `detach` before, or the job was started detached. SIGTERM cancels the job, a second one at once.
+the client wrote `detach` before, or the job was started detached. SIGTERM interrupts the job, which is kept with a
+checkpoint if it can be resumed; after a request to cancel (`ClusterFolder.request_cancel`) it cancels it, a second one
+at once.
 
 The job's status records its end. A detached job that is done is `finished`: its result is not in the data source
 yet, and a process that the supervisor starts at last commits it (`edl.master.commit`). A job that is done and not
@@ -31,17 +33,17 @@ from edl.cluster.local.children import Children, kill_orphans
 from edl.cluster.local.instances import Instances
 from edl.cluster.local.launcher import LaunchSettings, launcher
 from edl.cluster.local.master_connection import MasterConnection
-from edl.cluster.local.master_process import CANCEL_SECONDS, End, Masters
+from edl.cluster.local.master_process import CANCEL_SECONDS, INTERRUPTED, End, Masters
 from edl.cluster.local.messages import DETACH
 from edl.cluster.local.parent_watch import adopt_orphans
 from edl.cluster.logs import open_log
 from edl.cluster.quota.share import sharing
 from edl.errors import ClusterError, SQLFlowError
-from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec
+from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder, Process, RunSpec
 from edl.jobs.event_log import EventLog, read_end
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError
 from edl.logs import stamped
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
@@ -53,7 +55,9 @@ _CODES = {
     "cancelled": exit_codes.INTERRUPTED,
     "died": exit_codes.ABANDONED,
     "paused": exit_codes.PAUSED,
+    "interrupted": exit_codes.TERMINATED,
 }
+_ERRORS = {"cancelled": JobCancelledError, "interrupted": JobInterruptedError}
 
 
 def main(arguments: list[str]) -> int:
@@ -94,7 +98,7 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, connection, instances, port)
-        loop.add_signal_handler(signal.SIGTERM, self._cancel)
+        loop.add_signal_handler(signal.SIGTERM, self._terminate)
         if not self._detached:
             loop.add_reader(0, self._watch_client)
         async with contextlib.AsyncExitStack() as slots:
@@ -114,6 +118,15 @@ class Supervisor:
         os.close(writing)
         self._record(end)
         return end
+
+    def _terminate(self) -> None:
+        if self._folder.cancel_is_requested:
+            self._cancel()
+        elif self._job.is_resumable and self._spec.master != SCRIPT_MASTER:
+            say("terminated: the job is interrupted after a checkpoint")
+            self._masters.interrupt()
+        else:
+            self._masters.end(End("interrupted", INTERRUPTED), 0.0)
 
     def _cancel(self) -> None:
         self._masters.end(End("cancelled"), 0.0 if self._cancelled else CANCEL_SECONDS)
@@ -141,7 +154,7 @@ class Supervisor:
                 start_commit(self._folder)
             return
         if read_end(self._folder.events) is None:
-            error = JobCancelledError() if end.state == "cancelled" else ClusterError(end.error)
+            error = _ERRORS[end.state]() if end.state in _ERRORS else ClusterError(end.error)
             with EventLog(self._folder.events) as events:
                 events.write(Failed(error.code, error.message))
         self._job.end(end.state, end.error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from edl.cluster import Change, Cluster, Room
+from edl.cluster import Change, Cluster, Order, Room
 from edl.errors import ClusterError
 
 RETRY_SECS = 1.0  # seconds between two attempts to reach the cluster
@@ -13,11 +13,11 @@ RETRY_SECS = 1.0  # seconds between two attempts to reach the cluster
 
 def follow(
     cluster: Cluster,
-    changed: Callable[[Change | Room], object],
+    changed: Callable[[Change | Room | Order], object],
     found: Callable[[list[Change]], object],
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Pass on every change until the cluster is closed. After a broken watch, pass on the cluster's list first."""
+    """Pass on changes and orders until the cluster is closed; after a broken watch, the cluster's list first."""
     broken = False
     while True:
         try:

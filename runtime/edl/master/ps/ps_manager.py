@@ -64,10 +64,13 @@ _NUMBER = 20  # lower bits of a server list's number; the upper ones are the mas
 
 
 class Servers:
-    """State of the parameter servers of one job, `count` of them unless that was changed.
+    """State of the parameter servers of one job, `count` of them unless that was changed. While it is `stopping`, no
+    server is replaced.
 
     `when` returns the checkpoint settings for a number of servers; without it they are those of `checkpoints`.
     """
+
+    stopping = False
 
     def __init__(
         self,
@@ -378,7 +381,13 @@ class Servers:
     def replace(self, leaving: AbstractSet[str], why: str) -> None:
         """Begin to replace servers, unless the set changes anyway."""
         found = sorted(leaving & {*self._set.homes}) if leaving else []
-        if found and self._set.change is None and self.open and not self._tasks.job.over("train"):
+        if (
+            found
+            and not self.stopping
+            and self._set.change is None
+            and self.open
+            and not self._tasks.job.over("train")
+        ):
             self._tasks.log(f"{', '.join(found)} {why}: another server follows")
             self.scale(len(self), found)
 

@@ -1,4 +1,4 @@
-"""Ends of a supervisor's job: done, cancelled, its client or the supervisor itself killed."""
+"""Ends of a supervisor's job: done, cancelled, interrupted, its client or the supervisor itself killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ from edl.cluster.local.client import SupervisedJob
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import Process
 from edl.jobs.event_log import EventLog
-from edl.jobs.outcome import JobCancelledError
-from tests.edl.cluster.local.conftest import Stage, ends
+from edl.jobs.events import Tally
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError
+from edl.jobs.termination import TerminatedError
+from edl.master.stopping import INTERRUPTED
+from tests.edl.cluster.local.conftest import SECONDS, Stage, ends
 from tests.edl.cluster.local.supervised import DONE, finish, forkserver_of
 
 
@@ -82,23 +86,89 @@ def test_a_job_has_one_supervisor_and_when_it_is_done_goes_back_to_its_client(st
 def test_a_cancelled_job_asks_its_master_first(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
-    master.do("drain", code=exit_codes.OK)
-    os.kill(stage.running.pid, signal.SIGTERM)
+    stage.running.cancel()
+    assert master.do("changed", count=1) == [{"end": "cancel"}]
+    master.send("exit", code=exit_codes.OK)
     worker.wait()
     stage.running.close()
     assert stage.job.status().state == "cancelled"
     assert {path.name for path in stage.job.path.iterdir()} == {"logs", "status.json"}
 
 
-def test_a_second_signal_cancels_at_once(stage: Stage) -> None:
+def test_a_second_request_cancels_at_once(stage: Stage) -> None:
     master = stage.opening()
-    master.do("notice")
-    os.kill(stage.running.pid, signal.SIGTERM)
-    assert master.receive() == "SIGTERM"
-    os.kill(stage.running.pid, signal.SIGTERM)
+    stage.running.cancel()
+    assert master.do("changed", count=1) == [{"end": "cancel"}]
+    stage.running.cancel()
     with pytest.raises(JobCancelledError):
         stage.running.follow(lambda event: None)
     assert stage.job.status().state == "cancelled"
+
+
+def test_sigterm_interrupts_a_training_once_and_orders_the_next_master_to_if_the_first_one_dies(
+    stage: Stage,
+) -> None:
+    stage.job.update(kind="train")
+    master = stage.opening()
+    for _ in range(2):  # the client passes on what all processes of a machine get
+        os.kill(stage.running.pid, signal.SIGTERM)
+    assert master.do("changed", count=1) == [{"end": "interrupt"}]
+    master.send("exit", code=exit_codes.PREEMPTED)
+    master = stage.enter()
+    assert master.do("changed", count=1) == [{"end": "interrupt"}]
+    with EventLog(stage.folder.events) as log:
+        log.write(INTERRUPTED)
+    master.send("exit", code=exit_codes.PAUSED)
+    with pytest.raises(JobInterruptedError):
+        stage.running.follow(lambda event: None)
+    assert (stage.job.status().state, stage.job.can_resume) == ("interrupted", True)
+    assert stage.running._process.wait(SECONDS) == exit_codes.TERMINATED
+
+
+def test_a_job_that_is_being_interrupted_can_be_cancelled(stage: Stage) -> None:
+    stage.job.update(kind="train")
+    master = stage.opening()
+    stage.running.interrupt()
+    assert master.do("changed", count=1) == [{"end": "interrupt"}]
+    stage.running.cancel()
+    assert master.do("changed", count=1) == [{"end": "cancel"}]
+    master.send("exit", code=exit_codes.OK)
+    with pytest.raises(JobCancelledError):
+        stage.running.follow(lambda event: None)
+    assert stage.job.status().state == "cancelled"
+
+
+def test_sigterm_ends_at_once_what_could_not_be_resumed(stage: Stage) -> None:
+    master = stage.opening()
+    os.kill(stage.running.pid, signal.SIGTERM)
+    master.wait()
+    with pytest.raises(JobInterruptedError):
+        stage.running.follow(lambda event: None)
+    assert (stage.job.status().state, stage.job.rows.exists()) == ("interrupted", False)
+
+
+@pytest.mark.parametrize(("cancels", "order"), [(False, "interrupt"), (True, "cancel")])
+def test_a_client_that_is_terminated_interrupts_its_job_unless_it_is_to_cancel(
+    stage: Stage, cancels: bool, order: str
+) -> None:
+    stage.job.update(kind="train")
+    master = stage.opening()
+
+    def terminate(event: object) -> None:
+        raise TerminatedError(cancels=cancels)
+
+    with EventLog(stage.folder.events) as log:
+        log.write(Tally(0, 0, 0))
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(stage.running.follow, terminate)
+        assert master.do("changed", count=1) == [{"end": order}]
+        assert not following.done()
+        master.send("exit", code=exit_codes.JOB_FAILED)
+        with pytest.raises(TerminatedError):
+            following.result(SECONDS)
+    assert stage.job.status().state == (
+        "cancelled" if cancels else "failed"
+    )  # the master's own failure counts
 
 
 START = """

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from edl.run.termination import TerminatedError, terminating
+from edl.jobs.termination import TerminatedError, terminating
 
 
 def test_sigterm_raises_what_ctrl_c_raises() -> None:

@@ -1,0 +1,57 @@
+"""SIGTERM to a command: it raises an exception like Ctrl-C, so that no partial output stays, but the job is kept.
+
+Handlers stand in commands only: a process of the user's that runs jobs keeps its own.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM reached this command. Handlers that continue after Ctrl-C, such as a prompt's, must not catch this.
+
+    `cancels`: jobs are to be cancelled, not kept. `kept` gets the ids of interrupted jobs that can be resumed.
+    """
+
+    def __init__(self, message: str = "", *, cancels: bool = False) -> None:
+        super().__init__(*filter(None, [message]))
+        self.cancels = cancels
+        self.kept: list[str] = []
+
+    @property
+    def report(self) -> str:
+        """Last line for the user."""
+        found = [str(self)] if str(self) else []
+        found += [f"job {job} is kept for 7 days; `sqlflow cancel {job}` removes it" for job in self.kept]
+        return "\n".join(f"terminated; {text}" for text in found) or "terminated"
+
+
+class DetachedError(TerminatedError):
+    """SIGTERM reached this command while it followed a job elsewhere, which continues."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} continues: `sqlflow attach {job_id}` follows it, `sqlflow cancel {job_id}` cancels it"
+        )
+
+
+@contextmanager
+def terminating(*, cancels: bool = False) -> Iterator[None]:
+    """Make SIGTERM raise TerminatedError inside the context. No effect outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise TerminatedError(cancels=cancels)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
