@@ -98,7 +98,7 @@ class Sheet:
     ) -> None:
         """Write how the statement ended, in a format that has it. outcome: ok, skipped, cancelled or detached."""
 
-    def interrupted(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
+    def interrupts(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
         """Write that SIGTERM ended the statement, in a format that has it, and how its job continues."""
 
     def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:

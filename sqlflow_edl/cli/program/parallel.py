@@ -21,7 +21,7 @@ from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
-from sqlflow_edl.cli.program.runner import Run, Turn, terminated
+from sqlflow_edl.cli.program.runner import Run, Turn, to_terminated_error
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.reports.result import Result
@@ -228,9 +228,9 @@ class ParallelRun(Run):
         del self._running[position]
         if isinstance(done.error, JobInterruptedError):
             self._narrator.cancels(done.turn.step)
-            done.turn.sheet.interrupted(done.error, done.seconds)
+            done.turn.sheet.interrupts(done.error, done.seconds)
             self._end(position, done.turn)
-            raise terminated(done.error)
+            raise to_terminated_error(done.error)
         if isinstance(done.error, SQLFlowError):
             self._fail(done.turn, done.error, done.seconds)
         elif done.error is not None:
@@ -276,6 +276,6 @@ class ParallelRun(Run):
         if says:
             self._narrator.cancels(done.turn.step)
         if isinstance(done.error, TerminatedError):
-            done.turn.sheet.interrupted(done.error, done.seconds)
+            done.turn.sheet.interrupts(done.error, done.seconds)
         else:
             done.turn.sheet.ends("cancelled", done.seconds)

@@ -120,8 +120,8 @@ class Run:
             raise
         except (JobInterruptedError, TerminatedError) as error:
             self._narrator.cancels(turn.step)
-            turn.sheet.interrupted(error, time.monotonic() - began)
-            raise terminated(error) from None
+            turn.sheet.interrupts(error, time.monotonic() - began)
+            raise to_terminated_error(error) from None
         except SQLFlowError as error:
             if self._dry and (why := self._why_not(turn.statement)):
                 self._skip(turn, why)
@@ -218,7 +218,7 @@ class Run:
         return effects(statement, self._session.dialect)
 
 
-def terminated(error: JobInterruptedError | TerminatedError) -> TerminatedError:
+def to_terminated_error(error: JobInterruptedError | TerminatedError) -> TerminatedError:
     """Return the exception that ends the command: also if its job alone got the signal."""
     if isinstance(error, TerminatedError):
         return error

@@ -67,7 +67,7 @@ class ObjectSheet(Sheet):
     ) -> None:
         self._end({"outcome": outcome, **_facts(result), **_given(reason=why)}, seconds)
 
-    def interrupted(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
+    def interrupts(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
         if isinstance(error, TerminatedError) and error.cancels:
             self.ends("cancelled", seconds)
             return
