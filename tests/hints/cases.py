@@ -1,4 +1,4 @@
-"""Cases that execute the advice of a hint: a statement that fails, what is taken from its hint, and where it goes.
+r"""Cases that execute the advice of a hint: a statement that fails, what is taken from its hint, and where it goes.
 
 A file of `statements/` has blocks, each of which begins with the site of its hint:
 
@@ -9,77 +9,78 @@ A file of `statements/` has blocks, each of which begins with the site of its hi
 
 The text between the marks « and » is replaced by what the regular expression behind `take` finds in the hint that the
 statement raises: its first group, its second group in the second place, and so on; by nothing without groups. With
-`-- as: WITH \\1` the only place gets that text, with the groups filled in. Then the error is gone.
+`-- as: WITH \1` a place gets that text, with the groups filled in; the second place gets the second `as`. Then the
+error is gone.
 
-`-- on:` names another dialect than DuckDB. TRAIN is compiled, which looks at the rows but trains nothing; other
-statements run, and so do those behind `-- run`. `-- first:` has statements that run before.
+TRAIN is compiled, which looks at the rows but trains nothing; other statements run, and so do those behind `-- run`.
+`-- first:` has statements that run before. `-- on:` names another dialect than DuckDB; `-- source:` another source
+than the tables of `rows`, a URL that may have places, too, and `-- file NAME:` the bytes of a file beside it, with
+`\n` and `\xe9`. A line with a mark before it is typed elsewhere:
+
+    $ edl train --program my_program      a command, of which the entry point runs in this process
+    % %sqlflow SELECT 1                   a cell of a notebook
+    > /fs top SELECT 1                    a line of the console
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from edl.errors import ErrorList, SQLFlowError
-from sqlflow_edl.session.session import Session
 from tests.hints.sites import Site
 
 CASES = Path(__file__).parent / "statements"
+COMMAND, CELL, LINE = "$ ", "% ", "> "  # before what is no statement
 _PLACE = re.compile("«(.*?)»", re.DOTALL)
+_ADDRESS = "\x00"  # behind the URL of the source, before the statement
 
 
 @dataclass(frozen=True)
 class Case:
-    """take: regular expression of what is taken from the hint. text: template of what replaces the only place.
+    """take: regular expression of what is taken from the hint. texts: templates of what replaces the places.
 
-    first: statements that run before.
+    first: statements that run before. files: bytes by name. template: source and statement, with places.
     """
 
     site: Site
     take: str
-    statement: str
+    template: str
     dialect: str = "duckdb"
     runs: bool = False
     first: str = ""
-    text: str = ""
+    texts: tuple[str, ...] = ()
+    files: dict[str, bytes] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
         return f"{self.site.module.rpartition('.')[2]} {self.site.function}: {self.site.pattern[:40]}"
 
     @property
-    def wrong(self) -> str:
-        """The statement with the error."""
-        return _PLACE.sub(lambda match: match[1], self.statement)
+    def kind(self) -> str:
+        """The mark of what is typed elsewhere, or empty: a statement."""
+        return next((mark for mark in (COMMAND, CELL, LINE) if self.template.startswith(_ADDRESS + mark)), "")
 
-    def mended(self, hint: str) -> str:
-        """The statement after the advice of the hint."""
+    @property
+    def wrong(self) -> tuple[str, str]:
+        """Source and statement with the error."""
+        return _parts(_PLACE.sub(lambda match: match[1], self.template))
+
+    def mended(self, hint: str) -> tuple[str, str]:
+        """Source and statement after the advice of the hint."""
         match = re.search(self.take, hint)
         assert match is not None, f"{self.take!r} is not in the hint {hint!r}"
-        taken = iter(
-            (match.expand(self.text),)
-            if self.text
-            else match.groups() or ("",) * len(_PLACE.findall(self.statement))
-        )
-        return _PLACE.sub(lambda place: next(taken), self.statement)
+        places = len(_PLACE.findall(self.template))
+        taken = [match.expand(text) for text in self.texts] or match.groups() or ("",) * places
+        assert len(taken) == places, f"{len(taken)} texts for {places} places"
+        filled = iter(taken)
+        return _parts(_PLACE.sub(lambda place: next(filled) or "", self.template))
 
-    def run(self, session: Session, statement: str) -> list[SQLFlowError]:
-        """Errors of the statement."""
-        try:
-            for each in session.parse(self.first) if self.first else ():
-                for _ in session.execute(each).to_arrow().to_batches():
-                    pass
-            if self.runs or not any(each.trains for each in session.parse(statement)):
-                for result in session.run(statement):
-                    result.to_arrow()
-            else:
-                session.compile(statement)
-        except ErrorList as error:
-            return list(error.errors)
-        except SQLFlowError as error:
-            return [error]
-        return []
+
+def _parts(text: str) -> tuple[str, str]:
+    source, _, statement = text.partition(_ADDRESS)
+    return source, statement
 
 
 def read_cases() -> list[Case]:
@@ -89,25 +90,31 @@ def read_cases() -> list[Case]:
 
 
 def parse_cases(text: str) -> list[Case]:
-    found = []
-    for block in re.split(r"(?m)^(?=-- site: )", text):
-        if not block.startswith("-- site: "):
-            continue
-        lines = block.strip().splitlines()
-        heads = [line for line in lines if line.startswith("-- ")]
-        head = dict(
-            line.removeprefix("-- ").split(": ", 1) if ": " in line else (line[3:], "") for line in heads
-        )
-        module, _, function = head["site"].partition(" ")
-        found.append(
-            Case(
-                Site(module, function, head["hint"]),
-                head["take"],
-                "\n".join(line for line in lines if not line.startswith("-- ")),
-                head.get("on", "duckdb"),
-                "run" in head,
-                head.get("first", ""),
-                head.get("as", ""),
-            )
-        )
-    return found
+    return [
+        _parsed(block) for block in re.split(r"(?m)^(?=-- site: )", text) if block.startswith("-- site: ")
+    ]
+
+
+def _parsed(block: str) -> Case:
+    lines = block.strip().splitlines()
+    head, files = defaultdict[str, list[str]](list), {}
+    for line in lines:
+        if line.startswith("-- "):
+            key, _, value = line.removeprefix("-- ").partition(": ")
+            if key.startswith("file "):
+                files[key.removeprefix("file ")] = value.encode().decode("unicode_escape").encode("latin-1")
+            else:
+                head[key].append(value)
+    [site], [hint], [take] = head["site"], head["hint"], head["take"]
+    module, _, function = site.partition(" ")
+    statement = "\n".join(line for line in lines if not line.startswith("-- "))
+    return Case(
+        Site(module, function, hint.replace("\\n", "\n")),
+        take,
+        "".join(head["source"]) + _ADDRESS + statement,
+        "".join(head["on"]) or "duckdb",
+        "run" in head,
+        " ".join(head["first"]),
+        tuple(head["as"]),
+        files,
+    )

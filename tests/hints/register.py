@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from tests.hints.sites import Site
@@ -38,6 +39,7 @@ ACTIONABLE = re.compile(
 PASSIVE = ("name", "fact", "again")  # reasons that advice which can be executed does not have
 
 
+@cache
 def read() -> dict[Site, str]:
     """Verdicts by site."""
     found: dict[Site, str] = {}

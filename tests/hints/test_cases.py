@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
+from tests.hints import register
 from tests.hints.cases import Case, read_cases
+from tests.hints.origins import recorded_calls
 from tests.hints.rows import rows
+from tests.hints.typed import problems
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +47,16 @@ def parameter(case: Case) -> Any:
 
 
 @pytest.mark.parametrize("case", [parameter(case) for case in read_cases()])
-def test_the_advice_of_a_hint_mends_the_error(case: Case, sessions: dict[str, Session]) -> None:
+def test_the_advice_of_a_hint_mends_the_error(
+    case: Case, sessions: dict[str, Session], tmp_path: Path
+) -> None:
     session = sessions[case.dialect]
-    errors = case.run(session, case.wrong)
-    hints = [error.hint for error in errors if error.hint and case.site.matches(error.hint)]
-    assert hints, f"no hint {case.site.pattern!r}, but {[(error.message, error.hint) for error in errors]}"
+    with recorded_calls() as calls:
+        errors = problems(case, case.wrong, session, tmp_path / "wrong")
+    hints = [error.hint for error in errors if case.site.matches(error.hint)]
+    assert hints, f"no hint {case.site.pattern!r}, but {errors}"
+    assert calls.include(case.site), f"{case.site.function} was not called: this hint is of another site"
+    made = [site for site in register.read() if site[:2] == calls.made(hints[0]) and site.matches(hints[0])]
+    assert not made or case.site in made, "this hint is of another site"
     mended = case.mended(hints[0])
-    assert [(error.message, error.hint) for error in case.run(session, mended)] == [], mended
+    assert problems(case, mended, session, tmp_path / "mended") == [], mended

@@ -105,7 +105,7 @@ def category_ids(
         if not found.integers or found.min < 0 or found.max >= fitting:
             written = expressions.argument(column)
             holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
-            hint = f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, size)"
+            hint = f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, 1000)"
             if is_fractional:
                 hint = f"write BUCKETIZE({written}, 10)"
             if found.integers and found.min >= 0:
@@ -278,7 +278,7 @@ def weighted(bound: Bound) -> Draft:
     """Return the category itself, which must have weights: they are applied wherever they are given."""
     inner: Draft = bound["category"]
     if not any(cells.separator for cells in inner.lists):
-        raise bound.fail("this category has no weights", hint='write SPARSE(x, size, ",", kv_delimiter=":")')
+        raise bound.fail("this category has no weights", hint='write SPARSE(x, 1000, ",", kv_delimiter=":")')
     return inner
 
 

@@ -146,8 +146,10 @@ class Bound:
             return column
         hint, name = None, expressions.argument(column)
         if kind is ColumnType.TEXT:
-            hint = f"a text becomes a feature by VOCABULARIZE({name}) or CATEGORY_HASH({name}, size)"
-            hint += f", numbers in a text by DENSE({name})"
+            hint = (
+                f"a text becomes a feature by VOCABULARIZE({name}) or CATEGORY_HASH({name}, 1000), "
+                f"numbers in a text by DENSE({name})"
+            )
         elif kind.temporal:
             hint = f"a time becomes a feature by STANDARDIZE({name}), BUCKETIZE({name}, 10) or its parts"
         raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)

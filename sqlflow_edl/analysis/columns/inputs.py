@@ -42,7 +42,7 @@ def written_input(clause: ast.ColumnClause, inputs: InputNames, errors: list[SQL
         )
     else:
         message = f"the model has no input {written}; it has {' and '.join(inputs)}"
-        hint = did_you_mean(written, known) or f"write FOR {next(iter(inputs))}"
+        hint = did_you_mean(written, known, list_up_to=0) or f"write FOR {' or FOR '.join(inputs)}"
     errors.append(SemanticError(message, span=clause.for_input.span, hint=hint))
     return ""
 

@@ -4,7 +4,7 @@
 SELECT debt, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(debt, 3)» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.columns.categories category_ids.fit
--- hint: write VOCABULARIZE({}) or CATEGORY_HASH({}, size)
+-- hint: write VOCABULARIZE({}) or CATEGORY_HASH({}, 1000)
 -- take: write (VOCABULARIZE\(n\))
 SELECT n - 2 AS n, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(n, 3)» LABEL y INTO m;
 
@@ -111,3 +111,298 @@ SELECT n, n % 2 AS flag, y FROM t TO TRAIN DNNRegressor COLUMN «EMBEDDING([CATE
 -- hint: name each column once
 -- take: name each column once
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([k«, k»], 8) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.categories vocabulary.fit
+-- hint: leave it out
+-- take: leave it out
+SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, VOCABULARIZE(e)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.categories concat
+-- hint: write the categories of both in one
+-- take: write the categories of both in one
+SELECT k, n, flag, y FROM t TO TRAIN DNNRegressor COLUMN CONCAT(«CONCAT(»CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9)«)», CATEGORY_HASH(flag, 9)) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed check_call
+-- hint: write {}
+-- take: write (LN\(x\))
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «LN(x, 2)» + 1 LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed check_call
+-- hint: write {}
+-- take: write (COALESCE\(.+\))
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «COALESCE(x)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _number
+-- hint: the median of a date or time counts in seconds: IMPUTE({}, median)
+-- take: (IMPUTE\(day, median\))
+SELECT day, y FROM t TO TRAIN DNNRegressor COLUMN «IMPUTE(day, mode)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _operation
+-- hint: + - * / are possible; compute it in the SELECT
+-- take: compute it in the SELECT
+-- as: , n % 2 AS odd_n
+-- as: odd_n
+SELECT n, y«» FROM t TO TRAIN DNNRegressor COLUMN «n % 2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed check_call
+-- hint: write {}
+-- take: write (JSON\(.+\))
+SELECT payload, y FROM t TO TRAIN DNNRegressor COLUMN «JSON(payload)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _no_number
+-- hint: such as x / (y + 1), LN(x), COALESCE(x, 0)
+-- take: (COALESCE\(x, 0\))
+SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN «COALESCE(x, [1])» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _function
+-- hint: they have {}; compute others in the SELECT
+-- take: compute others in the SELECT
+-- as: , sin(x) AS s
+-- as: s
+SELECT x, y«» FROM t TO TRAIN DNNRegressor COLUMN «TANH(x) + 1» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.encodings of_label
+-- hint: leave it out, or use EMBEDDING or COUNT_ENCODE
+-- take: leave it out, or use EMBEDDING or COUNT_ENCODE
+SELECT x, k, y, w FROM t TO TRAIN DNN COLUMN x«, TARGET_ENCODE(k)» LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.columns.encodings of_label
+-- hint: leave it out, or use EMBEDDING or COUNT_ENCODE
+-- take: or use EMBEDDING or (COUNT_ENCODE)
+SELECT x, k, y, w FROM t TO TRAIN DNN COLUMN x, «TARGET_ENCODE»(k) LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.columns.encodings of_label
+-- hint: up to {} are possible; COUNT_ENCODE and EMBEDDING do not depend on the classes
+-- take: (COUNT_ENCODE) and EMBEDDING do not
+SELECT k, id % 120 AS c FROM t TO TRAIN DNNClassifier COLUMN «TARGET_ENCODE»(k) LABEL c INTO m;
+
+-- site: sqlflow_edl.analysis.columns.encodings _values
+-- hint: leave it out
+-- take: leave it out
+SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, TARGET_ENCODE(e)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.numeric binned.fit
+-- hint: leave it out
+-- take: leave it out
+SELECT x, 1.5 AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, PLE(e)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._combined
+-- hint: write COMBINE(a, b)
+-- take: write (COMBINE\(a, b\))
+SELECT x AS a, w AS b, y FROM t TO TRAIN DNNRegressor COLUMN «COMBINE()» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _unknown_function
+-- hint: CONCAT(a, b) makes one category of several
+-- take: (CONCAT)\(a, b\) makes one
+SELECT k, n, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«COMBINE»(CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9)), 4) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _unknown_function
+-- hint: write x * x for a square, or compute it in the SELECT
+-- take: write (x \* x) for a square
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «POWER(x, 2)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _unknown_function
+-- hint: compute it in the SELECT, or use one of {}
+-- take: compute it in the SELECT
+-- as: , sin(x) AS s
+-- as: s
+SELECT x, y«» FROM t TO TRAIN DNNRegressor COLUMN «FROBNICATE(x)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._operand
+-- hint: cast it in the SELECT if it holds numbers; of a text, NULL is a category of its own
+-- take: cast it in the SELECT if
+-- as: CAST(u AS DOUBLE) AS u
+SELECT «u», y FROM (SELECT n::VARCHAR AS u, y FROM t) AS s TO TRAIN DNNRegressor COLUMN u + 1 LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._column
+-- hint: put the item with AS {} before this one
+-- take: put the item with AS a before
+-- as: x / 2 AS a,
+-- as:  
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «» BUCKETIZE(a, 3)«, x / 2 AS a» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.shared _check_alike
+-- hint: cast them to one type in the SELECT
+-- take: to one type
+-- as: n::VARCHAR AS n
+SELECT «n», k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([VOCABULARIZE(n), VOCABULARIZE(k)], 8) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.trees _counted
+-- hint: keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer
+-- take: keep the frequent ones with (VOCABULARIZE\()x(, max_size=500)\), or hash
+-- as: \1tags, delimiter=","\2)
+SELECT tags, y FROM t TO TRAIN BoostedTreesRegressor COLUMN «CATEGORY_HASH(tags, 100000, ",")» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.optimization.terms Terms._comparisons
+-- hint: <=, >= and = are possible
+-- take: (<=), >= and = are possible
+SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount «<>» 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: sqlflow_edl.analysis.columns.categories vocabulary.fit
+-- hint: write CATEGORY_HASH({}, 100000), or keep the frequent ones with max_size=
+-- take: write (CATEGORY_HASH\(u, 100000\))
+SELECT u, i AS y FROM (SELECT i::VARCHAR AS u, i FROM range(1200000) AS r(i)) AS q TO TRAIN DNNRegressor COLUMN «VOCABULARIZE(u)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _json
+-- hint: write {}
+-- take: write (JSON\(payload.+\))
+SELECT payload, y FROM t TO TRAIN DNNRegressor COLUMN «JSON(x + 1, '$.user.age')» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _text_number
+-- hint: write {}
+-- take: write (TO_NUMBER\()price\),
+-- as: \1u)
+SELECT n::VARCHAR AS u, y FROM t TO TRAIN DNNRegressor COLUMN «TO_NUMBER(u, ';')» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed _no_number
+-- hint: such as x / (y + 1), LN(x), COALESCE(x, 0)
+-- take: such as x / \(y \+ 1\), (LN\(x\))
+SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN «x + 'a'» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _arguments
+-- hint: write {}
+-- take: or (BUCKETIZE\(x, boundaries=\[10, 20\.5\]\))
+SELECT x * 20 AS x, y FROM t TO TRAIN DNNRegressor COLUMN «BUCKETIZE(x, 5, 6, 7)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _no_category
+-- hint: categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS
+-- take: made by (VOCABULARIZE)
+SELECT n, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«STANDARDIZE»(n), 4) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._embedded
+-- hint: write {}
+-- take: write (EMBEDDING\(x, 8\))
+SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «EMBEDDING([], 4)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._cells
+-- hint: write {}
+-- take: write (VOCABULARIZE\(x)
+-- as: \1)
+SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «VOCABULARIZE(STANDARDIZE(x))» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._categories
+-- hint: CONCAT(a, b) makes one of several
+-- take: (CONCAT)\(a, b\) makes one of several
+-- as: CONCAT(CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9))
+SELECT k, n, y FROM t TO TRAIN DNNRegressor COLUMN INDICATOR(«[CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9)]») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items _converted
+-- hint: write {}
+-- take: write (CATEGORY_HASH\(x, \d+\))
+SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_HASH(x, 'a')» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.numeric vector.fit
+-- hint: leave it out
+-- take: leave it out
+SELECT x, '' AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, DENSE(e)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.numeric vector.fit
+-- hint: leave it out
+-- take: leave it out
+SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, DENSE(e)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.inputs written_input
+-- hint: write FOR {}
+-- take: write FOR wide or FOR (\w+)
+SELECT x, k, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN k FOR wide COLUMN x FOR «sideways» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column
+-- hint: a text becomes a feature by VOCABULARIZE({}) or CATEGORY_HASH({}, 1000), numbers in a text by DENSE({})
+-- take: by (VOCABULARIZE\(\w+\)) or
+SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column
+-- hint: a text becomes a feature by VOCABULARIZE({}) or CATEGORY_HASH({}, 1000), numbers in a text by DENSE({})
+-- take: or (CATEGORY_HASH\(\w+, 1000\))
+SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column
+-- hint: a text becomes a feature by VOCABULARIZE({}) or CATEGORY_HASH({}, 1000), numbers in a text by DENSE({})
+-- take: numbers in a text by (DENSE\(cells\))
+SELECT cells, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(cells)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.temporal_column
+-- hint: compute {} in the SELECT, and name its column
+-- take: compute a time in the SELECT, and name its column
+-- as: , moment AS a
+-- as: a
+SELECT payload, moment, y«» FROM t TO TRAIN DNNRegressor COLUMN HOUR(«JSON(payload, '$.user.age')») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: leave them out
+-- take: leave them out
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH epochs = 2«, train.label_weights = [1]» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: train a DNN, a network that predicts several; or {}
+-- take: train a (DNN),
+SELECT x, y, w FROM t TO TRAIN «BoostedTreesRegressor» LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: leave it out
+-- take: leave it out
+SELECT x, y, w FROM t TO TRAIN DNN WITH epochs = 2«, validation.calibration = temperature» LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: leave it out
+-- take: leave it out
+SELECT x, y, w FROM t TO TRAIN DNN WITH epochs = 2«, train.class_weights = balanced» LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: leave it out
+-- take: leave it out
+SELECT x, y, w FROM t TO TRAIN DNN WITH epochs = 2«, model.n_classes = 3» LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels check
+-- hint: leave out a label that is not to be learned
+-- take: leave out a label
+SELECT x, y, w FROM t TO TRAIN DNN WITH epochs = 2«, train.label_weights = [1, 0]» LABEL y«, w» INTO m;
+
+-- site: sqlflow_edl.analysis.several_labels refuse_search
+-- hint: name a network and one value for each attribute: TO TRAIN DNN predicts several; or {}
+-- take: TO TRAIN (DNN) predicts several
+-- as: TO TRAIN \1 
+SELECT x, y, w FROM t «»LABEL y, w INTO m;
+
+-- site: sqlflow_edl.analysis.train_settings _framework
+-- hint: leave model.framework out
+-- take: leave model.framework out
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH epochs = 2«, model.framework = torch» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.train_settings _framework
+-- hint: leave model.framework out
+-- take: leave model.framework out
+SELECT x, y FROM t TO TRAIN Linear«Regressor WITH model.framework = lightgbm» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.measurement check
+-- hint: write SELECT … FROM … before TO EVALUATE
+-- take: write SELECT … FROM … before TO EVALUATE
+-- as: SELECT x, y FROM t
+«»
+TO EVALUATE WITH evaluate.prediction = x LABEL y;
+
+-- site: sqlflow_edl.analysis.measurement _Planner._report
+-- hint: leave evaluate.report out
+-- take: leave evaluate.report out
+SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = x«, evaluate.report = confusion_matrix» LABEL y;
+
+-- site: sqlflow_edl.analysis.measurement _Planner._with_itself
+-- hint: name the column of the predictions here, and that of the true values behind LABEL
+-- take: name the column of the predictions here
+-- as: x
+SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = «y» LABEL y;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a BoostedTreesRanker WITH train.group_column = query_id
+-- take: train a (BoostedTreesRanker WITH train.group_column = query_id)
+SELECT x, page AS query_id, n FROM t TO TRAIN «LambdaMART» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a DNNClassifier or a DNNRegressor with LABEL my_column
+-- take: train a DNNClassifier or a (DNNRegressor) with
+SELECT x, y AS my_column FROM t TO TRAIN «Autoencoder» LABEL my_column INTO m;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: train a DNNClassifier or a DNNRegressor with LABEL my_column
+-- take: train a DNNClassifier or a (DNNRegressor) with
+SELECT x, y AS my_column FROM t TO TRAIN «PCA» LABEL my_column INTO m;

@@ -4,11 +4,6 @@
 -- as: , evaluate.probability = w
 SELECT x, is_new, is_new AS guess, w / 4 AS w FROM t TO EVALUATE WITH evaluate.prediction = guess, validation.metrics = [auc]«» LABEL is_new;
 
--- site: sqlflow_edl.notebook.arguments split_options
--- hint: {} {}
--- take: use (async) or sync
-SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.strategy = «allreduce», train.num_workers = 2, train.num_ps = 2 LABEL y INTO m;
-
 -- site: edl.spec.precision 
 -- hint: use bfloat16, which any CPU computes, or float32
 -- take: use (bfloat16)
@@ -23,11 +18,6 @@ SELECT x, y FROM t TO TRAIN DeepFMRegressor COLUMN «x» LABEL y INTO m;
 -- hint: make one with BUCKETIZE(x, 10), or train a DNN
 -- take: train a (DNN)
 SELECT x, w, y FROM t TO TRAIN «DeepFM»Regressor COLUMN x LABEL y INTO m;
-
--- site: sqlflow_edl.notebook.arguments split_options
--- hint: {} {}
--- take: (<=), >= and = are possible
-SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount «<>» 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
 -- site: sqlflow_edl.analysis.train_settings _missing
 -- hint: write SELECT … FROM … before TO TRAIN
@@ -119,11 +109,6 @@ SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, fo
 -- hint: end the statement with INTO my_model
 -- take: end the statement with (INTO my_model)
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y «»;
-
--- site: sqlflow_edl.notebook.arguments split_options
--- hint: {} {}
--- take: by (VOCABULARIZE\(\w+\)) or
-SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.alternatives 
 -- hint: name no model: SELECT … LABEL my_label INTO my_model
@@ -272,9 +257,3 @@ SELECT x FROM t TO PREDICT «WITH predict.threshold = 0.3» USING of_numbers;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «WITH predict.probabilities = true» USING of_numbers;
 
--- site: sqlflow_edl.analysis.schema why_unusable
--- hint: select {}
--- take: (CAST\(v AS REAL\) AS v)
--- on: sqlite
--- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
-SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;

@@ -177,7 +177,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO «m, other»;
 
 -- site: sqlflow_edl.syntax.error_messages _unclosed_bracket
 -- hint: put {} before {}
--- take: or, a clause|put ([A-Z(),]+) before (.+)
+-- take: put ([A-Z(),]+) before
 SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO m;
 
 -- site: sqlflow_edl.syntax.lookalikes 

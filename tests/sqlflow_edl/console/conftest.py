@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,13 @@ def database(tmp_path: Path) -> str:
 @pytest.fixture
 def typed(database: str) -> Iterator[Typed]:
     r"""typed(keys): what a console says to them; it is left at their end. Enter is \r, Escape \x1b."""
+    with console_at(database) as type_:
+        yield type_
+
+
+@contextmanager
+def console_at(database: str) -> Iterator[Typed]:
+    """A console over a database, as `typed`."""
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
 
         def type_(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,10 @@ class Notebook:
         return Cell(done.result, error, captured._outputs, captured.stdout + captured.stderr)
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+@contextmanager
+def opened_shell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """A shell with the magics, whose files are in the folder."""
+    monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
     monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
     quiet = Config()
     quiet.HistoryManager.enabled = False
@@ -55,6 +57,12 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
     finally:
         shell.run_line_magic("unload_ext", "sqlflow_edl.notebook")
         InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    with opened_shell(tmp_path, monkeypatch) as shell:
+        yield shell
 
 
 @pytest.fixture

@@ -1,0 +1,124 @@
+"""Statements, commands, cells and lines of the console that cases have, run in this process, and their errors."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from edl.errors import ErrorList, SQLFlowError
+from sqlflow_edl.session.session import Session
+from tests.hints.cases import CELL, COMMAND, LINE, Case
+
+_HINT = re.compile(r"(?m)^(?: *= |hint: )(?P<lines>.+(?:\n {4,}\S.*)*)|; (?P<rest>.+)$")
+_VARIABLE = re.compile(r"([A-Z_]+)=(.*)")
+
+
+@dataclass
+class Problem:
+    """Error of what was typed. hint: one of its text, or empty."""
+
+    message: str
+    hint: str
+
+
+def problems(case: Case, typed: tuple[str, str], session: Session, folder: Path) -> list[Problem]:
+    """Errors of a source and a statement, or of what is typed elsewhere, in a folder with the files of the case."""
+    source, text = typed
+    folder.mkdir(exist_ok=True)
+    for name, content in case.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        if case.kind:
+            return [*_problems_of(text, case, patch)]
+        try:
+            with ExitStack() as opened:
+                if source:
+                    session = opened.enter_context(Session(source))
+                _run(case, session, text)
+        except ErrorList as error:
+            return [Problem(each.message, each.hint or "") for each in error.errors]
+        except SQLFlowError as error:
+            return [Problem(error.message, error.hint or "")]
+        return []
+
+
+def _run(case: Case, session: Session, statement: str) -> None:
+    for each in session.parse(case.first) if case.first else ():
+        for _ in session.execute(each).to_arrow().to_batches():
+            pass
+    if case.runs or not any(each.trains for each in session.parse(statement)):
+        for result in session.run(statement):
+            result.to_arrow()
+    else:
+        session.compile(statement)
+
+
+def _problems_of(text: str, case: Case, patch: pytest.MonkeyPatch) -> Iterator[Problem]:
+    """Errors of what is typed elsewhere: its words, one for each hint in them."""
+    words, failed = _typed[case.kind]([line.removeprefix(case.kind) for line in text.splitlines()], patch)
+    hints = [
+        " ".join(line.strip() for line in (match["lines"] or match["rest"]).splitlines())
+        for match in _HINT.finditer(words)
+    ]
+    if failed:
+        yield from (Problem(words, hint) for hint in hints or [""])
+
+
+def _commands(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+    """Words and failure of the first command that fails, or of the last."""
+    from edl.cli.main import main as edl
+    from sqlflow_edl.cli.main import main as sqlflow
+
+    said, code = "", 0
+    for line in lines:
+        words = shlex.split(line)
+        while match := _VARIABLE.fullmatch(words[0]):
+            patch.setenv(match[1], match[2])
+            words.pop(0)
+        with _captured() as output:
+            try:
+                code = {"edl": edl, "sqlflow": sqlflow}[words[0]](words[1:])
+            except SystemExit as exit_:
+                code = exit_.code if isinstance(exit_.code, int) else 1
+        said = output.getvalue()
+        if code:
+            break
+    return said, code != 0
+
+
+@contextmanager
+def _captured() -> Iterator[io.StringIO]:
+    """Text of standard error; standard output is left out."""
+    words = io.StringIO()
+    with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(words):
+        yield words
+
+
+def _cells(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+    from tests.sqlflow_edl.notebook.conftest import Notebook, opened_shell
+
+    with opened_shell(Path.cwd(), patch) as shell:
+        cell = Notebook(shell)("\n".join(lines))
+        return cell.printed, cell.error is not None
+
+
+def _lines(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+    from tests.sqlflow_edl.console.conftest import console_at
+
+    patch.setenv("XDG_STATE_HOME", str(Path.cwd()))
+    with console_at("duckdb:") as typed:
+        words = typed(*(f"{line}\r" for line in lines)).words
+    return words, "error: " in words
+
+
+_typed = {COMMAND: _commands, CELL: _cells, LINE: _lines}
