@@ -195,3 +195,222 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 -- hint: only PREDICT takes APPEND; other rows are added by INSERT INTO my_table SELECT …
 -- take: only PREDICT takes APPEND
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m« APPEND»;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model
+-- take: TO TRAIN (DeepEmbeddedClustering) INTO
+-- as: SELECT x, w FROM t TO TRAIN \1 INTO bq
+«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'AUTOENCODER') AS SELECT x, w FROM t»;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: a model has an intercept
+-- take: leave it out: a model has an intercept
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, fit_intercept = FALSE») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: the start is that of k-means++
+-- take: leave it out: the start
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3«, kmeans_init_method = 'CUSTOM'») AS SELECT x, w FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: trees are boosted by their gradients
+-- take: leave it out: trees are
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', max_iterations = 2, input_label_cols = ['y']«, booster_type = 'DART'») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: values are learned as they are
+-- take: leave it out: values
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, clean_spikes_and_dips = TRUE») AS SELECT day, sold, store FROM days;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: leave it out: values are learned as they are
+-- take: leave it out: values
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'ARIMA_PLUS', time_series_timestamp_col = 'day', time_series_data_col = 'sold', time_series_id_col = 'store', horizon = 3«, adjust_step_changes = TRUE») AS SELECT day, sold, store FROM days;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …
+-- take: write CREATE MODEL … (TRANSFORM)\(…\) (OPTIONS)\(…\) AS SELECT …
+-- as: TRANSFORM(x, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'])
+CREATE OR REPLACE MODEL bq «TRANSFORM(x, y)» AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)
+-- take: TO TRAIN (KMeans) … (COLUMN NUMERIC\(x\))
+-- as: SELECT x, w FROM t TO TRAIN \1 WITH model.n_clusters = 3 \2 INTO bq
+«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'KMEANS', num_clusters = 3, standardize_features = FALSE) AS SELECT x, w FROM t»;
+
+-- site: sqlflow_edl.syntax.bigquery _check_transform
+-- hint: compute columns in the SELECT
+-- take: compute columns in the SELECT
+-- as:  
+-- as: x / 2 AS half
+CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'AUTOML_REGRESSOR', input_label_cols = ['y']) AS SELECT «x», y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _check_transform
+-- hint: compute columns in the SELECT
+-- take: compute columns in the SELECT
+-- as:  
+-- as: x / 2 AS half
+CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'BOOSTED_TREE_REGRESSOR', input_label_cols = ['y'], max_tree_depth = HPARAM_RANGE(2, 3), num_trials = 2) AS SELECT «x», y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _clauses
+-- hint: OPTIONS have the label, and the name of the model stands before them
+-- take: OPTIONS have the label
+-- as: , input_label_cols = ['y']
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _closing
+-- hint: write )
+-- take: write (\))
+-- as: \1 
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«»AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _mapped
+-- hint: leave it out; networks have dropout, and TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
+-- take: TRAIN has (.+)
+-- as: SELECT x, y FROM t TO TRAIN LinearRegressor WITH \1 LABEL y INTO bq
+«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], l2_reg = 0.1) AS SELECT x, y FROM t»;
+
+-- site: sqlflow_edl.syntax.bigquery _split
+-- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
+-- take: AUTO_SPLIT, (RANDOM), SEQ
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _split
+-- hint: AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)
+-- take: and (NO_SPLIT) are
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery _mapped
+-- hint: docs/bigquery-ml.md lists the options; TRAIN has attributes of its own
+-- take: docs/bigquery-ml.md lists
+CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, zzqx = 1») AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform 
+-- hint: compute it in the SELECT; docs/bigquery-ml.md lists what TRANSFORM takes
+-- take: compute it in the SELECT; docs
+-- as: x
+-- as: upper(k) AS k
+CREATE OR REPLACE MODEL bq TRANSFORM(k, «UPPER(k)», y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, «k», y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _calls
+-- hint: write OVER ()
+-- take: write (OVER \(\))
+CREATE OR REPLACE MODEL bq TRANSFORM(ML.STANDARD_SCALER(x) «OVER (PARTITION BY k)» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, k, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- hint: write {}
+-- take: write (ML\.STANDARD_SCALER\(x\) OVER \(\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.STANDARD_SCALER(x, 2) OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- hint: write {}
+-- take: write (ML\.FEATURE_CROSS\(STRUCT\(a, b\)\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.FEATURE_CROSS(STRUCT(a, b, c))» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT k AS a, n AS b, flag AS c, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- hint: write {}
+-- take: write (ML\.IMPUTER\(x, 'median'\) OVER \(\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.IMPUTER(x, 'worst') OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _encoder
+-- hint: write {}
+-- take: write (ML\.QUANTILE_BUCKETIZE\(x, 5\) OVER \(\))
+CREATE OR REPLACE MODEL bq TRANSFORM(«ML.QUANTILE_BUCKETIZE(x) OVER ()» AS s, y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _item
+-- hint: leave the columns out in the SELECT
+-- take: leave the columns out in the SELECT
+-- as: *
+-- as: x
+CREATE OR REPLACE MODEL bq TRANSFORM(«* EXCEPT (w)») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT «x, w», y FROM t;
+
+-- site: sqlflow_edl.syntax.bigquery_transform _item
+-- hint: compute it in the SELECT
+-- take: compute it in the SELECT
+-- as: y
+-- as: y / 2 AS y
+CREATE OR REPLACE MODEL bq TRANSFORM(x, «y / 2 AS y») OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, «y» FROM t;
+
+-- site: sqlflow_edl.syntax.error_messages _no_value
+-- hint: put a value before {}
+-- take: put a value before
+-- as: 3
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH epochs = «» LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.error_messages _special_hint
+-- hint: a name is expected, not a text: write it without quotes, or as {}
+-- take: write it without quotes
+-- as: DNNRegressor
+SELECT x, y FROM t TO TRAIN «'DNNRegressor'» LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.error_messages _unclosed_bracket
+-- hint: put {} where it ends
+-- take: put (\)) where it ends
+SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m COLUMN BUCKETIZE(x, 3«»;
+
+-- site: sqlflow_edl.syntax.error_messages in_parentheses
+-- hint: close the parentheses before TO {}, or leave them out
+-- take: close the parentheses
+-- as:  
+-- as:  
+«(»SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m«)»;
+
+-- site: sqlflow_edl.syntax.error_messages not_a_query
+-- hint: put a SELECT before TO {}, in the place of {}
+-- take: put a SELECT before TO TRAIN, in the place of DELETE
+-- as: SELECT x, y FROM t
+«DELETE FROM t» TO TRAIN DNNRegressor LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.error_messages show_train_in_query
+-- hint: put a semicolon before SHOW TRAIN
+-- take: put a (semicolon) before SHOW TRAIN
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: ;
+SELECT x FROM t «» SHOW TRAIN of_numbers;
+
+-- site: sqlflow_edl.syntax.lookalikes 
+-- hint: write DROP MODEL and a name
+-- take: write (DROP MODEL) and a name
+-- as: \1 of_numbers
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+«DROP MODELS»;
+
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write DESCRIBE MODEL my_model: a forecast is made by trees here
+-- take: write (DESCRIBE MODEL) my_model
+-- as: \1 fc
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
+«SELECT * FROM ML.ARIMA_COEFFICIENTS(MODEL fc)»;
+
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too
+-- take: write (ML\.EVALUATE\(MODEL) my_model\),
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
+SELECT * FROM «ML.ARIMA_EVALUATE(MODEL» fc);
+
+-- site: sqlflow_edl.syntax.predict_calls _check_function
+-- hint: write {}(MODEL my_model)
+-- take: write (ML\.FORECAST\(MODEL) my_model, …\)
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
+SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» fc);
+
+-- site: sqlflow_edl.syntax.predict_calls _check_function
+-- hint: write {}(MODEL my_model)
+-- take: write (ML\.WEIGHTS\(MODEL) my_model\)
+-- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
+
+-- site: sqlflow_edl.syntax.error_messages 
+-- hint: the partition is a column of the query: SELECT *, '20261126' AS ds FROM … APPEND
+-- take: (SELECT \*, '20261126' AS ds FROM) … APPEND
+-- first: DROP TABLE IF EXISTS parts; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; SELECT x, '20261125' AS ds FROM t TO PREDICT parts USING of_numbers;
+-- as: \1 (SELECT x FROM t) AS q
+-- as: APPEND
+«SELECT x FROM t» TO PREDICT parts USING of_numbers «APPEND PARTITION (ds = '20261126')»;
+
+-- site: sqlflow_edl.syntax.error_messages _special_hint
+-- hint: a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL and DROP MODEL; SET MODEL takes ACTIVE 2
+-- take: a version or a tag
+-- as: m
+SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO «m@2»;
