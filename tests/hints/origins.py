@@ -36,13 +36,18 @@ class Calls:
 
     def include(self, site: Site) -> bool:
         """Return True if the function of the site was called; True of a text in a table of a module."""
-        return not site.function or (site.module, site.function) in {
-            (module, _name(code)) for code, module in self._modules.items()
-        }
+        return not site.function or any(
+            module == site.module and is_of(_name(code), site) for code, module in self._modules.items()
+        )
 
     def made(self, hint: str) -> tuple[str, str]:
         """Module and function that made the error with the hint, empty if it was none of this process."""
         return self._makers.get(hint, ("", ""))
+
+
+def is_of(name: str, site: Site) -> bool:
+    """Return True for the site's function, with or without its class."""
+    return name == site.function or name.endswith(f".{site.function}")
 
 
 def _name(code: CodeType) -> str:

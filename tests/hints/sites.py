@@ -228,8 +228,25 @@ class Search:
                 and isinstance(function.value, ast.Name)
             ):
                 yield from self._entries(function.value.id)
+            elif isinstance(function, ast.Name) and function.id == "next":
+                yield from self._chosen(value.args[0])
             elif isinstance(function, ast.Name):
                 yield from self._returned(function.id, None)
+
+    def _chosen(self, choice: ast.expr) -> Iterator[tuple[Module, ast.expr, tuple[ast.AST, ...]]]:
+        """Values of which `next(hint for pattern, hint in TABLE if …)` takes one."""
+        if not isinstance(choice, ast.GeneratorExp) or not isinstance(choice.elt, ast.Name):
+            return
+        table = choice.generators[0].iter
+        if isinstance(table, ast.Call) and isinstance(table.func, ast.Attribute):  # TABLE.items()
+            table = table.func.value
+        for defined, rows in self._constant(table.id) if isinstance(table, ast.Name) else ():
+            if isinstance(rows, ast.Dict):
+                yield from ((defined, value, ()) for value in rows.values)
+            for row in rows.elts if isinstance(rows, ast.Tuple | ast.List) else ():
+                for place in places(choice.generators[0].target, choice.elt.id, None):
+                    if place is not None and isinstance(row, ast.Tuple):
+                        yield defined, row.elts[place], ()
 
     def _assigned(
         self, name: str, within: tuple[ast.AST, ...], index: int | None

@@ -12,7 +12,7 @@ from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 from tests.hints import register
 from tests.hints.cases import Case, read_cases
-from tests.hints.origins import recorded_calls
+from tests.hints.origins import is_of, recorded_calls
 from tests.hints.rows import rows
 from tests.hints.typed import problems
 
@@ -56,7 +56,12 @@ def test_the_advice_of_a_hint_mends_the_error(
     hints = [error.hint for error in errors if case.site.matches(error.hint)]
     assert hints, f"no hint {case.site.pattern!r}, but {errors}"
     assert calls.include(case.site), f"{case.site.function} was not called: this hint is of another site"
-    made = [site for site in register.read() if site[:2] == calls.made(hints[0]) and site.matches(hints[0])]
-    assert not made or case.site in made, "this hint is of another site"
+    module, name = calls.made(hints[0])
+    made = [
+        each
+        for each in register.read()
+        if each.module == module and is_of(name, each) and each.matches(hints[0])
+    ]
+    assert not made or case.site in made, f"this hint is of another site, {made}"
     mended = case.mended(hints[0])
     assert problems(case, mended, session, tmp_path / "mended") == [], mended

@@ -193,7 +193,7 @@ class RankingTarget:
         if array.null_count:
             raise SemanticError(
                 f"the group {column} is NULL in some rows",
-                hint="leave those rows out of the query: WHERE … IS NOT NULL",
+                hint=f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL",
             )
         hashed = (hash_texts(texts(array, column)) >> np.uint64(11)).astype(np.int64)
         if not pa.types.is_signed_integer(array.type):
@@ -521,10 +521,15 @@ def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.A
     return batch.column(column)
 
 
+def _written(column: str) -> str:
+    """Return the column as SQL names it, whose quotes depend on the database."""
+    return column if column.isidentifier() else "…"
+
+
 def refuse_unknown(column: str, array: pa.Array) -> None:
     """Raise SemanticError if a label of the batch is NULL or not finite."""
     for count, what, hint in (
-        (array.null_count, "NULL", "leave those rows out of the query: WHERE … IS NOT NULL"),
+        (array.null_count, "NULL", f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL"),
         (_not_finite(array), "not a finite number", "leave those rows out of the query"),
     ):
         if count:

@@ -140,7 +140,7 @@ def test_prediction_does_not_read_the_label(target: fc.Target) -> None:
 @pytest.mark.parametrize(
     ("target", "values", "message", "hint"),
     [
-        (INCOME, [1.0, None, None], "label y is NULL in some rows", "WHERE … IS NOT NULL"),
+        (INCOME, [1.0, None, None], "label y is NULL in some rows", "WHERE y IS NOT NULL"),
         (
             INCOME,
             [1.0, math.nan, math.inf],
@@ -149,7 +149,7 @@ def test_prediction_does_not_read_the_label(target: fc.Target) -> None:
         ),
         (INCOME, ["1"], "column y is of type string where a number is needed", "convert it to a number"),
         (INCOME, [1e39], "label y holds 1e\\+39", "scale it"),
-        (ANSWER, ["yes", None], "label y is NULL in some rows", "WHERE … IS NOT NULL"),
+        (ANSWER, ["yes", None], "label y is NULL in some rows", "WHERE y IS NOT NULL"),
         (
             ANSWER,
             pa.array(["yes", None]).dictionary_encode(),
