@@ -151,7 +151,7 @@ def _label(parent: Parent, theirs: spec.Label, found: spec.Label, span: Span | N
         unknown = [value for value in found.classes if value not in theirs.classes]
         if unknown:
             shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
-            known = [str(value) for value in theirs.classes]
+            known = [value for value in theirs.classes if isinstance(value, str)]  # 10 is not meant by 100
             hint = did_you_mean(str(unknown[0]), known, list_up_to=20)
             message = f"{found.column} has classes that {parent.reference} does not know: {shown}"
             raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")

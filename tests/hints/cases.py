@@ -15,7 +15,8 @@ error is gone.
 TRAIN is compiled, which looks at the rows but trains nothing; other statements run, and so do those behind `-- run`.
 `-- first:` has statements that run before. `-- on:` names another dialect than DuckDB; `-- source:` another source
 than the tables of `rows`, a URL that may have places, too, and `-- file NAME:` the bytes of a file beside it, with
-`\n` and `\xe9`. A line with a mark before it is typed elsewhere:
+`\n` and `\xe9`. Behind the mended error there may be one more, for what a test lacks, such as a server that the
+statement names: `-- then:` is a regular expression of it. A line with a mark before it is typed elsewhere:
 
     $ edl train --program my_program      a command, of which the entry point runs in this process
     % %sqlflow SELECT 1                   a cell of a notebook
@@ -41,7 +42,7 @@ _ADDRESS = "\x00"  # behind the URL of the source, before the statement
 class Case:
     """take: regular expression of what is taken from the hint. texts: templates of what replaces the places.
 
-    first: statements that run before. files: bytes by name. template: source and statement, with places.
+    first: statements that run before. files: bytes by name. then: regular expression of the next error. template: source and statement, with places.
     """
 
     site: Site
@@ -52,6 +53,7 @@ class Case:
     first: str = ""
     texts: tuple[str, ...] = ()
     files: dict[str, bytes] = field(default_factory=dict, hash=False)
+    then: str = ""
 
     @property
     def name(self) -> str:
@@ -117,4 +119,5 @@ def _parsed(block: str) -> Case:
         " ".join(head["first"]),
         tuple(head["as"]),
         files,
+        "".join(head["then"]),
     )

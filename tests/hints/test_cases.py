@@ -14,7 +14,7 @@ from tests.hints import register
 from tests.hints.cases import Case, read_cases
 from tests.hints.origins import is_of, recorded_calls
 from tests.hints.rows import rows
-from tests.hints.typed import problems
+from tests.hints.typed import left, problems
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,6 @@ def test_the_advice_of_a_hint_mends_the_error(
         errors = problems(case, case.wrong, session, tmp_path / "wrong")
     hints = [error.hint for error in errors if case.site.matches(error.hint)]
     assert hints, f"no hint {case.site.pattern!r}, but {errors}"
-    assert calls.include(case.site), f"{case.site.function} was not called: this hint is of another site"
     module, name = calls.made(hints[0])
     made = [
         each
@@ -63,5 +62,8 @@ def test_the_advice_of_a_hint_mends_the_error(
         if each.module == module and is_of(name, each) and each.matches(hints[0])
     ]
     assert not made or case.site in made, f"this hint is of another site, {made}"
+    may_be_of_a_job = case.site.module.startswith("edl.") and not made  # whose processes are others
+    assert may_be_of_a_job or calls.include(case.site), f"{case.site.function} was not called"
     mended = case.mended(hints[0])
-    assert problems(case, mended, session, tmp_path / "mended") == [], mended
+    after = problems(case, mended, session, tmp_path / "mended")
+    assert left(case, errors, after) == [], mended

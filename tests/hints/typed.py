@@ -29,6 +29,16 @@ class Problem:
     hint: str
 
 
+def left(case: Case, found: list[Problem], after: list[Problem]) -> list[Problem]:
+    """Errors after the advice but those that come next."""
+    again = {error.message for error in found}
+    return [
+        error
+        for error in after
+        if error.message in again or not case.then or not re.search(case.then, error.message)
+    ]
+
+
 def problems(case: Case, typed: tuple[str, str], session: Session, folder: Path) -> list[Problem]:
     """Errors of a source and a statement, or of what is typed elsewhere, in a folder with the files of the case."""
     source, text = typed

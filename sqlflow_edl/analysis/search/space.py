@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.syntax import ast
 
 RANGE, CANDIDATES = "RANGE", "CANDIDATES"
@@ -157,7 +157,7 @@ def _is_log(call: ast.Call) -> bool:
         raise SemanticError(
             f"RANGE has no scale {word or 'of that kind'}",
             span=scale.span,
-            hint=did_you_mean(word, ["log"]) or "RANGE(low, high, log)",
+            hint="write RANGE(8, 128, log)",
         )
     return True
 

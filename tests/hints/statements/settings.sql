@@ -42,3 +42,244 @@ SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, «opti
 -- hint: leave out train.num_ps and train.strategy: several workers add up their histograms
 -- take: leave out train.num_ps and train.strategy
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_workers = 2«, train.num_ps = 2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.bad_rows check
+-- hint: leave it out
+-- take: leave it out
+SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 3«, train.on_bad_row = skip» INTO m;
+
+-- site: sqlflow_edl.analysis.rows.bad_rows check
+-- hint: leave {} out, and add WHERE {} to the SELECT
+-- take: leave train.on_bad_row out, and add (WHERE .+) to the SELECT
+-- as: \1
+-- as:  
+SELECT x, gap FROM t «» TO TRAIN DNNRegressor WITH train.shuffle = false«, train.on_bad_row = skip» LABEL gap INTO m;
+
+-- site: sqlflow_edl.analysis.rows.increments hinted
+-- hint: WITH {} = id trains on the rows that are new since the last training
+-- take: (WITH train.incremental_column = id) trains
+-- as:  
+-- as: \1
+SELECT x, id, y FROM t «WHERE id > LAST» TO TRAIN BoostedTreesRegressor «» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.increments column
+-- hint: leave one of them out
+-- take: leave one of them out
+SELECT x, id, y FROM t TO TRAIN DNNRegressor WITH train.incremental_column = id«, train.shuffle = false» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- hint: leave it out, and EVALUATE the model on the rows to test it on
+-- take: leave it out, and EVALUATE
+SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page«, validation.test_fraction = 0.2» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- hint: leave it out, or select the validation rows by a query: VALIDATE ON (SELECT …)
+-- take: leave it out, or select
+SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page«, train.shuffle = false» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- hint: leave it out, or select the validation rows by a query: VALIDATE ON (SELECT …)
+-- take: select the validation rows by a query: (VALIDATE ON) \(SELECT …\)
+-- as: \1 (SELECT x, page, n FROM t)
+SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page, train.shuffle = false «» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits check_found
+-- hint: it is TRUE (or 1) in the rows to validate on, and FALSE (or 0) in those to train on
+-- take: it is TRUE
+-- as: id % 5 = 0
+SELECT x, «TRUE» AS v, y FROM t TO TRAIN DNNRegressor WITH validation.split = column, validation.column = v LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits _written
+-- hint: leave it out, or write {} = group or {} = time
+-- take: leave it out, or
+SELECT x, page, y FROM t TO TRAIN DNNRegressor WITH validation.split = random«, validation.column = page» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits _written
+-- hint: leave it out, or write {} = group or {} = time
+-- take: or write (validation.split = group) or
+SELECT x, page, y FROM t TO TRAIN DNNRegressor WITH «validation.split = random», validation.column = page LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits _marked
+-- hint: select a comparison: {} {} AS is_test
+-- take: a comparison: (w > 0 AS) is_test
+-- as: w > 1 AS w
+SELECT x, «w», y FROM t TO TRAIN DNNRegressor WITH validation.split = column, validation.column = w LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.validation check_columns
+-- hint: select it AT TIME ZONE 'UTC' in one of them, for UTC the zone in which it is written
+-- take: (AT TIME ZONE 'UTC')
+SELECT x, moment, y FROM t TO TRAIN DNNRegressor LABEL y VALIDATE ON (SELECT x, moment::TIMESTAMPTZ «» AS moment, y FROM t) INTO m;
+
+-- site: sqlflow_edl.analysis.search.drafts drafts_of
+-- hint: name the model that is to be tried with several values: TO TRAIN BoostedTrees …
+-- take: TO TRAIN (BoostedTrees) …
+-- as: TO TRAIN \1 
+SELECT x, y FROM t «»LABEL y WITH model.num_leaves = RANGE(8, 32) INTO m;
+
+-- site: sqlflow_edl.analysis.search.drafts _points
+-- hint: leave USING out, or {}
+-- take: leave USING out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO parent_trees;
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(8, 32) LABEL y «USING parent_trees» INTO m;
+
+-- site: sqlflow_edl.analysis.search.plan SearchPlan._not_at_random
+-- hint: keep one of them: leave the folds out, or write validation.split = random
+-- take: or write (validation.split = random)
+SELECT x, day, y FROM t LABEL y WITH auto.folds = 3, «validation.split = time, validation.column = day» INTO m;
+
+-- site: sqlflow_edl.analysis.search.plan SearchPlan._not_at_random
+-- hint: keep one of them: leave the folds out, or write validation.split = random
+-- take: leave the folds out
+SELECT x, day, y FROM t LABEL y WITH validation.split = time, validation.column = day«, auto.folds = 3» INTO m;
+
+-- site: sqlflow_edl.analysis.search.plan plan
+-- hint: leave it out, or write one value for each attribute
+-- take: leave it out, or write one value
+SELECT x, id, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(8, 32)«, train.incremental_column = id» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.search.space _range
+-- hint: write the lower end first
+-- take: write the lower end first
+-- as: 8, 64
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(«64, 8») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.losses _smoothed
+-- hint: leave it out; networks have it for cross_entropy, the usual loss of classes
+-- take: leave it out; networks
+SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2«, loss.label_smoothing = 0.1» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.settings.losses _unlikely
+-- hint: leave such rows out, or name another loss
+-- take: leave such rows out
+-- as: WHERE y >= 0
+SELECT x, y FROM t « » TO TRAIN BoostedTreesRegressor WITH loss = poisson, train.num_boost_round = 2 LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.running _of_trees
+-- hint: leave that out, or leave out train.num_workers and --workers
+-- take: leave out train.num_workers
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.framework = xgboost, model.tree_method = exact«, train.num_workers = 2» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.running problems
+-- hint: leave it out, or set train.num_ps = 2
+-- take: leave it out, or set (train.num_ps = 2)
+-- as: , \1
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.checkpoint_copies = neighbours«» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.models.clusters _feature
+-- hint: leave it out of the SELECT, or group its values there
+-- take: leave it out of the SELECT
+SELECT w, x«, u» FROM (SELECT x, w, i::VARCHAR AS u FROM t, range(50) AS r(i)) AS q TO TRAIN KMeans WITH model.n_clusters = 3 COLUMN x, «CATEGORY_HASH(u, 1000000)» INTO m;
+
+-- site: sqlflow_edl.analysis.models.deepfm _field
+-- hint: write the category itself, and model.embedding_dim = {} for all
+-- take: write the category itself, and (model.embedding_dim = 4) for all
+-- as: , \1
+-- as: k
+SELECT k, y FROM t TO TRAIN DeepFMRegressor WITH epochs = 2« » COLUMN «EMBEDDING(k, 4)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.models.wide_deep _wide_feature
+-- hint: write the category itself, or FOR deep
+-- take: write the category itself
+-- as: k
+SELECT x, k, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN «EMBEDDING(k, 4)» FOR wide COLUMN x FOR deep LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: leave USING out: a training takes seconds, and learns from all rows of the query
+-- take: leave USING out
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO parent_fc;
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold «USING parent_fc» INTO m;
+
+-- site: sqlflow_edl.analysis.warm_start check_parameters
+-- hint: leave {} out
+-- take: leave (.+) out
+-- as:  
+-- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, model.hidden_units = [7]» LABEL y USING parent INTO m;
+
+-- site: sqlflow_edl.analysis.columns.reused with_parent
+-- hint: leave COLUMN FEATURES({}) out, or USING
+-- take: leave COLUMN FEATURES\(parent\) out, or
+-- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch «COLUMN FEATURES(parent)» LABEL y USING parent INTO m;
+
+-- site: sqlflow_edl.analysis.columns.reused _without
+-- hint: write FEATURES({}, [{}]) for those of these columns alone
+-- take: (FEATURES\(.+\]\))
+-- first: SELECT x, w, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent3;
+SELECT x, w, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN «FEATURES(parent3)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.reused _check_kind
+-- hint: cast it in the SELECT, or name the other columns in FEATURES(m, [x, y])
+-- take: cast it in the SELECT
+-- as: CAST(x AS DOUBLE) AS x
+-- first: SELECT x, w, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent2;
+SELECT «x», w, y FROM (SELECT x::VARCHAR AS x, w, y FROM t) AS q TO TRAIN DNNRegressor WITH model.framework = torch COLUMN FEATURES(parent2) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.reused _draft
+-- hint: name the columns themselves in COLUMN, with {} of your own rows
+-- take: name the columns themselves in COLUMN, with (\w+) of your own
+-- as: \1(k)
+-- first: SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 COLUMN x, TARGET_ENCODE(k) LABEL y INTO parent_enc;
+SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN «FEATURES(parent_enc)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.labels unlabelled
+-- hint: write a smaller model.n_clusters, or select more rows
+-- take: write a smaller
+-- as: 3
+SELECT x, w FROM t LIMIT 20 TO TRAIN KMeans WITH model.n_clusters = «100» INTO m;
+
+-- site: sqlflow_edl.analysis.labels written
+-- hint: name the column to predict: LABEL income
+-- take: name the column to predict: (LABEL) income
+-- as: \1 y
+SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
+
+-- site: sqlflow_edl.analysis.labels check_type
+-- hint: if its texts are numbers, select {} AS {}; a {} predicts texts
+-- take: select (TRY_CAST\(.+?\) AS u); a
+SELECT x, «u» FROM (SELECT x, y::VARCHAR AS u FROM t) AS q TO TRAIN DNNRegressor LABEL u INTO m;
+
+-- site: sqlflow_edl.analysis.labels check_type
+-- hint: if its texts are numbers, select {} AS {}; a {} predicts texts
+-- take: a (\w+Classifier) predicts
+SELECT x, k FROM t TO TRAIN «DNNRegressor» LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.labels check_type
+-- hint: name a column of numbers, or count the rows of each time: COUNT(*) … GROUP BY
+-- take: count the rows of each time: (COUNT\(\*\)) … (GROUP BY)
+-- as: \1 AS k
+-- as: \2 day
+SELECT day, «k» FROM t «» TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: leave predict.interval out
+-- take: leave predict.interval out
+-- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups;
+SELECT x, w FROM t TO PREDICT «WITH predict.interval = 0.9» USING groups;
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: train it again with VALIDATE 0.1, or on 100 rows or more
+-- take: train it again with (VALIDATE 0.1)
+-- run
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, validation.fraction = 0 LABEL y INTO unvalidated;
+-- as: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \1 INTO validated
+«SELECT x FROM t TO PREDICT WITH predict.interval = 0.9 USING unvalidated»;
+
+-- site: sqlflow_edl.analysis.uncertainty _chosen
+-- hint: write a probability, or train it again with VALIDATE 0.1
+-- take: or train it again with (VALIDATE 0.1)
+-- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2, validation.fraction = 0 LABEL is_new INTO unvalidated2;
+-- as: 0.5
+SELECT x FROM t TO PREDICT WITH predict.threshold = «f1» USING unvalidated2;
+
+-- site: sqlflow_edl.analysis.measurement _contradictions
+-- hint: write a number from 0 to 1
+-- take: write (0.\d|a number from 0 to 1)
+-- as: 0.5
+SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.threshold = «f1» LABEL is_new;
+
+-- site: sqlflow_edl.analysis.user_model check_sequence
+-- hint: other models take EMBEDDING(x, 8, mean) of the same ids, which has no order
+-- take: other models take (EMBEDDING\()x(, 8, mean\))
+-- as: \1VOCABULARIZE(tags, delimiter=",")\2
+SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags, delimiter=","), 20)» LABEL y INTO m;

@@ -257,3 +257,223 @@ SELECT x FROM t TO PREDICT «WITH predict.threshold = 0.3» USING of_numbers;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «WITH predict.probabilities = true» USING of_numbers;
 
+-- site: sqlflow_edl.analysis.search.space _is_log
+-- hint: write RANGE(8, 128, log)
+-- take: write (RANGE\(8, 128, log\))
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = «RANGE(8, 64, zzq)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.splits check_found
+-- hint: name a column of several values, or write {} = random
+-- run
+-- take: or write (validation.split = random)
+SELECT x, 1 AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, «validation.split = group, validation.column = v» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.warm_start _label
+-- hint: leave USING out: the model starts from new weights
+-- take: leave USING out: the model starts
+-- first: SELECT x, id % 30 AS c FROM t TO TRAIN DNNClassifier WITH model.framework = torch, epochs = 1 LABEL c INTO parent_of_30;
+SELECT x, id % 30 + 100 AS c FROM t TO TRAIN DNNClassifier WITH model.framework = torch LABEL c «USING parent_of_30» INTO m;
+
+-- site: sqlflow_edl.session.activation Activation._metric
+-- hint: compare versions by EVALUATE with a label, and choose one with SET MODEL
+-- run
+-- take: (SET MODEL)
+-- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO anomalous;
+-- as:  
+SELECT x, w FROM t TO TRAIN IsolationForest «WITH train.activate = better» INTO anomalous
+
+-- site: sqlflow_edl.session.activation Activation._first_row
+-- hint: write VALIDATE 0.2, or VALIDATE ON (SELECT …)
+-- run
+-- take: write (VALIDATE 0\.2)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO compared;
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2, train.activate = better LABEL y «VALIDATE 0» INTO compared
+
+-- site: sqlflow_edl.session.predictions check_statement
+-- hint: write the predictions into a table: SELECT … TO PREDICT my_table USING my_model
+-- take: write the predictions into a table: SELECT … (TO PREDICT my_table USING) my_model
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; DROP TABLE IF EXISTS my_table;
+-- as: SELECT x FROM t \1 of_numbers
+«CREATE VIEW v1 AS SELECT * FROM PREDICT(of_numbers, t)»;
+
+-- site: edl.optimization.linear numbers
+-- hint: leave such rows out, or use COALESCE
+-- take: leave such rows out, or use COALESCE
+-- as: WHERE id < 10 AND gap IS NOT NULL
+SELECT id, gap FROM t «WHERE id < 10» TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: edl.optimization.linear numbers
+-- hint: leave such rows out, or use COALESCE
+-- take: or use (COALESCE)
+-- as: \1(gap, 0) AS gap
+SELECT id, «gap» FROM t WHERE id < 10 TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: edl.optimization.linear Evaluation._arithmetic
+-- hint: leave such rows out, or compute the value in the SELECT
+-- take: leave such rows out, or compute
+-- as: AND id > 0
+SELECT id, x FROM t WHERE id < 10 «» TO MAXIMIZE SUM(x / id * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: edl.optimization.solver _infeasible
+-- hint: loosen a constraint, or take var_type = "Reals"
+-- take: take (var_type = "Reals")
+SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount >= 0.2, amount <= 0.8 WITH variables = "amount(id)", «var_type = "Integers"»;
+
+-- site: sqlflow_edl.analysis.optimization.terms Terms._comparisons
+-- hint: write <=, >= or =
+-- take: write <=, >= or (=)
+SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, SUM(amount) «+» 1 WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: sqlflow_edl.analysis.optimization.terms Terms._require_one_level
+-- hint: write SUM(…) around it
+-- take: write (SUM\()…(\)) around it
+SELECT id, x FROM t WHERE id < 3 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 1, amount >= 0, «»amount«» <= SUM(x) WITH variables = "amount(id)", var_type = "Reals";
+
+-- site: edl.forecasting.examples _long_enough
+-- hint: select more rows, or write a smaller forecast.horizon{}
+-- run
+-- take: write a smaller (forecast.horizon)
+-- as: \1 = 5
+SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, «forecast.horizon = 100» LABEL sold INTO m;
+
+-- site: edl.forecasting.grid grid
+-- hint: round the times in the query, and aggregate the rows of each step: GROUP BY …
+-- run
+-- take: round the times in the query, and aggregate the rows of each step: (GROUP BY) …
+-- as: date_trunc('day', moment) AS moment, avg(y) AS y
+-- as: \1 1
+SELECT «moment, y» FROM (SELECT moment + INTERVAL (id % 7) MINUTE AS moment, y FROM t) AS q «» TO TRAIN Forecast WITH forecast.time = moment, forecast.horizon = 2 LABEL y INTO m;
+
+-- site: edl.forecasting.grid grid
+-- hint: aggregate the rows to longer steps: GROUP BY …
+-- run
+-- take: aggregate the rows to longer steps: (GROUP BY) …
+-- as: date_trunc('year', moment) AS moment, avg(y) AS y
+-- as: \1 1
+SELECT «moment, y» FROM (SELECT moment + INTERVAL (floor(id / 10)) YEAR AS moment, y FROM t) AS q «» TO TRAIN Forecast WITH forecast.time = moment, forecast.horizon = 2 LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.inference.evaluation _with_labels
+-- hint: name the columns that hold {}, or leave LABEL out
+-- take: name the columns that hold y, w, or leave LABEL out
+-- first: SELECT x, y, w FROM t TO TRAIN DNN WITH model.framework = torch, epochs = 1 LABEL y, w INTO both;
+SELECT x, y, w FROM t TO EVALUATE both «LABEL y»;
+
+-- site: sqlflow_edl.analysis.inference.explanation check_explanation
+-- hint: leave USING out: columns are explained by their Shapley values, whatever the model is
+-- take: leave USING out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x, y FROM t TO EXPLAIN of_numbers «USING zzq»;
+
+-- site: sqlflow_edl.analysis.inference.explanation explanation
+-- hint: predict into a table, and compare the means of its columns: GROUP BY {}
+-- take: compare the means of its columns: (GROUP BY \w+)
+-- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups; DROP TABLE IF EXISTS grouped;
+-- as: SELECT x, w FROM t TO PREDICT grouped USING groups; SELECT avg(x), avg(w) FROM grouped \1
+«SELECT x, w FROM t TO EXPLAIN groups»;
+
+-- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.refuse
+-- hint: write {}
+-- take: write (0.1 AS contamination)
+-- first: SELECT x, w FROM t TO TRAIN IsolationForest INTO unusual;
+SELECT * FROM ML.DETECT_ANOMALIES(MODEL unusual, STRUCT(«0.9 AS anomaly_prob_threshold»), (SELECT x, w FROM t));
+
+-- site: sqlflow_edl.analysis.inference.model_functions _explanation
+-- hint: write FALSE, or leave it out: that of the predicted class
+-- take: write (FALSE), or
+-- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
+SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL of_flags, STRUCT(«TRUE» AS class_level_explain));
+
+-- site: sqlflow_edl.analysis.inference.model_functions _forecasts
+-- hint: train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))
+-- take: or write (ML\.PREDICT\(MODEL) my_model, \(SELECT …\)\)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1 of_numbers, (SELECT x FROM t))
+SELECT * FROM «ML.FORECAST(MODEL of_numbers)»;
+
+-- site: sqlflow_edl.analysis.inference.model_functions _no_quantiles
+-- hint: train it WITH forecast.quantiles = [0.1, 0.9]
+-- take: train it (WITH forecast.quantiles = \[0.1, 0.9\])
+-- run
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
+-- as: SELECT day, store, sold FROM days TO TRAIN Forecast \1, forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fcq; SELECT * FROM ML.FORECAST(MODEL fcq, STRUCT(0.8 AS confidence_level))
+«SELECT * FROM ML.FORECAST(MODEL fc3, STRUCT(0.8 AS confidence_level))»;
+
+-- site: sqlflow_edl.analysis.inference.prediction check_prediction
+-- hint: leave it out
+-- take: leave it out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x FROM t TO PREDICT «COLUMN x» USING of_numbers;
+
+-- site: sqlflow_edl.analysis.inference.used_model _device
+-- hint: leave {}.device out
+-- take: leave predict.device out
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x FROM t TO PREDICT «WITH predict.device = cuda» USING of_numbers;
+
+-- site: sqlflow_edl.analysis.inference.used_model checked
+-- hint: write SELECT … FROM … before TO {}
+-- take: write (SELECT) … (FROM) … before TO PREDICT
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1 x \2 t
+«» TO PREDICT USING of_numbers;
+
+-- site: sqlflow_edl.reports.models show_columns
+-- hint: models that TRAIN has made have them, except forecasts: write DESCRIBE MODEL my_model
+-- take: write (DESCRIBE MODEL) my_model
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
+-- as: \1 fc3
+«SELECT * FROM ML.FEATURE_INFO(MODEL fc3)»;
+
+-- site: sqlflow_edl.analysis.measurement check
+-- hint: TO EVALUATE my_model, or TO EVALUATE {}
+-- take: (TO EVALUATE) my_model, or
+-- as: \1 of_numbers
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x, y FROM t «TO EVALUATE» LABEL y;
+
+-- site: sqlflow_edl.analysis.measurement check
+-- hint: TO EVALUATE my_model, or TO EVALUATE {}
+-- take: or TO EVALUATE (WITH .+)
+-- as: WITH evaluate.prediction = x
+SELECT x, y FROM t TO EVALUATE «» LABEL y;
+
+-- site: edl.features.json_values _read
+-- hint: leave such rows out of the query; in TRAIN, train.on_bad_row = skip does
+-- run
+-- take: leave such rows out of the query
+-- as: WHERE id <> 7
+SELECT payload, y FROM (SELECT id, y, CASE WHEN id = 7 THEN '{' ELSE payload END AS payload FROM t) AS q «» TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN JSON(payload, '$.user.age') LABEL y INTO m;
+
+-- site: edl.features.json_values _read
+-- hint: leave such rows out of the query; in TRAIN, train.on_bad_row = skip does
+-- run
+-- take: in TRAIN, (train.on_bad_row = skip) does
+-- as: , \1
+SELECT payload, y FROM (SELECT id, y, CASE WHEN id = 7 THEN '{' ELSE payload END AS payload FROM t) AS q TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2« » COLUMN JSON(payload, '$.user.age') LABEL y INTO m;
+
+-- site: edl.forecasting.examples _ahead
+-- hint: leave later rows out, or train it WITH forecast.horizon = {}
+-- take: train it (WITH forecast.horizon = \d+)
+-- run
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
+-- as: SELECT day, store, sold FROM days TO TRAIN Forecast \1, forecast.time = day, forecast.series = store LABEL sold INTO fc5; SELECT day, store, CASE WHEN day >= DATE '2024-02-26' THEN NULL ELSE sold END AS sold FROM days TO PREDICT USING fc5;
+«SELECT day, store, CASE WHEN day >= DATE '2024-02-26' THEN NULL ELSE sold END AS sold FROM days TO PREDICT USING fc3;»
+
+-- site: edl.features.labels RankingTarget._groups
+-- hint: leave those rows out of the query: WHERE {} IS NOT NULL
+-- run
+-- take: (WHERE .+? IS NOT NULL)
+SELECT x, page, n FROM (SELECT x, n, CASE WHEN id < 3 THEN NULL ELSE page END AS page FROM t) AS q «» TO TRAIN BoostedTreesRanker WITH train.group_column = page, train.num_boost_round = 2 LABEL n INTO m;
+
+-- site: edl.forecasting.examples _ahead
+-- hint: leave later rows out, or train it WITH forecast.horizon = {}
+-- take: leave later rows out, or
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;
+-- as: WHERE day < DATE '2024-02-28'
+SELECT day, store, CASE WHEN day >= DATE '2024-02-26' THEN NULL ELSE sold END AS sold FROM days «» TO PREDICT USING fc3;
+
+-- site: sqlflow_edl.analysis.search.plan SearchPlan._too_few
+-- hint: select more rows, or name a model: TO TRAIN Linear
+-- take: select more rows, or
+-- as: 240
+SELECT x, y FROM t LIMIT «1» LABEL y INTO m;
