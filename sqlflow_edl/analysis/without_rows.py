@@ -25,6 +25,7 @@ from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, ValueCounts
 from sqlflow_edl.analysis.train import TrainingPlan
+from sqlflow_edl.syntax.ast import MapValue
 
 FEWEST, MANY = 1_000, 1_000_000  # numbers of rows between which no default may differ
 _ROWS = "give rows of the table in the schema file: INSERT INTO t VALUES …"
@@ -69,7 +70,8 @@ def _of_plan(plan: TrainingPlan) -> Iterator[SQLFlowError]:
         yield _unknown("which rows are new", settings.span(INCREMENTAL), "leave it out")
     if plan.weight:
         yield _unknown("the mean of the weights", settings.span(WEIGHT), "leave it out")
-    if isinstance(settings.get(CLASSES), str):
+    classes = settings.resolved.get(CLASSES)
+    if classes is not None and not isinstance(classes.written.value, MapValue):
         yield _unknown("the shares of the classes", settings.span(CLASSES), "write the weight of each class")
     if time := plan.splitting.time:
         yield _unknown(

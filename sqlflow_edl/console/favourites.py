@@ -65,7 +65,8 @@ def save(name: str, statement: str) -> None:
         raise SemanticError(f"{name} cannot name a favourite", hint="letters, digits, - and _")
     if holds_secret(statement):
         raise SemanticError(
-            "the statement may contain a password, and is not kept", hint="make it a parameter: $1"
+            "the statement may contain a password, and is not kept",
+            hint="type it each time: no statement with a word such as password or token is kept",
         )
     _write(favourites() | {name: statement})
 

@@ -27,22 +27,43 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.hints.sites import Site
 
 CASES = Path(__file__).parent / "statements"
 COMMAND, CELL, LINE = "$ ", "% ", "> "  # before what is no statement
 _PLACE = re.compile("«(.*?)»", re.DOTALL)
-_ADDRESS = "\x00"  # behind the URL of the source, before the statement
+_BEHIND = "\x00"  # each part of what is typed
+
+
+class Typed(NamedTuple):
+    """What a user types: a source, a statement or what `Case.kind` says, and files beside it, bytes by name."""
+
+    source: str
+    text: str
+    files: dict[str, bytes]
+
+    @classmethod
+    def parse(cls, template: str) -> Typed:
+        source, text, *files = template.split(_BEHIND)
+        return cls(
+            source,
+            text,
+            {
+                name: content.encode().decode("unicode_escape").encode("latin-1")
+                for name, _, content in (each.partition(": ") for each in files)
+            },
+        )
 
 
 @dataclass(frozen=True)
 class Case:
     """take: regular expression of what is taken from the hint. texts: templates of what replaces the places.
 
-    first: statements that run before. files: bytes by name. then: regular expression of the next error. template: source and statement, with places.
+    first: statements that run before. then: regular expression of the next error. template: what is typed, with places.
     """
 
     site: Site
@@ -52,7 +73,6 @@ class Case:
     runs: bool = False
     first: str = ""
     texts: tuple[str, ...] = ()
-    files: dict[str, bytes] = field(default_factory=dict, hash=False)
     then: str = ""
 
     @property
@@ -62,27 +82,27 @@ class Case:
     @property
     def kind(self) -> str:
         """The mark of what is typed elsewhere, or empty: a statement."""
-        return next((mark for mark in (COMMAND, CELL, LINE) if self.template.startswith(_ADDRESS + mark)), "")
+        return next((mark for mark in (COMMAND, CELL, LINE) if self.template.split(_BEHIND)[1].startswith(mark)), "")
 
     @property
-    def wrong(self) -> tuple[str, str]:
-        """Source and statement with the error."""
-        return _parts(_PLACE.sub(lambda match: match[1], self.template))
+    def trains(self) -> bool:
+        """True if a model is trained, not only compiled."""
+        return self.runs or "LABEL" in self.first or "TO TRAIN" in self.first or "$ sqlflow run" in self.template
 
-    def mended(self, hint: str) -> tuple[str, str]:
-        """Source and statement after the advice of the hint."""
+    @property
+    def wrong(self) -> Typed:
+        """What has the error."""
+        return Typed.parse(_PLACE.sub(lambda match: match[1], self.template))
+
+    def mended(self, hint: str) -> Typed:
+        """The same after the advice of the hint."""
         match = re.search(self.take, hint)
         assert match is not None, f"{self.take!r} is not in the hint {hint!r}"
         places = len(_PLACE.findall(self.template))
         taken = [match.expand(text) for text in self.texts] or match.groups() or ("",) * places
         assert len(taken) == places, f"{len(taken)} texts for {places} places"
         filled = iter(taken)
-        return _parts(_PLACE.sub(lambda place: next(filled) or "", self.template))
-
-
-def _parts(text: str) -> tuple[str, str]:
-    source, _, statement = text.partition(_ADDRESS)
-    return source, statement
+        return Typed.parse(_PLACE.sub(lambda place: next(filled) or "", self.template))
 
 
 def read_cases() -> list[Case]:
@@ -99,12 +119,12 @@ def parse_cases(text: str) -> list[Case]:
 
 def _parsed(block: str) -> Case:
     lines = block.strip().splitlines()
-    head, files = defaultdict[str, list[str]](list), {}
+    head, files = defaultdict[str, list[str]](list), list[str]()
     for line in lines:
         if line.startswith("-- "):
             key, _, value = line.removeprefix("-- ").partition(": ")
             if key.startswith("file "):
-                files[key.removeprefix("file ")] = value.encode().decode("unicode_escape").encode("latin-1")
+                files.append(f"{key.removeprefix('file ')}: {value}")
             else:
                 head[key].append(value)
     [site], [hint], [take] = head["site"], head["hint"], head["take"]
@@ -113,11 +133,10 @@ def _parsed(block: str) -> Case:
     return Case(
         Site(module, function, hint.replace("\\n", "\n")),
         take,
-        "".join(head["source"]) + _ADDRESS + statement,
+        _BEHIND.join(["".join(head["source"]), statement, *files]),
         "".join(head["on"]) or "duckdb",
         "run" in head,
         " ".join(head["first"]),
         tuple(head["as"]),
-        files,
         "".join(head["then"]),
     )

@@ -42,7 +42,20 @@ class Site(NamedTuple):
     def matches(self, hint: str) -> bool:
         """Return True if a hint may be this text, filled in."""
         parts = (re.escape(part) for part in self.pattern.split(FILLED))
-        return re.fullmatch(".*".join(parts), hint, flags=re.S) is not None
+        text = ".*".join(parts)
+        return any(re.fullmatch(text, each, flags=re.S) for each in (hint, *_first_parts(hint)))
+
+    @property
+    def is_joined(self) -> bool:
+        """True if the text only joins those of others."""
+        return not re.sub(r"\bor\b|[{}\W]", "", self.pattern)
+
+
+def _first_parts(hint: str) -> Iterator[str]:
+    """Yield what stands before `, or` and `;`, which may be the text of another site."""
+    for mark in (", or ", "; "):
+        for found in re.finditer(mark, hint):
+            yield hint[: found.start()]
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -42,7 +42,7 @@ class Sessions(dict[str, Session]):
 
 def parameter(case: Case) -> Any:
     """Parameter of a test; cases that train models, or need a server, are left to `make test-all`."""
-    is_quick = not case.runs and "TRAIN" not in case.first and case.dialect in ("duckdb", "sqlite")
+    is_quick = not case.trains and case.dialect in ("duckdb", "sqlite")
     return pytest.param(case, id=case.name, marks=[] if is_quick else pytest.mark.soak)
 
 
@@ -59,7 +59,7 @@ def test_the_advice_of_a_hint_mends_the_error(
     made = [
         each
         for each in register.read()
-        if each.module == module and is_of(name, each) and each.matches(hints[0])
+        if each.module == module and is_of(name, each) and each.matches(hints[0]) and not each.is_joined
     ]
     assert not made or case.site in made, f"this hint is of another site, {made}"
     may_be_of_a_job = case.site.module.startswith("edl.") and not made  # whose processes are others

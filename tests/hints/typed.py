@@ -15,7 +15,7 @@ import pytest
 
 from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.session.session import Session
-from tests.hints.cases import CELL, COMMAND, LINE, Case
+from tests.hints.cases import CELL, COMMAND, LINE, Case, Typed
 
 _HINT = re.compile(r"(?m)^(?: *= |hint: )(?P<lines>.+(?:\n {4,}\S.*)*)|; (?P<rest>.+)$")
 _VARIABLE = re.compile(r"([A-Z_]+)=(.*)")
@@ -39,11 +39,11 @@ def left(case: Case, found: list[Problem], after: list[Problem]) -> list[Problem
     ]
 
 
-def problems(case: Case, typed: tuple[str, str], session: Session, folder: Path) -> list[Problem]:
+def problems(case: Case, typed: Typed, session: Session, folder: Path) -> list[Problem]:
     """Errors of a source and a statement, or of what is typed elsewhere, in a folder with the files of the case."""
-    source, text = typed
+    source, text, files = typed
     folder.mkdir(exist_ok=True)
-    for name, content in case.files.items():
+    for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:

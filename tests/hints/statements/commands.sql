@@ -1,0 +1,387 @@
+-- site: edl.cli.arguments check_flags
+-- hint: see --help
+-- take: see (--help)
+$ edl train «--zzqx»
+
+-- site: edl.cli.arguments check_use
+-- hint: --program DIR is a program folder, --model_def package.module.custom_model a hand-written module
+-- take: (--program) DIR is
+-- as: \1 my_program
+-- then: my_program
+$ edl train «»
+
+-- site: edl.cli.arguments check_use
+-- hint: --program DIR is a program folder, --model_def package.module.custom_model a hand-written module
+-- take: (--model_def) package.module.custom_model
+-- as: \1 my_zoo.model.custom_model --training_data rows.csv
+-- file rows.csv: a,b\n1,2\n
+-- then: my_zoo
+$ edl train «»
+
+-- site: edl.cli.arguments check_use
+-- hint: edit job.json or model.py of the program, or name a module with --model_def
+-- take: edit job.json or model.py of the program
+-- then: my_program
+$ edl train --program my_program «--loss my_loss»
+
+-- site: edl.cli.arguments check_resume
+-- hint: with --resume you may give {}
+-- take: with --resume you may give (--output)
+-- as: \1 m.zip
+-- then: my_job
+$ edl train --resume my_job «--num_workers 2»
+
+-- site: sqlflow_edl.cli.program.record load
+-- hint: sqlflow run FILE
+-- take: (sqlflow run) FILE
+-- file my.sql: SELECT 1 AS x\n
+-- as: \1 my.sql --source duckdb:
+$ «sqlflow retry»
+
+-- site: sqlflow_edl.cli.program.entries _positions
+-- hint: --dry-run numbers them
+-- take: (--dry-run) numbers them
+$ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
+
+-- site: sqlflow_edl.console.commands _columns
+-- hint: /d TABLE; /dt lists them
+-- take: (/d) TABLE; 
+-- as: \1 flowers
+> CREATE TABLE flowers AS SELECT 1 AS x;
+> «/d»
+
+-- site: sqlflow_edl.console.commands _columns
+-- hint: /d TABLE; /dt lists them
+-- take: (/dt) lists them
+> CREATE TABLE flowers AS SELECT 1 AS x;
+> «/d»
+
+-- site: sqlflow_edl.console.commands _model
+-- hint: /model NAME; /models lists them
+-- take: (/models) lists them
+> «/model»
+
+-- site: sqlflow_edl.console.commands _job
+-- hint: /job ID; /jobs lists them
+-- take: (/jobs) lists them
+> «/job»
+
+-- site: sqlflow_edl.console.commands _watch
+-- hint: /watch 2 SELECT count(*) FROM t
+-- take: (/watch) 2 SELECT
+-- as: SELECT 1;
+> «/watch»
+
+-- site: sqlflow_edl.console.commands _save_favourite
+-- hint: /fs top SELECT * FROM t LIMIT $1; without a statement, the last one is taken
+-- take: ^(/fs top .+? FROM t)
+> «/fs»
+
+-- site: sqlflow_edl.console.commands _save_favourite
+-- hint: /fs top SELECT * FROM t LIMIT $1; without a statement, the last one is taken
+-- take: ^(/fs top .+?); without
+> CREATE TABLE t AS SELECT 1 AS x;
+> «/fs»
+
+-- site: sqlflow_edl.console.favourites find
+-- hint: /fs NAME STATEMENT makes one
+-- take: (/fs) NAME STATEMENT makes one
+-- as: \1 zzq SELECT 1
+> «»
+> /f zzq
+
+-- site: sqlflow_edl.console.favourites find
+-- hint: /fs NAME STATEMENT makes one
+-- take: (/fs) NAME STATEMENT makes one
+-- as: \1 zzq SELECT 1
+> «SELECT 1;»
+> /f zzq
+
+-- site: sqlflow_edl.console.favourites arguments
+-- hint: write it's as 'it''s'
+-- take: as ('it''s')
+> /fs q SELECT $1 AS x
+> /f q «it's»
+
+-- site: sqlflow_edl.console.commands _drop_favourite
+-- hint: /fd NAME; /f lists them
+-- take: (/f) lists them
+> «/fd»
+
+-- site: sqlflow_edl.console.commands _use
+-- hint: /use duckdb:///other.duckdb
+-- take: (/use duckdb:)///other.duckdb
+> «/use»
+
+-- site: sqlflow_edl.console.commands _system
+-- hint: /system ls -l
+-- take: (/system ls -l)
+> «/system»
+
+-- site: sqlflow_edl.console.commands named
+-- hint: /help lists them
+-- take: (/help) lists them
+> «/zzqx»
+
+-- site: sqlflow_edl.notebook.connections Connections.session
+-- hint: %sqlflow_connect duckdb:///demo.duckdb
+-- take: (%sqlflow_connect duckdb:)///demo.duckdb
+-- as: \1
+% «»
+% %sqlflow SELECT 1
+
+-- site: sqlflow_edl.notebook.connections Connections.session
+-- hint: %sqlflow_connect URL --alias {}
+-- take: (%sqlflow_connect) URL (--alias shop)
+-- as: \1 duckdb: \2
+% «%sqlflow_connect duckdb:»
+% %sqlflow --source shop SELECT 1
+
+-- site: sqlflow_edl.notebook.magics SQLFlowMagics.sqlflow_connect
+-- hint: %sqlflow_connect URL --alias NAME
+-- take: (%sqlflow_connect) URL (--alias) NAME
+-- as: \2 shop
+% %sqlflow_connect duckdb: «shop»
+
+-- site: sqlflow_edl.notebook.magics SQLFlowMagics._only_connect
+-- hint: %sqlflow SELECT …, or a cell below %%sqlflow
+-- take: (%sqlflow SELECT) …
+-- as: \1 1
+% %sqlflow_connect duckdb:
+% «%sqlflow»
+
+-- site: sqlflow_edl.notebook.frames target
+-- hint: --persist {} AS table
+-- take: unexpected|(--persist frame AS table)
+-- as: \1
+% import pandas as pd; frame = pd.DataFrame({'x': [1]})
+% %sqlflow_connect duckdb:
+% %sqlflow «--persist frame zz»
+
+-- site: sqlflow_edl.notebook.magics SQLFlowMagics._connected
+-- hint: %sqlflow_connect duckdb:///demo.duckdb
+-- take: (%sqlflow_connect duckdb:)///demo.duckdb
+% «%sqlflow_connect»
+
+-- site: sqlflow_edl.notebook.arguments split_options
+-- hint: {} {}
+-- take: (--alias) \S+
+-- as: \1 a
+% %sqlflow_connect duckdb: «--alias»
+
+-- site: sqlflow_edl.syntax.error_messages _no_variable
+-- hint: sqlflow run --var {}=… fills it in
+-- take: sqlflow run (--var zz=)…
+-- as: \g<1>1
+$ sqlflow run --source duckdb: -e "SELECT {{ zz }} AS x" «»
+
+-- site: sqlflow_edl.cli.program.schema_file create_tables
+-- hint: leave this statement out
+-- take: leave this statement out
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN); «DROP TABLE zz;»
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.cli.program.schema_file opened
+-- hint: use the database itself by --source, or write the programs in {}
+-- take: write the programs in (duckdb)
+-- as: --source duckdb:
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql «--source mysql://u@h/d»
+
+-- site: sqlflow_edl.analysis.without_rows _instead
+-- hint: write COLUMN BUCKET({}, [1, 10, 100]){}
+-- take: write COLUMN (BUCKET\(x, \[1, 10, 100\]\))
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN «x» LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.without_rows _instead
+-- hint: write COLUMN CATEGORY_HASH({}, 1000)
+-- take: write COLUMN (CATEGORY_HASH\(k, 1000\))
+-- file my.sql: CREATE TABLE t (k VARCHAR, b BOOLEAN);
+-- file p.sql: SELECT k, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN «k» LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.without_rows _instead
+-- hint: write numbers in the place of statistics
+-- take: write numbers in the place
+-- as: x + 2
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(«x - MEAN(x)», [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: edl.data.files.csv_dialect _find_separator
+-- hint: write {}
+-- take: write (optimizer.decay_steps), or (optimizer.schedule = constant)
+-- as: , \2
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10«», model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.without_rows _instead
+-- hint: write COLUMN BUCKET({}, [1, 10, 100]){}
+-- take: in the schema file: (INSERT INTO t VALUES) …
+-- as: \1 (1.0, true), (2.0, false), (3.0, true), (4.0, false);
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);«»
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier COLUMN x LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.without_rows _of_labels
+-- hint: name a Classifier, with model.n_classes
+-- take: name a (Classifier), with (model.n_classes)
+-- as: DNN\1
+-- as: , \2 = 3
+-- file my.sql: CREATE TABLE t (x DOUBLE, c INT);
+-- file p.sql: SELECT x, c FROM t TO TRAIN «DNN» WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0« » COLUMN BUCKET(x, [1, 2]) LABEL c INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.without_rows _of_labels
+-- hint: write model.n_classes = 3 for the classes 0, 1 and 2
+-- take: write (model.n_classes = 3) for
+-- as: , \1
+-- file my.sql: CREATE TABLE t (x DOUBLE, c INT);
+-- file p.sql: SELECT x, c FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0« » COLUMN BUCKET(x, [1, 2]) LABEL c INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.session.texts.expansion _check_letters
+-- hint: MM is the month: ${{}}
+-- take: MM is the month: (.+)
+$ sqlflow run --source duckdb: --var 'd=«${yyyy-mm-dd}»' -e "SELECT '{{ d }}' AS x"
+
+-- site: sqlflow_edl.session.texts.expansion _check_letters
+-- hint: mm is minutes: ${{}}
+-- take: mm is minutes: (.+)
+$ sqlflow run --source duckdb: --var 'd=«${HH:MM}»' -e "SELECT '{{ d }}' AS x"
+
+-- site: sqlflow_edl.session.texts.expansion _variable
+-- hint: such as ${yyyy-MM-dd -1d} or ${HOME}
+-- take: such as (\$\{yyyy-MM-dd -1d\}) or
+$ sqlflow run --source duckdb: --var 'd=«${yyyy-MM-dd minus one}»' -e "SELECT '{{ d }}' AS x"
+
+-- site: edl.sources.duckdb.engine opened
+-- hint: write bytes or a share of the memory: SQLFLOW_MEMORY_LIMIT=6GB or SQLFLOW_MEMORY_LIMIT=25%
+-- take: write \S+ bytes|(SQLFLOW_MEMORY_LIMIT=6GB)
+$ «SQLFLOW_MEMORY_LIMIT=many» sqlflow run --source duckdb:a.duckdb --create -e "SELECT 1 AS x"
+
+-- site: edl.data.url _hint_for_missing
+-- hint: check the path; --create, or create=True in Python, makes a new database
+-- take: (--create), or
+$ sqlflow run --source duckdb:a.duckdb «» -e "SELECT 1 AS x"
+
+-- site: sqlflow_edl.cli.models.listening token_for
+-- hint: set {}, or name a file with --token-file; --host 127.0.0.1 needs none
+-- take: (--host 127.0.0.1) needs none
+-- then: no model to serve|not installed
+$ sqlflow serve «--host 0.0.0.0» --source duckdb:
+
+-- site: sqlflow_edl.syntax.lookalikes 
+-- hint: sqlflow jobs lists the jobs
+-- take: (sqlflow jobs) lists the jobs
+-- as: \1
+$ «sqlflow run --source duckdb: -e "SHOW JOBS"»
+
+-- site: sqlflow_edl.model_sql.query _outputs
+-- hint: DNN, Linear and DNNLinearCombined models and boosted trees have one
+-- take: DNN, Linear and DNNLinearCombined models
+-- as: BoostedTreesRegressor WITH train.num_boost_round = 2
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y, 'a' || i % 3 AS k FROM range(100) AS r(i)" -e "SELECT x, y, k FROM t TO TRAIN «DeepFMRegressor WITH epochs = 1» LABEL y INTO m"
+$ sqlflow export --source duckdb:a.duckdb --sql --from t m
+
+-- site: sqlflow_edl.model_sql.query _name
+-- hint: write a name, schema.name, or a SELECT in quotation marks of the shell
+-- take: write a name, schema.name
+-- as: t
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(100) AS r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
+$ sqlflow export --source duckdb:a.duckdb --sql --from «"t WHERE 1"» m
+
+-- site: sqlflow_edl.model_sql.networks network_outputs
+-- hint: train a smaller one, WITH model.members = 1, model.hidden_units = [16]; or export it as ONNX (-o m.onnx)
+-- take: (WITH model.members = 1, model.hidden_units = \[16\]);
+-- as: \1, epochs = 1
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y, 'a' || i % 3 AS k FROM range(100) AS r(i)" -e "SELECT x, y, k FROM t TO TRAIN DNNRegressor «WITH model.framework = torch, epochs = 1, model.hidden_units = [4000, 4000]» LABEL y INTO m"
+$ sqlflow export --source duckdb:a.duckdb --sql --from t m
+
+-- site: sqlflow_edl.analysis.without_rows _of_plan
+-- hint: write {} = time or random
+-- take: write (validation.split) = time or (random)
+-- as: , \1 = \2
+-- then: which feature d
+-- file my.sql: CREATE TABLE t (x DOUBLE, d DATE, b BOOLEAN);
+-- file p.sql: SELECT x, d, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0« » COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.session.compiler Compiler.with_workers
+-- hint: leave out --workers, --detach, --deadline and the cluster
+-- take: leave out --workers
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE d AS SELECT DATE '2024-01-01' + i::INT AS day, i % 7 + random() AS y FROM range(60) AS r(i)" -e "SELECT day, y FROM d TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL y INTO m" «--workers 2»
+
+-- site: sqlflow_edl.model_sql.columns 
+-- hint: train with PLE in place of PERIODIC
+-- take: train with (PLE) in place
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y, 'a' || i % 3 AS k FROM range(100) AS r(i)" -e "SELECT x, y, k FROM t TO TRAIN DNNRegressor WITH epochs = 1, model.framework = torch, model.hidden_units = [4] COLUMN «PERIODIC»(x) LABEL y INTO m"
+$ sqlflow export --source duckdb:a.duckdb --sql --from t m
+
+-- site: sqlflow_edl.model_sql.columns 
+-- hint: train with VOCABULARIZE in place of HASH
+-- take: train with (VOCABULARIZE) in place
+-- as: \1(k)
+$ sqlflow run --source sqlite:a.sqlite --create -e "CREATE TABLE t (x REAL, y REAL, k TEXT)" -e "INSERT INTO t VALUES (1, 2, 'a'), (2, 3, 'b'), (3, 4, 'a'), (4, 5, 'b'), (5, 6, 'a'), (6, 7, 'b'), (7, 8, 'a'), (8, 9, 'b'), (9, 10, 'a'), (10, 11, 'b'), (11, 12, 'a'), (12, 13, 'b')" -e "SELECT x, y, k FROM t TO TRAIN LinearRegressor WITH epochs = 1, model.framework = torch COLUMN x, «CATEGORY_HASH(k, 10)» LABEL y INTO m"
+$ sqlflow export --source sqlite:a.sqlite --sql --from t m
+
+-- site: sqlflow_edl.model_sql.columns 
+-- hint: train without CROSS, or join the columns to one text in the query: a || '/' || b
+-- take: train without (CROSS), or
+-- as: a, b
+$ sqlflow run --source sqlite:a.sqlite --create -e "CREATE TABLE t (a TEXT, y REAL, b TEXT)" -e "INSERT INTO t VALUES ('u', 2, 'a'), ('v', 3, 'b'), ('u', 4, 'a'), ('v', 5, 'b'), ('v', 6, 'a'), ('u', 7, 'b'), ('u', 8, 'a'), ('v', 9, 'b'), ('u', 10, 'a'), ('v', 11, 'b'), ('u', 12, 'a'), ('v', 13, 'b')" -e "SELECT a, b, y FROM t TO TRAIN LinearRegressor WITH epochs = 1, model.framework = torch COLUMN «CROSS([a, b], 10)» LABEL y INTO m"
+$ sqlflow export --source sqlite:a.sqlite --sql --from t m
+
+-- site: sqlflow_edl.model_sql.query _outputs
+-- hint: SHOW TRIALS lists a statement for each of its models
+-- take: (SHOW TRIALS) lists
+-- as: sqlflow run --source duckdb:a.duckdb -e "\1 m"
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO m"
+$ «sqlflow export --source duckdb:a.duckdb --sql --from t m»
+
+-- site: sqlflow_edl.serving.catalog Catalog.start
+-- hint: train one: SELECT … TO TRAIN … INTO my_model
+-- take: SELECT … (TO TRAIN) … (INTO my_model)
+-- as: sqlflow run --source duckdb:a.duckdb -e "SELECT x, y FROM t \1 BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \2"
+-- then: cannot listen
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)"
+$ «sqlflow serve --source duckdb:a.duckdb»
+
+-- site: sqlflow_edl.analysis.without_rows _of_plan
+-- hint: write the weight of each class
+-- take: write the weight of each class
+-- as: {'false': 1, 'true': 2}
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0, train.class_weights = «balanced» COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: train one of its models further: SHOW TRIALS {} lists their statements
+-- take: (SHOW TRIALS \S+) lists
+-- first: SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO several;
+«SELECT x, y FROM t TO TRAIN BoostedTreesRegressor LABEL y USING several INTO m»;
+
+-- site: sqlflow_edl.session.program_check ProgramCheck._stored
+-- hint: use it before DROP MODEL
+-- take: use it before DROP MODEL
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
+$ sqlflow run --source duckdb:a.duckdb -e "«DROP MODEL m;» SELECT x FROM t TO PREDICT USING m"
+
+-- site: sqlflow_edl.console.favourites save
+-- hint: type it each time: no statement with a word such as password or token is kept
+-- take: type it each time
+-- as: SELECT 'x' AS password;
+> «/fs q SELECT 'x' AS password»
+
+-- site: sqlflow_edl.analysis.without_rows _of_plan
+-- hint: leave it out
+-- take: leave it out
+-- then: which feature w
+-- file my.sql: CREATE TABLE t (x DOUBLE, w DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, w, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0«, train.weight_column = w» COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
