@@ -82,12 +82,16 @@ class Case:
     @property
     def kind(self) -> str:
         """The mark of what is typed elsewhere, or empty: a statement."""
-        return next((mark for mark in (COMMAND, CELL, LINE) if self.template.split(_BEHIND)[1].startswith(mark)), "")
+        return next(
+            (mark for mark in (COMMAND, CELL, LINE) if self.template.split(_BEHIND)[1].startswith(mark)), ""
+        )
 
     @property
     def trains(self) -> bool:
         """True if a model is trained, not only compiled."""
-        return self.runs or "LABEL" in self.first or "TO TRAIN" in self.first or "$ sqlflow run" in self.template
+        return (
+            self.runs or "LABEL" in self.first or "TO TRAIN" in self.first or "$ sqlflow run" in self.template
+        )
 
     @property
     def wrong(self) -> Typed:

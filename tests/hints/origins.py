@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 
 from edl.errors import SQLFlowError
-
 from tests.hints.sites import Site
 
 _MADE = SQLFlowError.__init__.__code__
+
 
 class Calls:
     """Functions of the product that this process has called, by module and name with its classes."""
@@ -29,7 +29,7 @@ class Calls:
             self._modules[code] = frame.f_globals.get("__name__", "")
         if code is _MADE and (hint := frame.f_locals["hint"]):
             maker = frame.f_back
-            while maker is not None and maker.f_code.co_name == "__init__":
+            while maker is not None and (maker.f_code.co_name == "__init__" or _passes_on(maker, hint)):
                 maker = maker.f_back
             if maker is not None:
                 self._makers[hint] = maker.f_globals.get("__name__", ""), _name(maker.f_code)
@@ -43,6 +43,13 @@ class Calls:
     def made(self, hint: str) -> tuple[str, str]:
         """Module and function that made the error with the hint, empty if it was none of this process."""
         return self._makers.get(hint, ("", ""))
+
+
+def _passes_on(frame: FrameType, hint: str) -> bool:
+    """Return True if the hint is a parameter of the function."""
+    code = frame.f_code
+    is_parameter = "hint" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return is_parameter and frame.f_locals.get("hint") == hint
 
 
 def is_of(name: str, site: Site) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 from tests.hints import register
-from tests.hints.cases import Case, read_cases
+from tests.hints.cases import CELL, LINE, Case, read_cases
 from tests.hints.origins import is_of, recorded_calls
 from tests.hints.rows import rows
 from tests.hints.typed import left, problems
@@ -41,8 +41,8 @@ class Sessions(dict[str, Session]):
 
 
 def parameter(case: Case) -> Any:
-    """Parameter of a test; cases that train models, or need a server, are left to `make test-all`."""
-    is_quick = not case.trains and case.dialect in ("duckdb", "sqlite")
+    """Parameter of a test; `make test-all` has those that train models, need a server, a console or a notebook."""
+    is_quick = not case.trains and case.dialect in ("duckdb", "sqlite") and case.kind not in (CELL, LINE)
     return pytest.param(case, id=case.name, marks=[] if is_quick else pytest.mark.soak)
 
 
@@ -51,19 +51,26 @@ def test_the_advice_of_a_hint_mends_the_error(
     case: Case, sessions: dict[str, Session], tmp_path: Path
 ) -> None:
     session = sessions[case.dialect]
-    with recorded_calls() as calls:
-        errors = problems(case, case.wrong, session, tmp_path / "wrong")
+    errors = problems(case, case.wrong, session, tmp_path / "wrong")
     hints = [error.hint for error in errors if case.site.matches(error.hint)]
     assert hints, f"no hint {case.site.pattern!r}, but {errors}"
-    module, name = calls.made(hints[0])
+    mended = case.mended(hints[0])
+    after = problems(case, mended, session, tmp_path / "mended")
+    assert left(case, errors, after) == [], mended
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in read_cases()])
+def test_the_hint_of_a_case_is_of_its_site(case: Case, sessions: dict[str, Session], tmp_path: Path) -> None:
+    with recorded_calls() as calls:
+        errors = problems(case, case.wrong, sessions[case.dialect], tmp_path)
+    hint = next(error.hint for error in errors if case.site.matches(error.hint))
+    module, name = calls.made(hint)
     made = [
         each
         for each in register.read()
-        if each.module == module and is_of(name, each) and each.matches(hints[0]) and not each.is_joined
+        if each.module == module and is_of(name, each) and each.matches(hint) and not each.is_joined
     ]
     assert not made or case.site in made, f"this hint is of another site, {made}"
     may_be_of_a_job = case.site.module.startswith("edl.") and not made  # whose processes are others
     assert may_be_of_a_job or calls.include(case.site), f"{case.site.function} was not called"
-    mended = case.mended(hints[0])
-    after = problems(case, mended, session, tmp_path / "mended")
-    assert left(case, errors, after) == [], mended

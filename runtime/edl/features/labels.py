@@ -529,7 +529,11 @@ def _written(column: str) -> str:
 def refuse_unknown(column: str, array: pa.Array) -> None:
     """Raise SemanticError if a label of the batch is NULL or not finite."""
     for count, what, hint in (
-        (array.null_count, "NULL", f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL"),
+        (
+            array.null_count,
+            "NULL",
+            f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL",
+        ),
         (_not_finite(array), "not a finite number", "leave those rows out of the query"),
     ):
         if count:

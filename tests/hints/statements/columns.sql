@@ -241,7 +241,7 @@ SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount 
 -- site: sqlflow_edl.analysis.columns.categories vocabulary.fit
 -- hint: write CATEGORY_HASH({}, 100000), or keep the frequent ones with max_size=
 -- take: write (CATEGORY_HASH\(u, 100000\))
-SELECT u, i AS y FROM (SELECT i::VARCHAR AS u, i FROM range(1200000) AS r(i)) AS q TO TRAIN DNNRegressor COLUMN «VOCABULARIZE(u)» LABEL y INTO m;
+SELECT u, i AS y FROM (SELECT i::VARCHAR AS u, i FROM range(1_100_000) AS r(i)) AS q TO TRAIN DNNRegressor COLUMN «VOCABULARIZE(u)» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.columns.computed _json
 -- hint: write {}

@@ -1,0 +1,66 @@
+-- site: edl.sources.postgresql.types unfit
+-- hint: write CASE WHEN {} THEN {} END AS {}
+-- take: write (.+)
+-- on: postgres
+SELECT «d», y FROM (SELECT CASE WHEN id = 3 THEN 'infinity'::date ELSE day END AS d, y FROM t) AS q TO TRAIN DNNRegressor LABEL y INTO m;
+
+-- site: edl.sources.postgresql.types unfit
+-- hint: write EXTRACT(epoch FROM {}) AS {}
+-- take: write (.+)
+-- on: postgres
+SELECT «c», y FROM (SELECT CASE WHEN id = 3 THEN '24:00'::time ELSE '12:00'::time END AS c, y FROM t) AS q TO TRAIN DNNRegressor COLUMN c LABEL y INTO m;
+
+-- site: edl.sources.mysql.types _unfit
+-- hint: write CAST({} AS SIGNED) AS {}
+-- take: write (.+)
+-- on: mysql
+-- first: DROP TABLE IF EXISTS flags; CREATE TABLE flags (b TINYINT(1), y DOUBLE); INSERT INTO flags SELECT CASE WHEN id = 3 THEN 7 ELSE 1 END, y FROM t;
+SELECT «b», y FROM flags TO TRAIN DNNRegressor COLUMN b LABEL y INTO m;
+
+-- site: edl.sources.mysql.results MySQLResults._place
+-- hint: write it as database.table
+-- take: write it as database.table
+-- on: mysql
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: results
+SELECT x FROM t TO PREDICT «a.b.c».p USING of_numbers;
+
+-- site: edl.sources.mysql.results MySQLResults._place
+-- hint: write one of at most 64 characters
+-- take: write one of at most 64
+-- on: mysql
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: results
+SELECT x FROM t TO PREDICT «a123456789a123456789a123456789a123456789a123456789a123456789a123456789» USING of_numbers;
+
+-- site: edl.sources.mysql.results MySQLResults._check_appended
+-- hint: ALTER TABLE {} ENGINE = {} gives it transactions
+-- take: (ALTER TABLE \S+ ENGINE = \w+) gives
+-- on: mysql
+-- run
+-- first: DROP TABLE IF EXISTS unsafe; CREATE TABLE unsafe (x DOUBLE, y DOUBLE) ENGINE = MyISAM; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: \1;
+«» SELECT x FROM t TO PREDICT unsafe USING of_numbers APPEND;
+
+-- site: edl.sources.postgresql.results PostgreSQLResults._place
+-- hint: write it as schema.table
+-- take: write it as schema.table
+-- on: postgres
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: public.results
+SELECT x FROM t TO PREDICT «a.b.c.d».p USING of_numbers;
+
+-- site: edl.sources.postgresql.results PostgreSQLResults._place
+-- hint: write {}.{}, or connect to {}
+-- take: write (\S+), or connect
+-- on: postgres
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT x FROM t TO PREDICT «other.public.results».p USING of_numbers;
+
+-- site: edl.sources.postgresql.upload check_names
+-- hint: write one of at most {} bytes
+-- take: write one of at most
+-- on: postgres
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: results
+SELECT x FROM t TO PREDICT «a123456789a123456789a123456789a123456789a123456789a123456789a123456789» USING of_numbers;
