@@ -354,7 +354,7 @@ def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterato
             StatementSyntaxError(
                 f"{option.key} is for boosted trees",
                 span=option.key_span,
-                hint="leave it out; networks have dropout, and TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1",
+                hint="leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1",
             )
         )
     elif key in _ATTRIBUTES:

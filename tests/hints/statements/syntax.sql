@@ -266,7 +266,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SEL
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«»AS SELECT x, y FROM t;
 
 -- site: sqlflow_edl.syntax.bigquery _mapped
--- hint: leave it out; networks have dropout, and TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
+-- hint: leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
 -- take: TRAIN has (.+)
 -- as: SELECT x, y FROM t TO TRAIN LinearRegressor WITH \1 LABEL y INTO bq
 «CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], l2_reg = 0.1) AS SELECT x, y FROM t»;
