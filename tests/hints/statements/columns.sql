@@ -14,13 +14,6 @@ SELECT n - 2 AS n, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(n, 3)» L
 -- as: VOCABULARIZE(k\1
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «VOCABULARIZE()» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.categories category_ids.fit
--- hint: write {}({}, {})
--- take: write (ML\.PREDICT\(MODEL )my_model, \(SELECT …\)\)
--- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
--- as: \1of_numbers, (SELECT x FROM t))
-SELECT * FROM «ML.PREDICT(MODEL of_numbers)»;
-
 -- site: sqlflow_edl.analysis.columns.categories _require_crossable
 -- hint: write BUCKETIZE({}, 10) in its place
 -- take: write (BUCKETIZE\(.+?\)) in its place
