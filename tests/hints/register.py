@@ -36,7 +36,13 @@ ACTIONABLE = re.compile(
     r"|\b(train|model|optimizer|validation|predict|evaluate|explain|auto|forecast|solver)\.(?!py\b)[a-z_]+"
     r"|(?<!\w)--[a-z]\w|`\w+ |\bsqlflow [a-z]+\b|\bedl [a-z]+\b|pip install|[?]\w+=|^(write|leave) "
 )
-PASSIVE = ("name", "choice", "fact", "again", "world")  # reasons that advice which can be executed does not have
+PASSIVE = (
+    "name",
+    "choice",
+    "fact",
+    "again",
+    "world",
+)  # reasons that advice which can be executed does not have
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 from tests.hints import register
 from tests.hints.cases import CELL, LINE, Case, read_cases
-from tests.hints.origins import is_of, recorded_calls
+from tests.hints.origins import Calls, is_of, recorded_calls
 from tests.hints.rows import rows
 from tests.hints.typed import left, problems
 
@@ -48,23 +49,23 @@ def parameter(case: Case) -> Any:
 
 @pytest.mark.parametrize("case", [parameter(case) for case in read_cases()])
 def test_the_advice_of_a_hint_mends_the_error(
-    case: Case, sessions: dict[str, Session], tmp_path: Path
+    case: Case, sessions: dict[str, Session], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     session = sessions[case.dialect]
-    errors = problems(case, case.wrong, session, tmp_path / "wrong")
+    is_thorough = request.config.getoption("--soak")  # the origin of a hint costs as much again
+    with recorded_calls() if is_thorough else nullcontext() as calls:
+        errors = problems(case, case.wrong, session, tmp_path / "wrong")
     hints = [error.hint for error in errors if case.site.matches(error.hint)]
     assert hints, f"no hint {case.site.pattern!r}, but {errors}"
+    if calls is not None:
+        check_origin(case, hints[0], calls)
     mended = case.mended(hints[0])
     after = problems(case, mended, session, tmp_path / "mended")
     assert left(case, errors, after) == [], mended
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in read_cases()])
-def test_the_hint_of_a_case_is_of_its_site(case: Case, sessions: dict[str, Session], tmp_path: Path) -> None:
-    with recorded_calls() as calls:
-        errors = problems(case, case.wrong, sessions[case.dialect], tmp_path)
-    hint = next(error.hint for error in errors if case.site.matches(error.hint))
+def check_origin(case: Case, hint: str, calls: Calls) -> None:
+    """Fail if the hint is of another site than the case says."""
     module, name = calls.made(hint)
     made = [
         each
