@@ -193,7 +193,7 @@ class RankingTarget:
         if array.null_count:
             raise SemanticError(
                 f"the group {column} is NULL in some rows",
-                hint=f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL",
+                hint=f"leave those rows out of the query: WHERE {_sql_name(column)} IS NOT NULL",
             )
         hashed = (hash_texts(texts(array, column)) >> np.uint64(11)).astype(np.int64)
         if not pa.types.is_signed_integer(array.type):
@@ -521,7 +521,7 @@ def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.A
     return batch.column(column)
 
 
-def _written(column: str) -> str:
+def _sql_name(column: str) -> str:
     """Return the column as SQL names it, whose quotes depend on the database."""
     return column if column.isidentifier() else "…"
 
@@ -532,7 +532,7 @@ def refuse_unknown(column: str, array: pa.Array) -> None:
         (
             array.null_count,
             "NULL",
-            f"leave those rows out of the query: WHERE {_written(column)} IS NOT NULL",
+            f"leave those rows out of the query: WHERE {_sql_name(column)} IS NOT NULL",
         ),
         (_not_finite(array), "not a finite number", "leave those rows out of the query"),
     ):
