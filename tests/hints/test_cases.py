@@ -41,13 +41,20 @@ class Sessions(dict[str, Session]):
         return session
 
 
-def parameter(case: Case) -> Any:
-    """Parameter of a test; `make test-all` has those that train models, need a server, a console or a notebook."""
-    is_quick = not case.trains and case.dialect in ("duckdb", "sqlite") and case.kind not in (CELL, LINE)
-    return pytest.param(case, id=case.name, marks=[] if is_quick else pytest.mark.soak)
+def parameters() -> Iterator[Any]:
+    """Parameters of the test: `make test` has the first case of each module that is quick.
+
+    Cases that train models, need a server, a console or a notebook are not.
+    """
+    seen = set[str]()
+    for case in read_cases():
+        is_quick = not case.trains and case.dialect in ("duckdb", "sqlite") and case.kind not in (CELL, LINE)
+        is_first = is_quick and case.site.module not in seen
+        seen |= {case.site.module} if is_first else set()
+        yield pytest.param(case, id=case.name, marks=[] if is_first else pytest.mark.soak)
 
 
-@pytest.mark.parametrize("case", [parameter(case) for case in read_cases()])
+@pytest.mark.parametrize("case", [*parameters()])
 def test_the_advice_of_a_hint_mends_the_error(
     case: Case, sessions: dict[str, Session], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -225,6 +225,7 @@ SELECT x« » FROM t TO PREDICT needed USING of_numbers APPEND;
 -- hint: write it as sqlite:///{}
 -- source: «duckdb:x.sqlite»
 -- take: write it as (sqlite:///.+)
+-- then: malformed
 -- file x.sqlite: SQLite format 3\x00\x10\x00\x01\x01\x00@  \x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00
 SELECT 1;
 
