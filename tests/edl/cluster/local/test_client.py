@@ -87,13 +87,12 @@ def test_an_interrupt_cancels_the_job(stage: Stage) -> None:
 def test_a_second_interrupt_kills_the_job(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
-    master.do("notice")
     tell(stage, EVENTS[0])
     main = threading.main_thread().ident
     assert main is not None
 
     def interrupt_again() -> None:
-        master.receive()  # it was told to end, and stays
+        assert master.do("changed", count=1) == [{"end": "cancel"}]  # it stays
         signal.pthread_kill(main, signal.SIGINT)
 
     again = threading.Thread(target=interrupt_again)
