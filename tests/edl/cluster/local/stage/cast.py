@@ -55,10 +55,6 @@ class Actor:
     def ignore(self) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    def notice(self) -> None:
-        """Say that it came, and stay."""
-        signal.signal(signal.SIGTERM, lambda *_: self.socket.sendall(b'"SIGTERM"\n'))
-
     def drain(self, code: int) -> None:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(code))
 
