@@ -34,6 +34,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
+from edl.jobs.retention import Removal, removal_at_end, removal_later
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused", "interrupted"]
@@ -220,18 +221,21 @@ class JobFolder:
         return self.update(state="finished", ended=_now(), pid=pid, started_as=started_as)
 
     def end(self, state: State, error: str = "") -> Status:
-        """Record the end of the job, and remove large files; of a cancelled job, all but its log.
+        """Record the end of the job, and then remove what it does not need any more.
 
-        A training that can be resumed keeps them, and a job whose result could not be stored.
+        A training that can be resumed keeps it, and a job whose result could not be stored.
         """
-        if state not in _RESUMABLE or not (self.is_resumable or self.has_result):
-            self.remove_data()
-        if state == "cancelled":
-            self._keep_log()
-        elif state == "done":
-            for path in (self.model, self.weights, self.archive):
-                path.unlink(missing_ok=True)
-        return self.update(state=state, ended=self.status().ended or _now(), error=error)
+        removal = removal_at_end(state, is_needed=self.is_resumable or self.has_result)
+        ended = msgspec.structs.replace(
+            self.status(), state=state, ended=self.status().ended or _now(), error=error
+        )
+        try:  # a crash must not leave a job without its data that seems to run
+            self._write(ended, durable=True)
+        except OSError:  # the disk is full: the removal makes room
+            self._remove(removal)
+            return self._write(ended, durable=True)
+        self._remove(removal)
+        return ended
 
     def ended(self, status: Status) -> str:
         """Return the time of the end, empty for a job that has not ended.
@@ -293,6 +297,17 @@ class JobFolder:
             if folder.exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _remove(self, removal: Removal) -> None:
+        if removal is Removal.ROWS:
+            self.remove_rows()
+        elif removal is not Removal.NOTHING:
+            self.remove_data()
+        if removal is Removal.ALL_BUT_LOG:
+            self._keep_log()
+        elif removal is Removal.DATA_AND_MODEL:
+            for path in (self.model, self.weights, self.archive):
+                path.unlink(missing_ok=True)
+
     def _keep_log(self) -> None:
         for path in self.path.iterdir():
             if path not in (self._status, self.logs):
@@ -309,8 +324,8 @@ class JobFolder:
     def _status(self) -> Path:
         return self.path / "status.json"
 
-    def _write(self, status: Status) -> Status:
-        replace_file(self._status, msgspec.json.encode(status))
+    def _write(self, status: Status, *, durable: bool = False) -> Status:
+        replace_file(self._status, msgspec.json.encode(status), durable=durable)
         return status
 
 
@@ -443,12 +458,9 @@ def sweep() -> list[JobFolder]:
     for job, status in changing():
         if status.alive:
             continue
-        if status.state == "finished":  # its results wait to be stored
-            job.remove_rows()
-        elif status.state == "paused":
-            continue
-        elif not (job.can_resume or job.has_result) or datetime.now(UTC) > status.kept_until:
-            job.remove_data()
+        is_needed = job.can_resume or job.has_result
+        has_expired = datetime.now(UTC) > status.kept_until
+        job._remove(removal_later(status.state, is_needed=is_needed, has_expired=has_expired))
         if status.state == "running":
             with contextlib.suppress(OSError):  # a full disk: it counts as died all the same
                 job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from edl.checkpoints import CheckpointStore
+from edl.checkpoints import STATE, CheckpointStore
 from edl.checkpoints.trainer import PARTIAL, TrainerCheckpoint, complete, write_checkpoint
 from edl.errors import SQLFlowError
 from edl.files import sync
+from edl.jobs.retention import superseded_checkpoints
 from edl.logs import log
 from edl.spec import Checkpoints
 from edl.tasks.task import Report
@@ -129,9 +130,14 @@ class Checkpointer:
     def _remove_old(self) -> None:
         if not self._when.keep:
             return
-        # Keep one more than requested: if the master dies now, the next one may not know of the newest.
-        while len(self._kept) > max(self._when.keep, 2):
-            self._remove(self._kept.pop(0))
+        try:
+            resumable = self._store.names(STATE)
+        except (OSError, SQLFlowError) as error:  # the next checkpoint tries again
+            log(f"checkpoints to go back to could not be listed: {error}")
+            return
+        for name in superseded_checkpoints(self._kept, self._when.keep, resumable=resumable):
+            self._kept.remove(name)
+            self._remove(name)
 
     def _remove(self, name: str) -> None:
         try:

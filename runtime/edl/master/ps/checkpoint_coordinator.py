@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from edl.jobs.retention import superseded_checkpoints
 from edl.master.state import Checkpoint
 from edl.master.tasks.lease_table import report_of
 from edl.master.tasks.task_manager import TaskManager
@@ -211,9 +212,9 @@ class CheckpointCoordinator:
         """
         last = self._tasks.state.checkpoint
         known = sorted(name for name in complete if last is not None and name <= last.folder)
-        keep = known[-max(self._when.keep, 2) :] if self._when.keep else known  # the last one may be damaged
+        gone = superseded_checkpoints(known, self._when.keep, resumable=known)
         others = [name for name in known if complete[name] != complete[known[-1]]]
-        return {*keep, *others[-1:], *([self._taking.name] if self._taking else [])}
+        return {*known} - {*gone} | {*others[-1:], *([self._taking.name] if self._taking else [])}
 
 
 def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progress]) -> JobState:

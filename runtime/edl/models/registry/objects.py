@@ -16,6 +16,7 @@ from typing import Any
 
 from edl.data.url import redacted
 from edl.errors import SourceError, SQLFlowError
+from edl.files import replacing
 
 PIECE_BYTES = 4 << 20
 CLAIM = "claim"  # prefix of the objects that claim a folder
@@ -111,11 +112,10 @@ class Files(Objects):
 
     def put(self, name: str, content: bytes) -> None:
         path = Path(self._path(name))
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with self._errors("be written to"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(content)
-            partial.replace(path)
+            with replacing(path) as partial:  # flushed: the job's own copy of a model is removed then
+                partial.write_bytes(content)
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         found = {}
