@@ -34,6 +34,8 @@ def test_the_checkpoint_that_the_state_refers_to_is_not_superseded_while_the_mas
     names = ["1", "2", "3", "4", "5"]
     assert superseded_checkpoints(names, 3, resumable=names) == ["1", "2"]
     assert superseded_checkpoints(names, 1, resumable=["5"]) == ["1", "2", "3"]
-    assert superseded_checkpoints(names, 1, resumable=["1", "2"]) == ["1", "3"]
-    assert superseded_checkpoints(names, 1, resumable=[]) == ["1", "2", "3"]
+    assert superseded_checkpoints(names, 1, resumable=["1", "2"]) == ["1"]
+    assert superseded_checkpoints(names, 1, resumable=[]) == []
+    many = [f"{number:02}" for number in range(30)]
+    assert superseded_checkpoints(many, 1, resumable=["00"]) == many[1:10]  # a master that never comes back
     assert superseded_checkpoints(names, 0, resumable=names) == []

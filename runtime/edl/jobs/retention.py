@@ -23,6 +23,7 @@ from collections.abc import Container, Sequence
 from enum import Enum, auto
 
 LEAST = 2  # newest checkpoints that always stay: one may turn out to be damaged
+MOST_AHEAD = 20  # newest ones that stay because the master is behind, and may yet refer to any of them
 _KEPT = ("failed", "died", "paused", "interrupted")  # states of a job that may keep what it has
 
 
@@ -67,9 +68,12 @@ def superseded_checkpoints(complete: Sequence[str], keep: int, *, resumable: Con
     and at least `LEAST`.
 
     A job goes back to the checkpoint that its state store refers to, which is not one of the newest while the master is
-    behind. Those that it has referred to are `resumable`; the newest of them stays.
+    behind. Those that it has referred to are `resumable`: the newest of them stays, and all behind it, `MOST_AHEAD` at
+    most.
     """
     if not keep:
         return []
-    newest = {*complete[-max(keep, LEAST) :], *[name for name in complete if name in resumable][-1:]}
+    last = max((place for place, name in enumerate(complete) if name in resumable), default=-1)
+    ahead = max(last + 1, len(complete) - MOST_AHEAD)
+    newest = {*complete[-max(keep, LEAST) :], *complete[max(last, 0) : last + 1], *complete[ahead:]}
     return [name for name in complete if name not in newest]

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from edl.checkpoints import POSITION, integrity, mark_damaged
+from edl.checkpoints import POSITION, STATE, integrity, mark_damaged
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.trainer import (
     Position,
@@ -32,21 +32,28 @@ def cut(step: int, *, best: bool = False) -> TrainerCheckpoint:
 
 
 class Writer:
-    """A checkpointer with a clock in the test's hands."""
+    """A checkpointer with a clock in the test's hands, and a master that refers to each checkpoint at once, or not."""
 
     def __init__(self, folder: Path, when: Checkpoints, writer: str = "worker-0-0") -> None:
         self.now = 0.0
         self.disk = 1
         self.told: list[str] = []
+        self.has_master = True
+        self._folder = folder
         self.checkpointer = Checkpointer(
             SharedFolder(folder),
             when,
             writer=writer,
             disk=lambda: self.disk,
             begin=lambda name, done: self.told.append(f"begin {name}"),
-            written=lambda name: self.told.append(f"written {name}"),
+            written=self._written,
             clock=lambda: self.now,
         )
+
+    def _written(self, name: str) -> None:
+        self.told.append(f"written {name}")
+        if self.has_master:
+            (self._folder / name / STATE).touch()
 
     def begin(self) -> None:
         self.checkpointer.due(0)
@@ -98,6 +105,18 @@ def test_a13_the_last_checkpoints_are_kept(tmp_path: Path, keep: int, left: list
     assert [
         read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))
     ] == left
+
+
+def test_the_checkpoint_that_the_master_goes_back_to_is_kept_while_it_is_behind(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints(keep=1))
+    writer.take(1)
+    writer.has_master = False
+    for step in range(2, 6):
+        writer.take(step)
+    assert [name[:12] for name in complete(SharedFolder(tmp_path))] == [f"{n:012}" for n in range(1, 6)]
+    writer.has_master = True
+    writer.take(6)
+    assert [name[:12] for name in complete(SharedFolder(tmp_path))] == [f"{n:012}" for n in (5, 6)]
 
 
 def test_only_own_checkpoints_are_removed_whatever_a_trainer_that_was_given_up_still_writes(
