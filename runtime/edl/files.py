@@ -74,6 +74,24 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
+def make_folders(path: Path) -> None:
+    """Create a folder, and those above it that are missing. The new names survive a crash of the machine."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in reversed(missing):
+        sync(each.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Flush all that is in a folder, and its own name, to disk. What others remove meanwhile is skipped."""
+    for place, _, names in os.walk(folder):
+        for path in (*(Path(place, name) for name in names), Path(place)):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() or path.is_dir():  # a pipe would wait for a writer
+                    sync(path)
+    sync(folder.parent)
+
+
 def sync(path: Path) -> None:
     """Flush a file's content, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)

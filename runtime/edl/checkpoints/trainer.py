@@ -32,6 +32,7 @@ from edl.checkpoints.integrity import (
     write_file,
 )
 from edl.errors import DamagedError, SpecError
+from edl.files import make_folders
 from edl.models import weights as weight_files
 
 Arrays = Mapping[str, Array]
@@ -75,7 +76,7 @@ def write_checkpoint(folder: Path, checkpoint: TrainerCheckpoint) -> list[str]:
 
     Raises OSError if one cannot be written, DamagedError if it is read back differently.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     parts = dict(zip(_REQUIRED, (checkpoint.weights, checkpoint.state), strict=True))
     if checkpoint.best is not None:
         parts[_BEST] = checkpoint.best

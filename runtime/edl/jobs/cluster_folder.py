@@ -189,7 +189,7 @@ class ClusterFolder:
     # Each file is written atomically, for concurrent readers ---------------------------------------------
 
     def write_run_spec(self, spec: RunSpec) -> None:
-        self._write("spec.json", msgspec.json.encode(spec))
+        self._write("spec.json", msgspec.json.encode(spec), durable=True)
 
     def run_spec(self) -> RunSpec:
         """Return the spec. Raises SpecError if it is missing, damaged, of another version, or names a forbidden
@@ -244,7 +244,7 @@ class ClusterFolder:
     def make_token(self) -> None:
         """Make a token unless there is one, which running instances know."""
         if not self.token():
-            self._write("token", secrets.token_urlsafe(32).encode())
+            self._write("token", secrets.token_urlsafe(32).encode(), durable=True)
 
     def write_token(self, token: str) -> None:
         self._write("token", token.encode())
@@ -268,6 +268,6 @@ class ClusterFolder:
         except FileNotFoundError:
             return ""
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, content: bytes, *, durable: bool = False) -> None:
         self.path.mkdir(mode=0o700, exist_ok=True)
-        replace_file(self.path / name, content)
+        replace_file(self.path / name, content, durable=durable)

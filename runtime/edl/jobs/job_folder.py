@@ -325,6 +325,8 @@ class JobFolder:
         return self.path / "status.json"
 
     def _write(self, status: Status, *, durable: bool = False) -> Status:
+        """Write the status. That of a job which can be resumed after a crash of the machine has to survive it."""
+        durable = durable or ClusterFolder(self.path).is_supervised
         replace_file(self._status, msgspec.json.encode(status), durable=durable)
         return status
 

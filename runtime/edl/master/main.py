@@ -17,9 +17,11 @@ from edl.cluster.local.cluster import ProcessCluster
 from edl.cluster.local.parent_watch import continue_at_end_of
 from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.errors import ClusterError, SQLFlowError
+from edl.files import sync_tree
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.failure import to_failed
+from edl.logs import log
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import run
 from edl.master.state_store import FileStateStore
@@ -31,7 +33,7 @@ LEASE_SECS = 10.0
 def main(arguments: Sequence[str] | None = None) -> int:
     options, folder = begin("edl.master.main", arguments)
     try:
-        state_store = FileStateStore(folder.state)
+        state_store = FileStateStore(folder.state, lambda: flush_job(folder.job))
     except ClusterError as error:  # the other master continues, and reports the job's end
         print(error.report, file=sys.stderr)
         return exit_codes.FAILED
@@ -69,6 +71,14 @@ def begin(name: str, arguments: Sequence[str] | None) -> tuple[argparse.Namespac
     if (supervisor := folder.process("supervisor")) is not None:
         continue_at_end_of(supervisor.pid)
     return options, folder
+
+
+def flush_job(job: Path) -> None:
+    """Flush the folder of a job to disk: its checkpoints are of no use without its status, program and rows."""
+    try:
+        sync_tree(job)
+    except OSError as error:
+        log(f"the folder of the job cannot be flushed to disk: {error}")
 
 
 def parser(name: str) -> argparse.ArgumentParser:

@@ -38,7 +38,7 @@ from edl.jobs.script_run import Attempt, ScriptRun, Workload
 from edl.jobs.snapshot import Row, Snapshot
 from edl.logs import log
 from edl.master.backend import Backend, ClientResultStore, End, Events, ResultStore
-from edl.master.main import begin
+from edl.master.main import begin, flush_job
 from edl.master.master import run
 from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore, StateStore
@@ -72,7 +72,7 @@ def _train(
     scripts: ScriptMaster, folder: ClusterFolder, cluster: ProcessCluster, address: str, lease_secs: float
 ) -> int:
     try:
-        state_store = FileStateStore(folder.state)
+        state_store = FileStateStore(folder.state, lambda: flush_job(folder.job))
     except ClusterError as error:  # the other master continues
         log(error.report)
         return exit_codes.FAILED

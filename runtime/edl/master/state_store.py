@@ -11,7 +11,9 @@ import errno
 import fcntl
 import os
 import re
+import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -60,10 +62,15 @@ class StateStore(Protocol):
 
 
 class FileStateStore:
-    """State store in a file. Raises ClusterError if another master holds it."""
+    """State store in a file. Raises ClusterError if another master holds it.
 
-    def __init__(self, path: Path) -> None:
+    `flush` flushes what the state is of no use without, rows for example, which may take long. A thread calls it after
+    the first write, and the next one waits for it: the first state of a job refers to nothing.
+    """
+
+    def __init__(self, path: Path, flush: Callable[[], None] | None = None) -> None:
         self._path = path
+        self._flushing = threading.Thread(target=flush, daemon=True) if flush is not None else None
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -80,6 +87,8 @@ class FileStateStore:
         return unpack(found, f"the state file {self._path}")
 
     def write(self, data: bytes) -> None:
+        if self._flushing is not None and self._flushing.ident is not None:
+            self._flushing.join()
         partial = self._path.with_suffix(".partial")
         try:
             with partial.open("wb") as file:
@@ -93,6 +102,8 @@ class FileStateStore:
                 partial.unlink()
             full = "; the disk is full" if error.errno == errno.ENOSPC else f": {error.strerror}"
             raise JobError(f"the state of the job cannot be written{full}") from None
+        if self._flushing is not None and self._flushing.ident is None:
+            self._flushing.start()
 
     def set_aside(self) -> None:
         """Keep a damaged file under another name, so that the next write does not replace it."""

@@ -14,6 +14,7 @@ import msgspec
 
 from edl.data.source import Source
 from edl.errors import SpecError
+from edl.files import replace_file
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
@@ -84,7 +85,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def write_intent(job: Path, intent: Intent) -> None:
     """Store the destination of the job's output in the job folder."""
-    (job / FILE).write_bytes(msgspec.json.encode(intent))
+    replace_file(job / FILE, msgspec.json.encode(intent), durable=True)
 
 
 def read_intent(job: Path) -> Intent | None:

@@ -52,7 +52,9 @@ class UpdateLog:
         # Only here: one that is closed must not come back.
         with _described(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-            for parent in self._folder.parents[:3] if synced else ():  # up to the folder of checkpoints
+            for parent in (
+                self._folder.parents[:4] if synced else ()
+            ):  # up to the name of the folder of checkpoints
                 sync(parent)
         self.begin("")
 

@@ -28,7 +28,7 @@ from edl.checkpoints.integrity import (
 from edl.embeddings import Copied
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError, SpecError
-from edl.files import sync
+from edl.files import make_folders, sync
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
@@ -57,7 +57,7 @@ def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> 
 def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:
     """Complete a checkpoint by its manifest. Raises OSError or SQLFlowError if it cannot be written."""
     folder = store.folder / name
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     write_file(folder / MANIFEST, [(0, memoryview(seal_json(msgspec.json.encode(manifest))))])
     sync(store.folder)
     store.publish(name, MANIFEST)

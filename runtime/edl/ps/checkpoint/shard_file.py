@@ -35,6 +35,7 @@ from edl.embeddings import Copied
 from edl.embeddings.cut import Rows
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError
+from edl.files import make_folders
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
 from edl.ps.checkpoint.content import Definition, Shard, Version
 from edl.ps.dense import FlatCopy
@@ -73,7 +74,7 @@ def write(checkpoints: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
     the file is a whole one.
     """
     index, folder = snapshot.arranged.index, checkpoints / name
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     earlier = _linked(checkpoints, folder, snapshot)
     if not earlier:
         snapshot = snapshot._replace(store=snapshot.store.whole())

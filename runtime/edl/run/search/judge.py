@@ -20,7 +20,7 @@ from edl.data import Reader
 from edl.errors import DamagedError, JobError, SpecError, SQLFlowError
 from edl.features import target
 from edl.features.weights import RowWeights
-from edl.files import replace_file
+from edl.files import make_folders, replace_file, sync
 from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
@@ -154,13 +154,16 @@ class Judge:
     def _write_checksums(self, number: int, folds: int) -> None:
         """Flush the files of a trial to disk, and write their checksums beside its record."""
         path = self._record(number, FILES)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent)
         found = [
             Part(f"{fold}/{file.name}", file.stat().st_size, read_back(file))
             for fold in range(folds)
             for file in self._files_of(number, fold)
             if file.exists()
         ]
+        for folder in {path.parent / Path(part.file).parent for part in found}:
+            sync(folder)
+        sync(self._job.search)
         replace_file(path, msgspec.json.encode(_Files(tuple(found))), durable=True)
 
     def _files_of(self, number: int, fold: int) -> tuple[Path, Path]:
@@ -232,7 +235,7 @@ class Judge:
 
 
 def _write(path: Path, trial: Trial) -> Trial:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     replace_file(path, msgspec.json.encode(trial), durable=True)
     return trial
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from edl.errors import JobError, SQLFlowError
+from edl.files import make_folders
 from edl.jobs.events import ignore
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -185,7 +186,7 @@ def _prepared(trial: JobFolder, job: JobFolder) -> JobFolder:
     """Create a trial's folder, in which the rows are those of the search, and whose log stays with the job."""
     logs = job.logs / f"trial-{int(trial.path.parent.name) + 1}-{trial.path.name}"
     logs.mkdir(parents=True, exist_ok=True)
-    trial.path.mkdir(parents=True, exist_ok=True)
+    make_folders(trial.path)
     for link, place in ((trial.rows, job.rows), (trial.logs, logs)):
         with contextlib.suppress(FileExistsError):
             link.symlink_to(place, target_is_directory=True)

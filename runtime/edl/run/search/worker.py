@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from edl.errors import JobError
+from edl.files import make_folders, sync
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
@@ -246,10 +247,12 @@ def _has_model(trial: Trial) -> bool:
 def _began(job: JobFolder) -> float:
     """Return the second at which the first worker of the search began, as of `time.time`."""
     path = job.search / BEGAN
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     partial = path.with_name(f"{BEGAN}.{time.time_ns()}")
     partial.write_text(repr(time.time()), encoding="ascii")
+    sync(partial)
     with contextlib.suppress(FileExistsError):
         path.hardlink_to(partial)
     partial.unlink()
+    sync(path.parent)
     return float(path.read_text(encoding="ascii"))
