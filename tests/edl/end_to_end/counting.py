@@ -87,7 +87,10 @@ def steps(weights: Mapping[str, npt.NDArray[Any]]) -> tuple[float, float]:
 
 
 def counts(job: Job) -> Counts:
-    found = dict(read_archive(job.archive).weights())
+    return counts_in(dict(read_archive(job.archive).weights()))
+
+
+def counts_in(found: Mapping[str, npt.NDArray[Any]]) -> Counts:
     rows = found["rows:rows"] / -RATE * BATCH
     assert (rows[:, 0] == rows[:, 1]).all()
     return Counts(steps(found), found["rows:ids"], rows[:, 0].astype(np.float64))

@@ -14,22 +14,32 @@ from edl.jobs.cluster_folder import RunSpec
 from edl.program import read_spec
 from edl.spec import Checkpoints, Cluster, to_json
 from tests.edl import programs
+from tests.edl.end_to_end import counting
 from tests.edl.end_to_end.distributed import Job, table
 from tests.edl.run.search.conftest import searching, waves
 
 ROWS, EPOCHS = 1200, 2
+COUNTED = 4096
 OFTEN = Checkpoints(steps=6, secs=0, keep=2)
 STEPS: dict[str, Any] = {"epochs": EPOCHS, "batch_size": 50, "minibatches_per_task": 4}
 
 
 WAITS = "def loss(labels, predictions):\n"
-# Servers write checkpoints while the training goes on, which would be over before there are many.
-SLOWLY = {WAITS: f"{WAITS}    __import__('time').sleep(0.03)\n"}
+# Checkpoints are written while the training goes on, which would be over before there are many.
+SLOW = (WAITS, f"{WAITS}    __import__('time').sleep(0.02)\n")
+SLOWLY = dict([SLOW])
 
 
 def trains(cluster: Cluster, **options: Any) -> Callable[[], Job]:
     spec = {"checkpoints": OFTEN, "cluster": cluster}
     return lambda: Job(table(ROWS), spec=spec, **{**STEPS, **options})
+
+
+def counts() -> Job:
+    """Train the model that counts in its parameters how often each row was applied: any loss shows."""
+    cluster = Cluster(1, 2, "async", durable_updates="machine")
+    made = counting.program(cluster=cluster, checkpoints=OFTEN)
+    return Job(counting.data(COUNTED), epochs=EPOCHS, **{**made, "append": made["append"].replace(*SLOW)})
 
 
 class SearchJob(Job):
@@ -55,10 +65,10 @@ class SearchJob(Job):
 
 
 KINDS: dict[str, Callable[[], Job]] = {
-    "local": trains(Cluster(1), epochs=6),
-    "all-reduce": trains(Cluster(2, strategy="allreduce"), epochs=6),
+    "local": trains(Cluster(1), replace=SLOWLY, epochs=6),
+    "all-reduce": trains(Cluster(2, strategy="allreduce"), replace=SLOWLY, epochs=6),
     "sync": trains(Cluster(1, 2, "sync", grads_to_wait=1), replace=SLOWLY, epochs=6),
-    "async": trains(Cluster(1, 2, "async", durable_updates="machine"), replace=SLOWLY, epochs=6),
+    "async": counts,
     "trees": lambda: Job(table(ROWS), framework="lightgbm", epochs=100, spec={"checkpoints": OFTEN}),
     "search": SearchJob,
 }
