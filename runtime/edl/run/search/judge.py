@@ -163,7 +163,6 @@ class Judge:
         ]
         for folder in {path.parent / Path(part.file).parent for part in found}:
             sync(folder)
-        sync(self._job.search)
         replace_file(path, msgspec.json.encode(_Files(tuple(found))), durable=True)
 
     def _files_of(self, number: int, fold: int) -> tuple[Path, Path]:

@@ -254,5 +254,4 @@ def _began(job: JobFolder) -> float:
     with contextlib.suppress(FileExistsError):
         path.hardlink_to(partial)
     partial.unlink()
-    sync(path.parent)
     return float(path.read_text(encoding="ascii"))

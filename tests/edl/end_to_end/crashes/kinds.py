@@ -35,6 +35,10 @@ def trains(cluster: Cluster, **options: Any) -> Callable[[], Job]:
     return lambda: Job(table(ROWS), spec=spec, **{**STEPS, **options})
 
 
+def trees() -> Job:
+    return Job(table(ROWS), framework="lightgbm", epochs=100, spec={"checkpoints": OFTEN})
+
+
 def counts() -> Job:
     """Train the model that counts in its parameters how often each row was applied: any loss shows."""
     cluster = Cluster(1, 2, "async", durable_updates="machine")
@@ -64,11 +68,13 @@ class SearchJob(Job):
         write_pinned(self.folder.rows, programs.pin(self.folder.rows, data))
 
 
+RESUMED = "resumed"  # kind of which all processes are killed once, and which is resumed
 KINDS: dict[str, Callable[[], Job]] = {
     "local": trains(Cluster(1), replace=SLOWLY, epochs=6),
     "all-reduce": trains(Cluster(2, strategy="allreduce"), replace=SLOWLY, epochs=6),
     "sync": trains(Cluster(1, 2, "sync", grads_to_wait=1), replace=SLOWLY, epochs=6),
     "async": counts,
-    "trees": lambda: Job(table(ROWS), framework="lightgbm", epochs=100, spec={"checkpoints": OFTEN}),
+    "trees": trees,
     "search": SearchJob,
+    RESUMED: trees,
 }

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+
+from edl.checkpoints import STATE
+from tests.edl.end_to_end.crashes.kinds import RESUMED
 
 RECORDER = Path(__file__).parent / "recorder"
 REPOSITORY = Path(__file__).parents[4]
 CLIENT = "tests.edl.end_to_end.crashes.client"
 JOBS, MODEL = Path("sqlflow-edl", "jobs"), Path("out", "model.zip")  # in the folder that is recorded
 SECONDS = 240.0  # until a run has failed
+POLL = 0.02
 
 
 class Operation(NamedTuple):
@@ -27,28 +35,94 @@ class Operation(NamedTuple):
     more: tuple[bytes | int | str, ...]
 
 
+class Recording:
+    """Run of a job of a kind in processes of its own, with the state folder `folder`, which is made."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        for each in (folder / JOBS, (folder / MODEL).parent):
+            each.mkdir(parents=True)
+        self.folder = folder
+        self._log = folder.with_name(f"{folder.name}.record")
+        self._client = self._start(kind)
+
+    def _start(self, what: str) -> subprocess.Popen[str]:
+        environment = {
+            **os.environ,
+            "EDL_TESTING_RECORDED": str(self.folder),
+            "EDL_TESTING_RECORD": str(self._log),
+            "PYTHONPATH": f"{RECORDER}:{REPOSITORY}",
+            "XDG_STATE_HOME": str(self.folder),
+        }
+        command = [sys.executable, "-m", CLIENT, what, str(self.folder / MODEL)]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def resume(self) -> None:
+        """Resume the job, whose processes are all killed."""
+        self._client = self._start("--resume")
+
+    def wait(self) -> None:
+        _, errors = self._client.communicate(timeout=SECONDS)
+        assert self._client.returncode == 0, errors
+
+    def kill(self, when: Callable[[Sequence[Operation]], bool]) -> bool:
+        """Kill all processes at once when this is true of the operations. Return False if they end before."""
+        while self._client.poll() is None:
+            if self._log.exists() and when(self.operations()):
+                self._kill()
+                self._client.communicate()
+                return True
+            time.sleep(POLL)
+        return False
+
+    def _kill(self) -> None:
+        """Kill all processes of the run, none of them between an operation and its record."""
+        with self._log.open("a") as log:
+            fcntl.lockf(log, fcntl.LOCK_EX)
+            stopped: set[int] = set()
+            while found := {*self._processes()} - stopped:
+                for pid in found:
+                    _signal(pid, signal.SIGSTOP)
+                stopped |= found
+            for pid in stopped:
+                _signal(pid, signal.SIGKILL)
+
+    def _processes(self) -> Iterator[int]:
+        mark = f"EDL_TESTING_RECORD={self._log}\0".encode()
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in path.read_bytes():
+                    yield int(path.parent.name)
+
+    def operations(self) -> list[Operation]:
+        return list(_operations(self._log.read_bytes(), self.folder))
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def record(kind: str, folder: Path) -> list[Operation]:
-    """Run the job of a kind in a process of its own, with the state folder `folder`; return what was done to that."""
-    for each in (folder / JOBS, (folder / MODEL).parent):
-        each.mkdir(parents=True)
-    log = folder.with_name(f"{folder.name}.record")
-    environment = {
-        **os.environ,
-        "EDL_TESTING_RECORDED": str(folder),
-        "EDL_TESTING_RECORD": str(log),
-        "PYTHONPATH": f"{RECORDER}:{REPOSITORY}",
-        "XDG_STATE_HOME": str(folder),
-    }
-    command = [sys.executable, "-m", CLIENT, kind, str(folder / MODEL)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
-    assert run.returncode == 0, run.stderr
-    return list(_operations(log, folder))
+    """Run the job of a kind to its end; return what was done to its state folder."""
+    run = Recording(kind, folder)
+    if kind == RESUMED:
+        assert run.kill(lambda operations: sum(map(_completes, operations)) >= 3)
+        run.resume()
+    run.wait()
+    return run.operations()
 
 
-def _operations(log: Path, folder: Path) -> Iterator[Operation]:
-    data, at = memoryview(log.read_bytes()), 0
+def _completes(operation: Operation) -> bool:
+    """Return True if a checkpoint gets the state of the master."""
+    return operation.what == "rename" and str(operation.more[0]).endswith(f"/{STATE}")
+
+
+def _operations(log: bytes, folder: Path) -> Iterator[Operation]:
+    data, at = memoryview(log), 0
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "little")
+        if at + 4 + size > len(data):  # it is being written
+            return
         pid, what, path, *more = msgspec.msgpack.decode(data[at + 4 : at + 4 + size])
         at += 4 + size
         inside = [

@@ -161,7 +161,7 @@ class Run:
         if job is not None and job.archive.exists():
             self._is_the_model(job.archive)
             intent = destination(job.path)
-            if intent is None or not intent.file or kept_outcome(job) is None:
+            if not (job.status() and intent is not None and intent.file and kept_outcome(job)):
                 raise LostError("what stores the model") from error
             return Resumed("model")
         if promised.checkpoint or promised.trials or promised.model or any(promised.updates.values()):

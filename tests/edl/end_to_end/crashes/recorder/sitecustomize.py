@@ -6,7 +6,7 @@ names the folder, `EDL_TESTING_RECORD` the file of records, each the length of i
     make PATH                 an empty file is new
     data PATH bytes           the content of a file: when it is closed, flushed to disk, renamed or linked
     write PATH offset bytes   of an unbuffered file
-    sync PATH                 a file or a folder is flushed to disk
+    sync PATH SITE            a file or a folder is flushed to disk, at a place in the source
     rename, link PATH TO      unlink, mkdir, rmdir PATH      symlink PATH bytes
     ack WHAT bytes            a function has returned that promises something to others: `PROMISES`
 """
@@ -124,6 +124,19 @@ def _place(path: Any, folder: int | None = None) -> str | None:
     return found if found.startswith(ROOT + "/") and not found.endswith(" (deleted)") else None
 
 
+def _site() -> str:
+    """Return the place in the runtime that flushes: the line, and for one of `edl.files` the caller's, too."""
+    frame, found = sys._getframe(1), []
+    while frame is not None:
+        _, inside, module = frame.f_code.co_filename.rpartition("/runtime/edl/")
+        if inside and frame.f_code.co_name != "sync":
+            found.append(f"{module}:{frame.f_lineno} {frame.f_code.co_name}")
+            if module != "files.py":
+                break
+        frame = frame.f_back
+    return " < ".join(found)
+
+
 # Functions in place of those of the system --------------------------------------------------------------------
 
 
@@ -186,7 +199,7 @@ def _syncing(sync: Callable[[int], None]) -> Callable[[Any], None]:
             if not os.path.isdir(place):
                 log.add_content(place)
             sync(descriptor)
-            log.add("sync", place)
+            log.add("sync", place, _site())
         return None
 
     return recorded
