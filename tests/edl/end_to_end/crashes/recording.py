@@ -114,7 +114,7 @@ def record(kind: str, folder: Path) -> list[Operation]:
 
 def _completes(operation: Operation) -> bool:
     """Return True if a checkpoint gets the state of the master."""
-    return operation.what == "rename" and str(operation.more[0]).endswith(f"/{STATE}")
+    return operation.what == "rename" and Path(str(operation.more[0])).match(f"checkpoints/*/{STATE}")
 
 
 def _operations(log: bytes, folder: Path) -> Iterator[Operation]:

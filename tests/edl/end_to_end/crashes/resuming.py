@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -104,13 +104,19 @@ class Promised:
 
 
 class Run:
-    """Recorded run: the weights of its model, and the contents of its checkpoints when the state store referred to
-    them for the first time.
+    """Recorded run: the weights of its model, which `is_model` recognizes, and the contents of its checkpoints when the
+    state store referred to them for the first time.
     """
 
-    def __init__(self, operations: Sequence[Operation], weights: Weights) -> None:
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        weights: Weights,
+        is_model: Callable[[Weights], bool] | None = None,
+    ) -> None:
         self.operations = operations
         self.weights = weights
+        self._is_model = is_model or (lambda found: same(found, weights))
         self.checkpoints: dict[str, bytes] = {}
         disk = new_disk()
         for operation in operations:
@@ -119,6 +125,12 @@ class Run:
                 [data] = operation.more
                 assert isinstance(data, bytes)
                 self._learn(encoding.decode(data, MasterState).checkpoint_name, disk)
+        for job in at(
+            disk.root, *JOBS.parts
+        ).names.values():  # killed before the master could say that it refers to it
+            if isinstance(job, Folder) and isinstance(found := job.names.get("checkpoints"), Folder):
+                for name in found.names:
+                    self._learn(name, disk)
 
     def _learn(self, name: str, disk: Disk) -> None:
         if name and name not in self.checkpoints:
@@ -205,7 +217,7 @@ class Run:
 
     def _is_the_model(self, file: Path) -> None:
         found = dict(read_archive(file).weights())
-        if not same(found, self.weights):
+        if not self._is_model(found):
             raise LostError(f"the weights in {file.name}")
 
 

@@ -5,6 +5,7 @@ The record of a run without them is what the run would have done if that place d
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,19 +18,28 @@ from tests.edl.end_to_end.crashes.recording import Operation
 from tests.edl.end_to_end.crashes.resuming import Promised, Run, new_disk
 from tests.edl.end_to_end.crashes.test_crashes import IGNORED, MEMORY, recorded
 
-EVERY = 3  # operations between two crashes
+STATES = 350  # of operations, after each of which the machine crashes
+LINE = re.compile(r":\d+")
 OF_MACHINE = [how for name, how in CRASHES.items() if name != "processes"]
-# Flushes that no crash notices, by their function, and why they are there all the same.
-SPARE: dict[str, str] = {}
+# Flushes that no crash notices, and why they are there all the same.
+SPARE = {
+    "names, files.py replace_file < jobs/cluster_folder.py _write": "the older file says the same",
+    "names, files.py replace_file < jobs/job_folder.py _write": "the older status says that the job runs",
+    "names, files.py replace_file < models/pending.py write_intent": "the master flushes the folder of the job",
+    "data, files.py replace_file < models/pending.py write_intent": "needed if a resumed job gets another output",
+    "names, files.py replace_file < master/stored_checkpoints.py add_state": "needed if the state store is damaged",
+    "data, files.py replace_file < master/stored_checkpoints.py add_state": "needed if the state store is damaged",
+    "names, files.py replace_file < run/search/judge.py _write_checksums": "the record that follows flushes them",
+}
 
 
 def crashes(operations: Sequence[Operation], known: set[object]) -> Iterator[tuple[Tree, Promised]]:
     """States after crashes of the machine that are not known."""
-    disk, promised = new_disk(), Promised()
+    disk, promised, every = new_disk(), Promised(), max(1, len(operations) // STATES)
     for number, operation in enumerate(operations):
         disk.apply(operation)
         promised.add(operation)
-        if number % EVERY == 0 or operation.what == "ack":
+        if number % every == 0 or (operation.what == "ack" and operation.path != "push"):
             for how in OF_MACHINE:
                 content = tree(disk.root, *how)
                 key = digest(content, without=IGNORED), promised.key
@@ -61,5 +71,4 @@ def test_a_crash_notices_each_flush_that_is_not_there(kind: str) -> None:
         noticed = {site: is_noticed(run, site, known, Path(place) / "state") for site in sites}
     for site, found in noticed.items():
         print(f"{kind}: {'lost without' if found else 'nothing is lost without'} {site}")
-    unnoticed = {site for site, found in noticed.items() if not found and site.split()[1] not in SPARE}
-    assert not unnoticed
+    assert {LINE.sub("", site) for site, found in noticed.items() if not found} <= SPARE.keys()

@@ -196,10 +196,11 @@ def _syncing(sync: Callable[[int], None]) -> Callable[[Any], None]:
         if (place := _place(descriptor)) is None:
             return sync(descriptor)
         with log.locked():
-            if not os.path.isdir(place):
+            is_folder = os.path.isdir(place)
+            if not is_folder:
                 log.add_content(place)
             sync(descriptor)
-            log.add("sync", place, _site())
+            log.add("sync", place, f"{'names' if is_folder else 'data'}, {_site()}")
         return None
 
     return recorded
