@@ -61,3 +61,8 @@ def test_an_object_is_sealed_by_its_last_field() -> None:
     check_json(b'{"a":1}', "f")  # an earlier version wrote it
     with pytest.raises(DamagedError, match="bytes of f have changed"):
         check_json(sealed.replace(b"1", b"2", 1), "f")
+    for bit in range(8 * len(sealed)):  # also one of the checksum's own field
+        changed = bytearray(sealed)
+        changed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DamagedError, match="its checksum is wrong"):
+            check_json(bytes(changed), "f")

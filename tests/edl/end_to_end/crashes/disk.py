@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -209,6 +209,20 @@ def drawn(seed: int) -> tuple[Choose, Content]:
         return file.data if file.is_flushed else draw.choice(ways)(file)
 
     return names, content
+
+
+def damaged(content: Tree, path: Sequence[str], seed: int) -> Tree:
+    """Return the same with a bit of a file changed, or the file cut to a part."""
+    name, *inside = path
+    found = content[name]
+    if isinstance(found, dict):
+        return {**content, name: damaged(found, inside, seed)}
+    assert isinstance(found, bytes)
+    draw = random.Random(seed)  # noqa: S311 (a test)
+    at = draw.randrange(len(found))
+    if draw.random() < 0.3:
+        return {**content, name: found[:at]}
+    return {**content, name: found[:at] + bytes([found[at] ^ 1 << draw.randrange(8)]) + found[at + 1 :]}
 
 
 def write(content: Tree, folder: Path) -> None:

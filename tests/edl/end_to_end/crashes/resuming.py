@@ -146,6 +146,29 @@ class Run:
         finally:
             shutil.rmtree(folder)
 
+    def check_damaged(self, content: Tree, folder: Path) -> Resumed:
+        """Resume a job of which a checkpoint or the state is damaged, and which has no model yet. Raises LostError if
+        that is not noticed, or if it does not go on from the newest sound checkpoint with a state.
+        """
+        write(content, folder)
+        try:
+            job = job_in(folder)
+            assert job is not None
+            has_state = {path.parent.name for path in job.checkpoints.glob(f"*/{STATE}")}
+            sound = {
+                name
+                for name in has_state & self.checkpoints.keys()
+                if digest(read(job.checkpoints / name), without=NO_PART) == self.checkpoints[name]
+            }
+            found = resume.prepare(job)
+            if not found.warnings:
+                raise LostError("the damage, which is not noticed")
+            if found.checkpoint != max(sound, default=""):
+                raise LostError(f"{max(sound)}, not {found.checkpoint}")
+            return Resumed("resumed", found.checkpoint)
+        finally:
+            shutil.rmtree(folder)
+
     def check_folder(self, folder: Path, promised: Promised) -> Resumed:
         """Resume from what there is in the folder, which is ready to be gone on with then."""
         if (folder / MODEL).exists():  # which appears only when it is complete

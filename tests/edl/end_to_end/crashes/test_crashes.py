@@ -20,15 +20,17 @@ import pytest
 
 from edl.models.archive import read_archive
 from tests.edl.end_to_end import counting
-from tests.edl.end_to_end.crashes.disk import CRASHES, Tree, digest, drawn, read, tree, write
+from tests.edl.end_to_end.crashes.disk import CRASHES, Tree, damaged, digest, drawn, read, tree, write
 from tests.edl.end_to_end.crashes.kinds import COUNTED, EPOCHS, KINDS, RESUMED
-from tests.edl.end_to_end.crashes.recording import MODEL, Operation, record
+from tests.edl.end_to_end.crashes.recording import JOBS, MODEL, Operation, record
 from tests.edl.end_to_end.crashes.resuming import (
+    NO_PART,
     LostError,
     Promised,
     Resumed,
     Run,
     Weights,
+    at,
     finish,
     job_in,
     new_disk,
@@ -153,6 +155,44 @@ def test_after_a_crash_at_some_writes_nothing_is_lost(tmp_path: Path) -> None:
     assert ends.total() >= FEW
     [*_, content] = (content for point, content in points.items() if point.end == "resumed")
     check_end("trees", run, content, tmp_path / "state")
+
+
+def damages(run: Run, states: int, seed: int) -> Iterator[tuple[str, Tree]]:
+    """So many states of a run whose processes were killed, and of which the newest checkpoint or the state is damaged
+    then. Not that checkpoint's own copy of the state, which is read only if the state is damaged.
+    """
+    draw = random.Random(seed)  # noqa: S311 (a test)
+    disk, promised = new_disk(), Promised()
+    numbers = {*draw.sample(range(len(run.operations)), min(states, len(run.operations)))}
+    for number, operation in enumerate(run.operations):
+        disk.apply(operation)
+        promised.add(operation)
+        if number in numbers and promised.checkpoint and not promised.model:
+            content = tree(disk.root, *CRASHES["processes"])
+            [job] = at(disk.root, *JOBS.parts).names
+            name = max(at(disk.root, *JOBS.parts, job, "checkpoints").names.keys() & run.checkpoints.keys())
+            files = at(disk.root, *JOBS.parts, job, "checkpoints", name).names
+            paths = [("checkpoints", name, file) for file in files if not file.endswith(NO_PART)]
+            path = draw.choice([("cluster", "state"), *paths])
+            if name == promised.checkpoint and "archive.zip" not in at(disk.root, *JOBS.parts, job).names:
+                where = f"{'/'.join(path)}, after operation {number}, seed {seed}"
+                yield where, damaged(content, (*JOBS.parts, job, *path), draw.randrange(1 << 30))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "search"])
+def test_a_file_that_is_damaged_besides_is_noticed(kind: str) -> None:
+    """The newest sound checkpoint takes the place of one that is damaged, and its state that of the master."""
+    run, seed, states = recorded(kind), random.SystemRandom().randrange(1 << 30), 0
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
+        for where, content in damages(run, STATES, seed):
+            states += 1
+            try:
+                run.check_damaged(content, Path(place) / "state")
+            except Exception as error:
+                raise LostError(where) from error
+    print(f"{kind}, seed {seed}: {states} states with damage")
+    assert states > STATES // 10
 
 
 @pytest.mark.soak
