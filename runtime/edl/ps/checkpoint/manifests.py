@@ -28,7 +28,7 @@ from edl.checkpoints.integrity import (
 from edl.embeddings import Copied
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError, SpecError
-from edl.files import make_folders
+from edl.files import make_folders, sync
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
@@ -59,6 +59,7 @@ def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> Non
     folder = store.folder / name
     make_folders(folder)
     write_file(folder / MANIFEST, [(0, memoryview(seal_json(msgspec.json.encode(manifest))))])
+    sync(store.folder)
     store.publish(name, MANIFEST)
 
 

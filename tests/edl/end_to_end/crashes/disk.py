@@ -119,6 +119,8 @@ class Disk:
     def _rename(self, folder: Folder, name: str, to: str, *, keeps: bool) -> None:
         there, new = self._parent(to)
         node = folder.names[name]
+        if there is folder and new == name:
+            return
         if there is folder:
             folder.change(**{new: node, **({} if keeps else {name: None})})
         else:

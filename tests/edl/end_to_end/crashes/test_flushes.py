@@ -35,6 +35,7 @@ SPARE = {
     "data, files.py replace_file < models/pending.py write_intent": "needed if a resumed job gets another output",
     "names, files.py replace_file < master/stored_checkpoints.py add_state": "needed if the state store is damaged",
     "data, files.py replace_file < master/stored_checkpoints.py add_state": "needed if the state store is damaged",
+    "names, ps/checkpoint/manifests.py write_manifest": "the server that made the folder has flushed its name",
     "names, files.py replace_file < run/search/judge.py _write_checksums": "the record that follows flushes them",
 }
 
