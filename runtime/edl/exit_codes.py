@@ -21,6 +21,6 @@ MEANING = {
     HUNG: "a worker made no progress for too long; the stacks of its threads are in its log",
     PAUSED: "a master paused its job",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
-    TERMINATED: "a command or its job ended by SIGTERM, which keeps trainings with a master and jobs on Kubernetes",
+    TERMINATED: "a command or its job ended by SIGTERM, which keeps trainings and jobs on Kubernetes",
 }
 HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

@@ -60,8 +60,8 @@ def _obstacle(job: JobFolder) -> tuple[str, str] | None:
         return f"it is not a training, but of the kind {kind}, and would begin anew", end
     if not is_supervised(job):
         return (
-            "it runs in one process, which writes no checkpoints",
-            f"{end}; --workers 1 gives the next one a master",
+            "it runs in one process, which has no master",
+            f"SIGTERM to its command, process {job.status().pid}, keeps it; --workers 1 gives the next one a master",
         )
     if ClusterFolder(job.path).run_spec().master == SCRIPT_MASTER:
         return "it runs a script of `edl run`, which keeps its own state", end

@@ -83,7 +83,7 @@ def _store(job: JobFolder, intent: Intent) -> str:
 def _folder(job: JobFolder) -> Path:
     """Return the folder in which relative paths of the job are found; one without a supervisor has no record of it."""
     cluster = ClusterFolder(job.path)
-    return Path(cluster.run_spec().folder) if cluster.is_supervised else Path.cwd()
+    return Path(cluster.run_spec().folder) if cluster.has_run_spec else Path.cwd()
 
 
 def _check_source(job: JobFolder, intent: Intent, folder: Path) -> None:

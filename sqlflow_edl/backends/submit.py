@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
-from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, with_surroundings
 from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -83,7 +83,10 @@ class Submitter:
     def _run_recorded(
         self, job: JobFolder, spec: JobSpec, follower: Follower, weights: Path | None
     ) -> Outcome:
-        """Run the job in the training process; other processes can read how far it is."""
+        """Run the job in the training process; other processes can read how far it is, and resume a training."""
+        if spec.kind == "train" and spec.search is None:
+            run = RunSpec(spec.framework, threads=self._local.threads)
+            ClusterFolder(job.path).write_run_spec(with_surroundings(run))
         with JobRecorder(ClusterFolder(job.path)) as record:
 
             def both(event: ProcessEvent) -> None:

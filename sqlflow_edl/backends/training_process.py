@@ -25,8 +25,9 @@ class LocalSubmitter:
     """
 
     def __init__(self, share: int = 1) -> None:
-        self._threads = max(1, available_cores() // share) if share > 1 else None
-        self._idle = IdleProcesses(MOST_IDLE, self._threads)
+        threads = max(1, available_cores() // share) if share > 1 else None
+        self.threads = threads or available_cores()
+        self._idle = IdleProcesses(MOST_IDLE, threads)
         self._process: TrainingProcess | None = None
 
     def warm(self, framework: str) -> None:

@@ -27,7 +27,7 @@ MASTER = "master"
 def _place(job: Path) -> str:
     """Return the variable: as the job's run specification has it, or as in the environment."""
     folder = ClusterFolder(job)
-    if not folder.is_supervised:
+    if not folder.has_run_spec:
         return os.environ.get(VARIABLE, "")
     spec = folder.run_spec()
     named = spec.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")

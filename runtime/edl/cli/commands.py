@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import shutil
 import sys
 import threading
@@ -26,6 +27,7 @@ from edl.jobs import job_folder as jobs
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
 from edl.jobs.outcome import Outcome
+from edl.jobs.termination import terminating_after
 from edl.master import resume
 from edl.models.commit import kept_outcome
 from edl.models.pending import Intent, destination, is_of_statement, write_intent
@@ -74,6 +76,9 @@ def run_command(options: argparse.Namespace) -> None:
             shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
             outcome = distributed.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
         else:
+            if train:
+                shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
+                distributed.prepare_resumption(job, _with_rows(spec, pinned, job), options)
             with job_runner.loaded(folder, spec, threads=options.threads or available_cores()) as program:
                 outcome = _run(program, job, options)
         _finish(outcome, job, options)
@@ -96,6 +101,8 @@ def _run_module(options: argparse.Namespace) -> None:
             program = model_zoo.with_output(program, pinned.schema)
             model_zoo.write_program(job.program, program.spec)
             spec = program.spec
+            if options.kind == "train" and not spec.cluster.workers:
+                distributed.prepare_resumption(job, _with_rows(spec, pinned, job), options)
             outcome = None if spec.cluster.workers else _run(program, job, options)
         if outcome is None:
             outcome = distributed.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
@@ -156,9 +163,18 @@ def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> 
     if program.spec.search is not None:
         threads = options.threads or available_cores()
         return driver.run(program, job, threads, observer=_narrator(options), cancelled=threading.Event())
-    return job_runner.run(
-        program, job, options.weights, observer=_narrator(options), cancelled=threading.Event()
-    )
+    program = dataclasses.replace(program, spec=distributed.with_checkpoints(program.spec, options))
+    interrupted = threading.Event()
+    keeps = options.kind == "train" and options.on_term != "cancel"
+    with terminating_after(interrupted) if keeps else contextlib.nullcontext():
+        return job_runner.run(
+            program,
+            job,
+            options.weights,
+            observer=_narrator(options),
+            cancelled=threading.Event(),
+            interrupted=interrupted,
+        )
 
 
 def _narrator(options: argparse.Namespace) -> Narrator:

@@ -11,7 +11,7 @@ import msgspec
 from edl import reachability
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
-from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout, with_surroundings
 from edl.jobs.events import JobObserver
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -46,6 +46,15 @@ def follow(
         master_timeout=master_timeout(os.environ),
     )
     return _follow(job, how, on_event)
+
+
+def prepare_resumption(job: JobFolder, spec: JobSpec, options: argparse.Namespace) -> None:
+    """Make a training in this process one that a worker can continue. Its program and rows are in the job folder."""
+    if options.weights is not None:
+        take(job, options.weights)
+    (job.program / SPEC_FILE).write_bytes(to_json(with_checkpoints(spec, options)))
+    run = RunSpec(spec.framework, threads=options.threads or available_cores())
+    ClusterFolder(job.path).write_run_spec(with_surroundings(run))
 
 
 def follow_again(job: JobFolder, on_event: JobObserver) -> Outcome:

@@ -3,7 +3,8 @@
 It is started early, so that importing the framework overlaps with compiling the statement. It runs jobs one after
 another as requests arrive on standard input (see `edl.run.training_protocol`), and ends when that closes. Standard
 output and error go to the log of the running job, with its start, some of its epochs and its end. It has a session of
-its own, so a Ctrl-C of the terminal does not reach it: the client decides.
+its own, so a Ctrl-C of the terminal does not reach it: the client decides. SIGTERM, or the death of the client, makes
+it end; a training leaves a checkpoint before that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import gc
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -27,12 +29,13 @@ from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd, ProcessEvent
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.logs import log as write
 from edl.run.training_protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
 from edl.spec.job import Framework
 
 GRACE = 5.0  # seconds for a job to stop once its parent is gone
+KEEP_SECS = 60.0  # the same for a training that writes a checkpoint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,47 +52,75 @@ def main(arguments: Sequence[str] | None = None) -> int:
     requests = Requests(os.fdopen(os.dup(0), "rb", buffering=0))
     server = JobServer(options.threads, os.fdopen(options.events, "wb", buffering=0))
     server.warm_up(options.framework)
+    signal.signal(signal.SIGTERM, lambda number, frame: requests.interrupt())
     while (job := requests.next()) is not None:
         server.run(*job)
         gc.collect()  # closes connections that readers left in cycles, while nobody waits; see `frameworks._keep`
     return exit_codes.OK
 
 
+class Stop:
+    """Request to stop a job, from any thread. `keeps`: it can be interrupted after a checkpoint."""
+
+    def __init__(self) -> None:
+        self.cancelled, self.interrupted = threading.Event(), threading.Event()
+        self.keeps = False
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+        if not self.keeps:
+            self.cancelled.set()
+
+
 class Requests:
-    """Reader of requests in a thread of its own, so that a cancel is received while a job runs."""
+    """Reader of requests in a thread of its own, so that a cancel is received while a job runs. No job follows on one
+    that was interrupted.
+    """
 
     def __init__(self, lines: IO[bytes]) -> None:
         self._lines = lines
-        self._jobs: queue.SimpleQueue[tuple[Run, threading.Event] | None] = queue.SimpleQueue()
-        self._cancelled: dict[int, threading.Event] = {}
+        self._jobs: queue.SimpleQueue[tuple[Run, Stop] | None] = queue.SimpleQueue()
+        self._number, self._stop, self._is_trial = 0, Stop(), False  # of the last job
+        self._runs = False
         threading.Thread(target=self._listen, name="edl-requests", daemon=True).start()
 
-    def next(self) -> tuple[Run, threading.Event] | None:
-        """Return the next job with the event that cancels it, or None after the last one."""
-        return self._jobs.get()
+    def next(self) -> tuple[Run, Stop] | None:
+        """Return the next job and what stops it, or None after the last one."""
+        self._runs = False
+        if self._stop.interrupted.is_set():
+            return None
+        found = self._jobs.get()
+        self._runs = found is not None
+        return found
+
+    def interrupt(self) -> None:
+        """Interrupt the job; without one, and in a trial of a search, end this process. For a signal handler."""
+        if not self._runs or self._is_trial:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
+        self._stop.interrupt()
 
     def _listen(self) -> None:
         try:
             for line in self._lines:
                 self._take(to_request(line))
         finally:
-            for number in self._cancelled:
-                self._cancel(number)
+            self._stop.interrupt()
             self._jobs.put(None)
-            abandon = threading.Timer(GRACE, os._exit, [exit_codes.ABANDONED])
+            seconds = KEEP_SECS if self._stop.keeps else GRACE
+            abandon = threading.Timer(seconds, os._exit, [exit_codes.ABANDONED])
             abandon.daemon = True
             abandon.start()
 
     def _take(self, request: Request) -> None:
-        if isinstance(request, Cancel):
-            self._cancel(request.number)
-            return
-        self._cancelled[request.number] = threading.Event()
-        self._jobs.put((request, self._cancelled[request.number]))
-
-    def _cancel(self, number: int) -> None:
-        if number in self._cancelled:
-            self._cancelled[number].set()
+        if isinstance(request, Run):
+            self._number, self._stop, self._is_trial = request.number, Stop(), request.trial is not None
+            self._jobs.put((request, self._stop))
+        elif request.number == self._number:
+            self._stop.cancel() if isinstance(request, Cancel) else self._stop.interrupt()
 
 
 class JobServer:
@@ -98,12 +129,15 @@ class JobServer:
     def __init__(self, threads: int, events: IO[bytes]) -> None:
         self._threads = threads
         self._events = events
+        self._stop = Stop()  # of the last job
 
     def tell(self, event: Event) -> None:
         try:
             self._events.write(to_line(event))
-        except BrokenPipeError:
-            os._exit(exit_codes.ABANDONED)
+        except BrokenPipeError:  # the client has died
+            if not self._stop.keeps:
+                os._exit(exit_codes.ABANDONED)
+            self._stop.interrupt()
 
     def warm_up(self, framework: str) -> None:
         """Import the framework. An error is left to be reported by the job that needs it."""
@@ -118,14 +152,19 @@ class JobServer:
             traceback.print_exc()
         self.tell(Ready(time.monotonic() - began))
 
-    def run(self, request: Run, cancelled: threading.Event) -> None:
+    def run(self, request: Run, stop: Stop) -> None:
         """Run one job and report its end in any case."""
+        self._stop = stop
         job = JobFolder(Path(request.job))
         log = job.path / LOG
         log_to(log)
         try:
-            outcome = self._run(request, job, cancelled)
+            outcome = self._run(request, job, stop)
         except JobCancelledError as error:
+            end = JobInterruptedError() if stop.interrupted.is_set() else error
+            write(end.message)
+            self.tell(to_failed(end, str(log)))
+        except JobInterruptedError as error:
             write(error.message)
             self.tell(to_failed(error, str(log)))
         except Exception as error:
@@ -135,7 +174,7 @@ class JobServer:
             write(f"{outcome.kind}: {outcome.rows:,} rows in {outcome.seconds:.1f} s")
             self.tell(outcome)
 
-    def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Outcome:
+    def _run(self, request: Run, job: JobFolder, stop: Stop) -> Outcome:
         from edl.program import read_spec
         from edl.run import job_runner
         from edl.run.search import driver, trial
@@ -150,14 +189,24 @@ class JobServer:
         )
         with job_runner.loaded(folder, spec, threads=self._threads) as program:
             if spec.search is not None:
-                return driver.run(program, job, self._threads, observer=self._observe, cancelled=cancelled)
+                return driver.run(
+                    program, job, self._threads, observer=self._observe, cancelled=stop.cancelled
+                )
             if request.trial is not None:
                 # Nobody follows a trial, and a round of trees may take less time than an event.
                 left_out = request.trial.left_out
                 return trial.run(
-                    program, job, weights, left_out=left_out, observer=self._log, cancelled=cancelled
+                    program, job, weights, left_out=left_out, observer=self._log, cancelled=stop.cancelled
                 )
-            return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
+            stop.keeps = spec.kind == "train"
+            return job_runner.run(
+                program,
+                job,
+                weights,
+                observer=self._observe,
+                cancelled=stop.cancelled,
+                interrupted=stop.interrupted,
+            )
 
     def _observe(self, event: ProcessEvent) -> None:
         """Report the event to the client and log it."""

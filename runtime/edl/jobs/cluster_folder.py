@@ -1,6 +1,6 @@
 """Files of `cluster/` in a job folder, with their writers.
 
-spec.json        client: specification of the run (`RunSpec`)
+spec.json        client: specification of the run (`RunSpec`), of a training in one process for its resumption
 cancel           client: request to cancel the job; SIGTERM tells the supervisor to look for it
 token            supervisor: secret that every call must carry; readable by the user alone
 address          supervisor: host:port of the master, constant while the supervisor runs
@@ -8,7 +8,7 @@ lock             supervisor: held while it runs, so that a job has only one
 supervisor       supervisor: its own process (`Process`)
 master           supervisor: process of the present master
 commit           supervisor: process that stores the result of a detached job
-state            master: its durable state (`edl.master.state_store`)
+state            master: its durable state (`edl.master.state_store`); without a master the training process writes it
 metrics          master: host:port that serves metrics to Prometheus
 events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
 snapshot.json    master: status of the running job (`edl.jobs.snapshot`); without a master its client writes both
@@ -122,6 +122,12 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the timeout of the master must be above 0")
 
 
+def with_surroundings(spec: RunSpec) -> RunSpec:
+    """Return the spec with the variables that a resumed job must find, and the current folder unless it has one."""
+    environment = {**remembered(os.environ), **spec.environment}
+    return msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
+
+
 class _MadeBy(msgspec.Struct):
     client: str = ""
 
@@ -157,8 +163,8 @@ class ClusterFolder:
         return (self.path / DEPLOYMENT).exists()
 
     @property
-    def is_supervised(self) -> bool:
-        """True if the job was given to a supervisor of this machine."""
+    def has_run_spec(self) -> bool:
+        """True if processes of this machine run the job, or can continue it."""
         return (self.path / "spec.json").exists()
 
     @property

@@ -2,9 +2,9 @@
 
 They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by the
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
-if the job's process died before it could. A training with a master that failed, died or was interrupted (by SIGTERM)
-keeps what it needs to resume for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it
-until it is resumed or cancelled. A job whose result could not be stored is `failed`, and keeps that: a model for good,
+if the job's process died before it could. A training that failed, died or was interrupted (by SIGTERM) keeps what it
+needs to resume for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it until it is
+resumed or cancelled. A job whose result could not be stored is `failed`, and keeps that: a model for good,
 with its checkpoints and rows of predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
@@ -136,7 +136,7 @@ class JobFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Folder of checkpoints of a job that has a master."""
+        """Folder of checkpoints of a training."""
         return self.path / "checkpoints"
 
     @property
@@ -225,7 +225,7 @@ class JobFolder:
 
         A training that can be resumed keeps it, and a job whose result could not be stored.
         """
-        removal = removal_at_end(state, is_needed=self.is_resumable or self.has_result)
+        removal = removal_at_end(state, is_needed=self._is_resumable_as(state) or self.has_result)
         ended = msgspec.structs.replace(
             self.status(), state=state, ended=self.status().ended or _now(), error=error
         )
@@ -269,10 +269,17 @@ class JobFolder:
 
     @property
     def is_resumable(self) -> bool:
-        """True for a training with a master on this machine that has made no model."""
-        status = self.status()
-        supervised = ClusterFolder(self.path).is_supervised and not status.place
-        return status.kind == "train" and supervised and not self.archive.exists()
+        """True for a training on this machine that has made no model."""
+        return self._is_resumable_as(self.status().state)
+
+    def _is_resumable_as(self, state: State) -> bool:
+        """Return True if a job in this state can be resumed. One that failed in one process needs a checkpoint, because
+        it would fail again from the beginning.
+        """
+        status, cluster = self.status(), ClusterFolder(self.path)
+        if status.kind != "train" or status.place or not cluster.has_run_spec or self.archive.exists():
+            return False
+        return state != "failed" or cluster.state.exists() or cluster.process("supervisor") is not None
 
     @contextlib.contextmanager
     def disk_errors(self) -> Iterator[None]:

@@ -34,9 +34,7 @@ class JobPausedError(JobError):
 
 
 class JobInterruptedError(JobError):
-    """Error of a job whose machine or supervisor was asked to end (SIGTERM): it is kept, and can be resumed if it is a
-    training with a master.
-    """
+    """Error of a job of which a process was asked to end (SIGTERM). It is kept; a training can be resumed."""
 
     code = "interrupted"
 

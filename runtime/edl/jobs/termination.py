@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from edl.jobs.outcome import JobInterruptedError
+
 
 class TerminatedError(KeyboardInterrupt):
     """SIGTERM reached this command. Handlers that continue after Ctrl-C, such as a prompt's, must not catch this.
@@ -29,6 +31,30 @@ class TerminatedError(KeyboardInterrupt):
         found = [str(self)] if str(self) else []
         found += [f"job {job} is kept for 7 days; `sqlflow cancel {job}` removes it" for job in self.kept]
         return "\n".join(f"terminated; {text}" for text in found) or "terminated"
+
+
+@contextmanager
+def terminating_after(interrupted: threading.Event) -> Iterator[None]:
+    """Make the first SIGTERM inside the context set the event, for work of this process that must end in order.
+
+    A second one raises TerminatedError, and so does a JobInterruptedError in which the work ends. No handler stands
+    outside of the main thread.
+    """
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise TerminatedError
+        interrupted.set()
+
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, terminate) if in_main else None
+    try:
+        yield
+    except JobInterruptedError:
+        raise TerminatedError from None
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 class DetachedError(TerminatedError):

@@ -1,4 +1,5 @@
-"""Resumption of a training that failed or died: its folder is prepared for a new supervisor and a new master.
+"""Resumption of a training that failed, died or was interrupted: its folder is prepared for a new supervisor and a new
+master. One that ran in one process (`edl.run.one_process`) continues with one worker.
 
 The new master reads the state of the last one, and finds that all instances are gone. So it goes back to the last
 checkpoint, as after any loss of all instances: weights, optimizer slots, random state and the position in the rows go
@@ -29,10 +30,10 @@ from edl.jobs.job_folder import JobFolder, Status
 from edl.logs import log
 from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
-from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
+from edl.master.stored_checkpoints import stored_checkpoints
 from edl.master.tasks.lease_table import repeated_steps
 from edl.models.pending import store_command, unhandled
-from edl.spec import from_json
+from edl.spec import JobSpec, from_json
 from edl.tasks import encoding
 
 WAIT_SECONDS = 5.0  # time for the last master to end, which notices the death of its supervisor at once
@@ -73,7 +74,7 @@ def prepare(job: JobFolder) -> Resumption:
 
     Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone or damaged.
     """
-    check(job)  # a job without a master has no lock
+    check(job)
     with _locked(job):
         check(job)
         _verify_rows(job)
@@ -130,8 +131,8 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
         return "it was cancelled, which removes its checkpoints", again
     if status.kind != "train":
         return f"it is not a training, but of the kind {status.kind}", again
-    if not ClusterFolder(job.path).is_supervised:
-        return "it ran in one process, which writes no checkpoints", f"{again}, with --workers 1"
+    if not ClusterFolder(job.path).has_run_spec:
+        return "it ran in one process, which wrote no checkpoints", again
     if job.archive.exists():
         why = f"it has trained its model, which could not be stored: {status.error}"
         return why, f"it is {job.archive}, and {store_command(job.path)} stores it"
@@ -158,7 +159,7 @@ def point(job: JobFolder) -> Resumption:
     there = (
         checkpoint is not None
         and checkpoint.manifest is None
-        and _checkpoints_of(job).is_there(checkpoint.folder)
+        and stored_checkpoints(_spec(job), factory.for_master(job.path)).is_there(checkpoint.folder)
     )
     return _point(state, checkpoint if there else None)
 
@@ -169,26 +170,30 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     That is the newest sound checkpoint, which becomes the one of the state. A state that is damaged is replaced by that
     of the checkpoint.
     """
+    spec = _spec(job)
+    checkpoints = stored_checkpoints(spec, factory.for_master(job.path))
     try:
         data = store.read()
     except DamagedError as error:
-        state, wrong = _checkpoints_of(job).newest_state()
+        state, wrong = checkpoints.newest_state()
         warnings = (error.message, *wrong)
         store.set_aside()
         last, sound = 0, state.checkpoint
     else:
-        if data is None:
+        if data is None and spec.cluster.workers:
             return Resumption()
-        state = encoding.decode(data, MasterState)
+        state = encoding.decode(data, MasterState) if data is not None else MasterState()
         last = state.checkpoint_step
         known = state.checkpoint if state.checkpoint is None or state.checkpoint.manifest is None else None
-        sound, wrong = _checkpoints_of(job).newest_sound(known) if known is not None else (known, [])
+        sound, wrong = checkpoints.newest_sound(known) if known is not None else (known, [])
         warnings = (*wrong,)
         if known is not None:
             state.checkpoint = sound
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0
     state.began = state.seconds
+    if not spec.cluster.workers:  # it ran in one process
+        state.workers = state.workers or 1
     store.write(encoding.encode(state))
     found = _point(state, sound)
     return msgspec.structs.replace(found, last=last if warnings else 0, warnings=warnings)
@@ -202,9 +207,8 @@ def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:
     return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.epoch)
 
 
-def _checkpoints_of(job: JobFolder) -> StoredCheckpoints:
-    spec = from_json((job.program / "job.json").read_bytes())
-    return stored_checkpoints(spec, factory.for_master(job.path))
+def _spec(job: JobFolder) -> JobSpec:
+    return from_json((job.program / "job.json").read_bytes())
 
 
 def clean() -> list[JobFolder]:
@@ -254,7 +258,9 @@ def _locked(job: JobFolder) -> Iterator[None]:
 
 
 def _state_store(folder: ClusterFolder) -> FileStateStore:
-    """Open the state store, as soon as the last master has ended. Raises ClusterError if it does not end."""
+    """Open the state store, as soon as the last master, or training process, has ended. Raises ClusterError if it does
+    not end.
+    """
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
@@ -262,6 +268,6 @@ def _state_store(folder: ClusterFolder) -> FileStateStore:
         except ClusterError:
             master = folder.process("master")
             if time.monotonic() > deadline:
-                hint = f"end process {master.pid}" if master else None
-                raise ClusterError("the master of the job's last run has not ended", hint=hint) from None
+                hint = f"end process {master.pid}" if master else "wait until it has written its checkpoint"
+                raise ClusterError("a process of the job's last run has not ended", hint=hint) from None
         time.sleep(POLL)

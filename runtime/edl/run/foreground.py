@@ -35,10 +35,13 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
             kept = True
             _keep_result(job, error)
             raise
-        if isinstance(error, TerminatedError) and not error.cancels and job.can_resume:
-            kept = True
-            error.kept.append(job.id)
-            print(f"`edl train --resume {job.path}` continues the training", file=sys.stderr)
+        if isinstance(error, TerminatedError) and not error.cancels:
+            if job.status().state == "running":  # it had no supervisor
+                job.end("interrupted")
+            if job.can_resume:
+                kept = True
+                error.kept.append(job.id)
+                print(f"`edl train --resume {job.path}` continues the training", file=sys.stderr)
         if not isinstance(error, SQLFlowError):
             raise
         kept = any(job.logs.iterdir())

@@ -4,6 +4,7 @@
     rows/held-out/…            in: the same for validation rows with a query of their own
     results/                   out: the staged result of PREDICT, EVALUATE and EXPLAIN
     archive.zip                out: the model of TRAIN
+    cluster/, checkpoints/     out: what a training needs to be resumed (`edl.run.one_process`)
 
 A job that fails or is cancelled leaves neither results nor an archive.
 """
@@ -40,6 +41,7 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.initial_weights import trained_temperature, trained_weights
+from edl.run.one_process import keeping_state
 from edl.spec import ENSEMBLE, TREES, JobSpec, Label, RawLabel, Rows, each_label, label_offset
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
@@ -64,18 +66,36 @@ def prepare(spec: JobSpec, threads: int, *, own_process: bool = True) -> None:
 
 
 def run(
-    program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
+    program: Program,
+    job: JobFolder,
+    weights: Path | None,
+    *,
+    observer: Observer,
+    cancelled: threading.Event,
+    interrupted: threading.Event | None = None,
 ) -> Outcome:
-    """Run the program's job in its folder. Raises JobCancelledError if `cancelled` is set."""
+    """Run the program's job in its folder. Raises JobCancelledError if `cancelled` is set.
+
+    A training with `interrupted` writes checkpoints (`edl.run.one_process`), and ends with one and JobInterruptedError
+    when that is set.
+    """
     pinned, reader = rows_of(program, job)
     results = ResultFolder(job.results)
     try:
         if program.spec.kind == "train":
             start = starting_weights(program, weights)
             rows, write = training(program, job, pinned, reader, cancelled)
-            outcome, _ = train(
-                program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
-            )
+            with keeping_state(job, program.spec, interrupted) as keep:
+                outcome, _ = train(
+                    program,
+                    reader,
+                    rows,
+                    weights=start,
+                    observer=observer,
+                    cancelled=cancelled,
+                    export=write,
+                    prepare=keep,
+                )
         else:
             do = predict if program.spec.work == "predict" else evaluate
             found = trained_weights(weights)

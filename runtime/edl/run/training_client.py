@@ -16,14 +16,28 @@ from edl.cluster.environment import environment
 from edl.errors import JobError
 from edl.jobs.events import Observer, ignore
 from edl.jobs.failure import Failed, to_error
-from edl.jobs.outcome import Outcome
-from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, TrialRun, to_event, to_line
+from edl.jobs.outcome import JobInterruptedError, Outcome
+from edl.jobs.termination import TerminatedError
+from edl.run.training_protocol import (
+    LOG,
+    Cancel,
+    Interrupt,
+    Ready,
+    Request,
+    Run,
+    TrialRun,
+    to_event,
+    to_line,
+)
 
 END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
+INTERRUPT_SECONDS = 100.0  # the same from an interruption, for its checkpoint
 
 
 class ProcessDiedError(JobError):
-    """Death of a training process during a job."""
+    """Death of a training process during a job. `signal` killed it, 0 if none did."""
+
+    signal = 0
 
 
 class TrainingProcess:
@@ -94,10 +108,11 @@ class TrainingProcess:
         """Run the program's job in the job folder, and wait for its end.
 
         For `weights` and `trial` see `Run`. An error of the job is raised unchanged. Raises
-        JobCancelledError after `cancel`, ProcessDiedError with the exit status and the log if the process dies. Other
-        exceptions during the wait (a KeyboardInterrupt, an error of `on_event`) cancel the job and are raised once it
-        has ended; a second interrupt kills the process. `keeps_best`: the first KeyboardInterrupt ends the job early
-        with the result that it has reached.
+        JobCancelledError after `cancel`, ProcessDiedError with the exit status and the log if the process dies, and
+        JobInterruptedError if SIGTERM reached it. Other exceptions during the wait (a KeyboardInterrupt, an error of
+        `on_event`) cancel the job and are raised once it has ended; a second interrupt kills the process.
+        TerminatedError interrupts the job in the same way, unless that `cancels`. `keeps_best`: the first
+        KeyboardInterrupt ends the job early with the result that it has reached.
         """
         self._number += 1
         log = job / LOG
@@ -117,8 +132,12 @@ class TrainingProcess:
                     raise
                 self.cancel()
                 end = self._follow(on_event, log)
-        except BaseException:
-            self._settle(log)
+        except ProcessDiedError as died:
+            if died.signal == signal.SIGTERM and trial is None:
+                raise JobInterruptedError from None
+            raise
+        except BaseException as error:
+            self._settle(log, keeps=isinstance(error, TerminatedError) and not error.cancels)
             raise
         if isinstance(end, Failed):
             raise to_error(end)
@@ -179,8 +198,8 @@ class TrainingProcess:
                 on_event(event)
         raise self._death(log)
 
-    def _settle(self, log: Path) -> None:
-        """Cancel an abandoned job, so that the process is idle for the next one.
+    def _settle(self, log: Path, *, keeps: bool) -> None:
+        """Cancel an abandoned job, so that the process is idle for the next one; with `keeps`, interrupt it.
 
         A process that still imports its framework cannot react for seconds, and is killed instead: it has nothing to
         lose.
@@ -188,7 +207,12 @@ class TrainingProcess:
         if not self._ready:
             self._kill()
             return
-        self.cancel()
+        with contextlib.suppress(JobError):
+            self._send(Interrupt(self._number) if keeps else Cancel(self._number), None)
+        alarm = threading.Timer(INTERRUPT_SECONDS, self._signal_kill)
+        alarm.daemon = True
+        if keeps:
+            alarm.start()
         try:
             self._follow(ignore, log)
         except JobError:
@@ -196,10 +220,15 @@ class TrainingProcess:
         except BaseException:
             self._kill()
             raise
+        finally:
+            alarm.cancel()
 
-    def _kill(self) -> None:
+    def _signal_kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def _kill(self) -> None:
+        self._signal_kill()
         self._process.wait()
 
     def _death(self, log: Path | None) -> ProcessDiedError:
@@ -215,7 +244,9 @@ class TrainingProcess:
             hint = self._last_words() or "its log shows its last output"
         where = f"; its log is {log}" if log is not None and log.exists() else ""
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        return ProcessDiedError(f"the training process {how}{where}", hint=hint)
+        error = ProcessDiedError(f"the training process {how}{where}", hint=hint)
+        error.signal = max(0, -code)
+        return error
 
     def _last_words(self) -> str:
         """Return the last line that the process printed before it had a log."""

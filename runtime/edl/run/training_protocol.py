@@ -2,7 +2,7 @@
 
 Requests arrive on the process's standard input; it ends when that closes. Events are written to a separate file
 descriptor, so that output of a program cannot be taken for one. Jobs are numbered, and a cancel names its job, so a
-late cancel affects no later job.
+late cancel affects no later job. The end of the input interrupts the job: the client has died.
 """
 
 from __future__ import annotations
@@ -48,13 +48,19 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     number: int
 
 
+class Interrupt(msgspec.Struct, frozen=True, tag="interrupt"):
+    """Request to end a training after a checkpoint, so that it can be resumed; any other job ends at once."""
+
+    number: int
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Event: the framework is imported, which took `seconds`."""
 
     seconds: float
 
 
-Request = Run | Cancel
+Request = Run | Cancel | Interrupt
 Event = Ready | ProcessEvent | Outcome | Failed
 
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

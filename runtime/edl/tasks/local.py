@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 
 from edl.jobs.events import EpochEnd
-from edl.tasks.job_state import Job, Plan
+from edl.tasks import encoding
+from edl.tasks.job_state import Job, JobState, Plan
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 
 
@@ -18,9 +19,24 @@ class LocalTasks:
     waits = False
 
     def __init__(self, plan: Plan, listener: Callable[[EpochEnd], None] = lambda row: None) -> None:
-        self.job = Job(plan, began=time.monotonic())
+        self.job = Job(plan)
+        self._began = time.monotonic()
         self._listener = listener
         self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start of the job, from which its state counts time."""
+        return time.monotonic() - self._began
+
+    def state_at(self, part: Report) -> JobState:
+        """Return the state at this moment, from which the job can continue. Of open tasks `part` is done."""
+        with self._lock:
+            kept = encoding.decode(encoding.encode(self.job.kept()), JobState)
+        copy = Job(self.job.plan, kept)
+        if part.rows and copy.claim(part.task, part.task.attempt):
+            copy.give_back(part.task, part)
+        return copy.kept()
 
     @property
     def pending(self) -> bool:
@@ -47,11 +63,11 @@ class LocalTasks:
 
     def progress(self, done: Report) -> None:
         with self._lock:
-            self.job.tick(time.monotonic())
+            self.job.tick(self.seconds)
 
     def report(self, report: Report) -> None:
         with self._lock:
-            rows = self.job.done(report, time.monotonic())
+            rows = self.job.done(report, self.seconds)
         for row in rows:
             if isinstance(row, EpochEnd):
                 self._listener(row)

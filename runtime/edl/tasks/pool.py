@@ -136,8 +136,10 @@ def add(summary: Summary, report: Report, merge: Merge | None) -> None:
     summary.weight += report.weight
     if not report.states:
         return
-    together = merge(summary.states[0], report.states) if merge and summary.states else None
-    if together is not None:
-        summary.states = [dict(together)]
-    else:
-        summary.states = [*summary.states, dict(report.states)]
+    summary.states = [*summary.states, dict(report.states)]
+    # In order, as one process merges them. More than two are there when such a job continues with a master.
+    while merge and len(summary.states) > 1:
+        together = merge(summary.states[0], summary.states[1])
+        if together is None:
+            break
+        summary.states = [dict(together), *summary.states[2:]]

@@ -28,7 +28,8 @@ class Checkpointer:
     It begins when it is first called, since another worker may have written those before. `writer` distinguishes the
     names from those of other trainers. `disk` returns a number that changes when earlier checkpoints may have been lost
     with their disk; a checkpoint is then due. `begin` is called with the name of a checkpoint and the progress of the
-    open task once its arrays are copied, `written` once it is readable by others.
+    open task once its arrays are copied, `written` once it is readable by others; it may raise an error if that cannot
+    be recorded.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Checkpointer:
             named = True
             sync(folder)
             self._store.publish(name, *files)
+            self._written(name)
         except Exception as error:  # training continues; the next checkpoint tries again
             log(f"the checkpoint {name} could not be written: {error}")
             shutil.rmtree(partial, ignore_errors=True)
@@ -123,7 +125,6 @@ class Checkpointer:
                 shutil.rmtree(folder / name, ignore_errors=True)
                 self._remove(name)
             return
-        self._written(name)
         self._kept.append(name)
         self._remove_old()
 

@@ -162,7 +162,7 @@ class Worker:
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
-            while self.source.pending and (task := self.source.next(*CONTROL)):
+            while self.source.pending and not self._over and (task := self.source.next(*CONTROL)):
                 self._do_control_task(task, handler, None)
             if self.source.stopped or self.draining.is_set():
                 return

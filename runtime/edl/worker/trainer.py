@@ -15,7 +15,7 @@ from edl.data import Reader
 from edl.errors import JobError
 from edl.frameworks import Adapter, create
 from edl.jobs.events import Figures, Observer
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import JobInterruptedError, Outcome
 from edl.logs import log
 from edl.models.weights import Weights
 from edl.program import Program
@@ -48,20 +48,23 @@ def train(
     observer: Observer,
     cancelled: threading.Event,
     export: Export = lambda outcome, weights: outcome,
+    prepare: Callable[[Trainer, LocalTasks], None] = lambda trainer, tasks: None,
 ) -> tuple[Outcome, Adapter]:
     """Train the program's model on the pinned rows, split by `rows`; return the outcome and the model's adapter.
 
-    `weights` are the initial ones, or None for new ones. Raises JobError if there are no rows to train on, or the
-    weights don't fit the model.
+    `weights` are the initial ones, or None for new ones. `prepare` is called before the first step. Raises JobError if
+    there are no rows to train on, or the weights don't fit the model; JobInterruptedError if the worker was made to
+    leave before the end.
     """
     if not rows.training:
         raise JobError("there are no rows to train on")
     tasks = LocalTasks(plan(program.spec, rows), observer)
     trainer = Trainer(program, reader, rows, tasks, observer, export, cancelled=cancelled, weights=weights)
+    prepare(trainer, tasks)
     trainer.run()
     outcome = tasks.job.state.outcome
     if outcome is None:
-        raise RuntimeError("a job that is over has exported its model")
+        raise JobInterruptedError
     return outcome, trainer.adapter
 
 

@@ -211,7 +211,7 @@ TRAIN = (
     Attribute(
         "train.checkpoint_steps",
         "integer",
-        "Steps between two checkpoints of a job with a master; 0 uses train.checkpoint_secs alone.",
+        "Steps between two checkpoints of a training; 0 uses train.checkpoint_secs alone.",
         0,
         low=0,
         aliases=("checkpoint_steps", "train.save_checkpoints_steps"),
@@ -219,7 +219,7 @@ TRAIN = (
     Attribute(
         "train.checkpoint_secs",
         "number",
-        "Seconds between two checkpoints of a job with a master; 0 uses train.checkpoint_steps alone.",
+        "Seconds between two checkpoints, in one process after a minute; 0 uses train.checkpoint_steps alone.",
         30.0,
         low=0,
         aliases=("checkpoint_secs",),

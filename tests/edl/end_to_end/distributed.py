@@ -14,8 +14,8 @@ import pyarrow as pa
 from edl.cluster.local.client import SupervisedJob
 from edl.data.pinned import write_pinned
 from edl.jobs import job_folder
-from edl.jobs.cluster_folder import ClusterFolder, RunSpec
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, with_surroundings
+from edl.jobs.events import EpochEnd, Observer, Progress, Tally, ignore
 from edl.jobs.outcome import Outcome
 from edl.program import read_spec
 from edl.run import job_runner
@@ -79,13 +79,22 @@ class Job:
         with self.start() as running:
             return running.follow(heard)
 
-    def run_here(self) -> Outcome:
+    def allow_resuming(self) -> None:
+        """Let a training in one process be one that can be resumed."""
+        self.cluster.write_run_spec(with_surroundings(self.spec))
+
+    def run_here(self, interrupted: threading.Event | None = None, observer: Observer = ignore) -> Outcome:
         """Run it in this process."""
         spec = read_spec(self.folder.program)
         weights = self.folder.model if self.folder.model.exists() else None
         with job_runner.loaded(self.folder.program, spec, threads=1) as program:
             return job_runner.run(
-                program, self.folder, weights, observer=lambda event: None, cancelled=threading.Event()
+                program,
+                self.folder,
+                weights,
+                observer=observer,
+                cancelled=threading.Event(),
+                interrupted=interrupted,
             )
 
     def logs(self) -> str:

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from edl.jobs.termination import TerminatedError, terminating
+from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.termination import TerminatedError, terminating, terminating_after
 
 
 def test_sigterm_raises_what_ctrl_c_raises() -> None:
@@ -37,3 +38,21 @@ def test_outside_of_the_main_thread_nothing_changes() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_work_that_ends_in_order_is_told_of_the_first_sigterm_and_ended_by_the_second() -> None:
+    told = threading.Event()
+    with pytest.raises(TerminatedError), terminating(), terminating_after(told):
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 5)
+        assert told.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 5)
+        pytest.fail("the second one has no effect")
+
+
+def test_the_end_of_interrupted_work_is_that_of_the_command() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(TerminatedError), terminating_after(threading.Event()):
+        raise JobInterruptedError
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -21,7 +21,7 @@ from edl.checkpoints.trainer import Position, TrainerCheckpoint, write_checkpoin
 from edl.data.pinned import write_pinned
 from edl.errors import ClusterError, JobError, SourceError, SpecError
 from edl.jobs import job_folder
-from edl.jobs.cluster_folder import ClusterFolder, RunSpec
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec
 from edl.jobs.event_log import EventLog, EventReader, read_end
 from edl.jobs.events import EpochEnd
 from edl.jobs.failure import Failed
@@ -48,6 +48,7 @@ def job_with_master(kind: job_folder.Kind = "train", environment: dict[str, str]
     folder = ClusterFolder(job.path)
     folder.path.mkdir()
     folder.write_run_spec(RunSpec("torch", environment=environment or {}, folder=str(job.path.parent)))
+    folder.write_process("supervisor", Process(1, "long ago"))
     return job
 
 

@@ -19,7 +19,7 @@ from edl import exit_codes
 from edl.data.results import ResultFolder
 from edl.errors import JobError, SemanticError
 from edl.jobs.events import Progress
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError
 from edl.models.archive import read_archive
 from edl.models.weights import save
 from edl.program import UserCodeError
@@ -272,7 +272,7 @@ def test_closing_ends_a_process_that_is_in_a_job(tmp_path: Path) -> None:
     assert begun.wait(60)
     subject._requests.close()
     thread.join(60)
-    assert isinstance(errors[0], JobCancelledError)
+    assert isinstance(errors[0], JobInterruptedError)
     subject.close()
     subject.close()
     assert subject._process.returncode == exit_codes.OK

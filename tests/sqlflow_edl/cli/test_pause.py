@@ -61,7 +61,7 @@ def test_the_processes_of_a_running_job_leave_and_it_is_paused_for_all_who_look(
     [
         (
             lambda: job_folder.create("train"),
-            "it runs in one process, which writes no checkpoints",
+            "it runs in one process, which has no master",
             "--workers 1",
         ),
         (

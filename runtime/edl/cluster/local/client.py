@@ -10,16 +10,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO
-
-import msgspec
 
 from edl.cluster.local.master_process import INTERRUPT_SECONDS
 from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
-from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec, remembered
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec, with_surroundings
 from edl.jobs.event_log import Event, EventReader
 from edl.jobs.events import JobEvent, JobObserver, TrialEnd
 from edl.jobs.failure import Failed, to_error
@@ -49,8 +46,7 @@ class SupervisedJob:
     @classmethod
     def start(cls, job: JobFolder, spec: RunSpec) -> SupervisedJob:
         """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
-        environment = {**remembered(os.environ), **spec.environment}
-        spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
+        spec = with_surroundings(spec)
         ClusterFolder(job.path).write_run_spec(spec)
         ClusterFolder(job.path).withdraw_cancel()
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
