@@ -84,7 +84,7 @@ class Submitter:
         self, job: JobFolder, spec: JobSpec, follower: Follower, weights: Path | None
     ) -> Outcome:
         """Run the job in the training process; other processes can read how far it is, and resume a training."""
-        if spec.kind == "train" and spec.search is None:
+        if spec.kind == "train":
             run = RunSpec(spec.framework, threads=self._local.threads)
             ClusterFolder(job.path).write_run_spec(with_surroundings(run))
         with JobRecorder(ClusterFolder(job.path)) as record:

@@ -190,7 +190,12 @@ class JobServer:
         with job_runner.loaded(folder, spec, threads=self._threads) as program:
             if spec.search is not None:
                 return driver.run(
-                    program, job, self._threads, observer=self._observe, cancelled=stop.cancelled
+                    program,
+                    job,
+                    self._threads,
+                    observer=self._observe,
+                    cancelled=stop.cancelled,
+                    interrupted=stop.interrupted,
                 )
             if request.trial is not None:
                 # Nobody follows a trial, and a round of trees may take less time than an event.

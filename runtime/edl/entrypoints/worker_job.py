@@ -23,6 +23,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.metrics import Metric, merge_kind
 from edl.program import Program
 from edl.run import initial_weights, job_runner
+from edl.run.search import driver
 from edl.run.search.trial_store import TrialStore
 from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
@@ -89,13 +90,17 @@ class WorkerJob:
         self._describe({})
         # Pods do not see each other's job folder.
         trials = TrialStore(self._job, self._store) if self.folder.is_deployed else None
+        workers, threads = self.program.spec.cluster.workers, self.folder.run_spec().threads
+        if not workers:  # it began in one process
+            workers = driver.slots_of(self.program.spec, threads)
+            threads = max(1, threads // workers)
         SearchWorker(
             self.program,
             self._job,
             self.tasks,
             self.draining,
-            threads=self.folder.run_spec().threads,
-            workers=self.program.spec.cluster.workers,
+            threads=threads,
+            workers=workers,
             keep=self.storage.keep,
             store=trials,
         ).run()

@@ -35,6 +35,7 @@ from edl.jobs.event_log import read_end
 from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
 from edl.jobs.retention import Removal, removal_at_end, removal_later
+from edl.jobs.trials import RECORD, SCREENING_RECORD
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused", "interrupted"]
@@ -143,6 +144,18 @@ class JobFolder:
     def search(self) -> Path:
         """Folder with a folder for each trial of a search."""
         return self.path / "search"
+
+    @property
+    def search_began(self) -> Path:
+        """File with the second at which a search began; the time in which it did not run does not count."""
+        return self.search / "began"
+
+    @property
+    def ended_trials(self) -> int:
+        """Number of the trials of a search that have ended, on all rows or on some."""
+        return len(
+            {path.parent for name in (RECORD, SCREENING_RECORD) for path in self.search.glob(f"*/{name}")}
+        )
 
     @property
     def ends_early(self) -> bool:

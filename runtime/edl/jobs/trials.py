@@ -6,6 +6,11 @@ import msgspec
 
 from edl.jobs.events import Figures
 
+RECORD, SCREENING_RECORD = (
+    "trial.json",
+    "screening.json",
+)  # files with a record, beside the folders of the folds
+
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Training of one candidate.

@@ -23,6 +23,7 @@ from edl.checkpoints import factory
 from edl.data import open_reader
 from edl.data.pinned import read_pinned, verify_rows
 from edl.errors import ClusterError, DamagedError, SourceError, SpecError, SQLFlowError
+from edl.files import replace_file
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.event_log import forget_end
@@ -81,6 +82,7 @@ def prepare(job: JobFolder) -> Resumption:
         folder = ClusterFolder(job.path)
         with contextlib.closing(_state_store(folder)) as store:
             found = _reset(store, job)
+        _postpone(job)
         forget_end(folder.events)
         folder.snapshot.unlink(missing_ok=True)
         unhandled(job.path)
@@ -196,7 +198,18 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
         state.workers = state.workers or 1
     store.write(encoding.encode(state))
     found = _point(state, sound)
+    if spec.search is not None:
+        found = Resumption(trials=max(found.trials, job.ended_trials))
     return msgspec.structs.replace(found, last=last if warnings else 0, warnings=warnings)
+
+
+def _postpone(job: JobFolder) -> None:
+    """Count the time of a search as if it had begun later by the time in which it did not run."""
+    ended = job.ended(job.status())
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        began = float(job.search_began.read_text(encoding="ascii"))
+        since = datetime.now(UTC) - datetime.fromisoformat(ended)
+        replace_file(job.search_began, repr(began + since.total_seconds()).encode())
 
 
 def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:

@@ -6,6 +6,8 @@ with the weights that this process would have ended with. The files are those of
     cluster/spec.json     written by the client before the training begins: without it, the job is not kept
     cluster/state         with the first checkpoint, and replaced with each other; its lock is held from the start
     checkpoints/…         when they are due, but none in the first minute of a job; one when it is interrupted
+
+A search has its trials in place of checkpoints, and its state from the start.
 """
 
 from __future__ import annotations
@@ -57,6 +59,21 @@ def keeping_state(job: JobFolder, spec: JobSpec, interrupted: threading.Event | 
         finally:
             for each in kept:
                 each.close()
+
+
+@contextlib.contextmanager
+def keeping_search(job: JobFolder, workers: int) -> Iterator[None]:
+    """Hold the state of a search inside the context. So many workers of a master continue it: they find the trials that
+    have ended in the job folder.
+    """
+    if not ClusterFolder(job.path).has_run_spec:
+        yield
+        return
+    from edl.master.state import MasterState
+
+    with contextlib.closing(FileStateStore(ClusterFolder(job.path).state)) as store:
+        store.write(encoding.encode(MasterState(workers=workers)))
+        yield
 
 
 class KeptTraining:

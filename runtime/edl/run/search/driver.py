@@ -5,39 +5,61 @@ The program of a search holds those of its candidates in `candidates/0`, `candid
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from functools import partial
 
 import msgspec
 
+from edl.files import make_folders, sync
 from edl.jobs.events import Observer, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
+from edl.run.one_process import keeping_search
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
-from edl.spec import Search
+from edl.spec import JobSpec, Search
 
 ROWS_OF_ONE_SLOT = 500_000  # training rows from which trials run one after another
 ROWS_OF_FEW_SLOTS, FEW_SLOTS = 20_000, 4  # training rows from which at most so many run at once
 
 
 def run(
-    program: Program, job: JobFolder, threads: int, *, observer: Observer, cancelled: threading.Event
+    program: Program,
+    job: JobFolder,
+    threads: int,
+    *,
+    observer: Observer,
+    cancelled: threading.Event,
+    interrupted: threading.Event | None = None,
 ) -> Outcome:
     """Run the search of a program in its folder and write the archive of the model that it finds.
 
-    `cancelled` ends the search early with the trials that have ended. Raises JobCancelledError if there is none,
-    JobError if no candidate could be trained.
+    `cancelled` ends the search early with the trials that have ended; if `interrupted` is set before, it ends without a
+    model, and workers can continue it. Raises JobCancelledError if there is no trial, JobError if no candidate could be
+    trained, JobInterruptedError.
     """
-    began, judge = time.time(), Judge(program, job)
-    search, slots = judge.search, _slots(program.spec.rows.training, threads)
+    with keeping_search(job, slots_of(program.spec, threads)):
+        return _run(program, job, threads, observer, cancelled, interrupted or threading.Event())
+
+
+def _run(
+    program: Program,
+    job: JobFolder,
+    threads: int,
+    observer: Observer,
+    cancelled: threading.Event,
+    interrupted: threading.Event,
+) -> Outcome:
+    began, judge = began_at(job), Judge(program, job)
+    search, slots = judge.search, slots_of(program.spec, threads)
 
     def left() -> float | None:
         return pool.left if search.time_limit else None
@@ -68,14 +90,34 @@ def run(
     observer(Progress("search", 0, search.count, 0.0))
     try:
         pool.run(cancelled)
-        interrupted = cancelled.is_set()
-        if interrupted and not any(each.value is not None for each in judge.trials().values()):
+        ends_early = cancelled.is_set()
+        _check(interrupted)
+        if ends_early and not any(each.value is not None for each in judge.trials().values()):
             raise JobCancelledError
         weights = ensembling.choose()
-        refitted = {} if interrupted else pool.refit(refits(judge, weights), cancelled)
+        refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)
+        _check(interrupted)
     finally:
         pool.close()
-    return ensembling.store(weights, refitted, "interrupted" if interrupted else "")
+    return ensembling.store(weights, refitted, "interrupted" if ends_early else "")
+
+
+def _check(interrupted: threading.Event) -> None:
+    if interrupted.is_set():
+        raise JobInterruptedError
+
+
+def began_at(job: JobFolder) -> float:
+    """Return the second at which the search began, as of `time.time`: now, if no process of it has called this."""
+    path = job.search_began
+    make_folders(path.parent)
+    partial = path.with_name(f"{path.name}.{time.time_ns()}")
+    partial.write_text(repr(time.time()), encoding="ascii")
+    sync(partial)
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(partial)
+    partial.unlink()
+    return float(path.read_text(encoding="ascii"))
 
 
 def event(search: Search, trial: Trial, *, best: bool = False, left: float | None = None) -> TrialEnd:
@@ -107,8 +149,9 @@ def is_best(judge: Judge, trial: Trial, others: list[Trial]) -> bool:
     return all(judge.measure.error(trial.value) < error for error in errors)
 
 
-def _slots(rows: int, threads: int) -> int:
+def slots_of(spec: JobSpec, threads: int) -> int:
     """Return the number of trials at once: small trainings hardly gain by a second thread, large ones by memory."""
+    rows, count = spec.rows.training, spec.search.count if spec.search is not None else 1
     if rows >= ROWS_OF_ONE_SLOT:
         return 1
-    return min(threads, FEW_SLOTS) if rows >= ROWS_OF_FEW_SLOTS else threads
+    return min(count, threads, FEW_SLOTS if rows >= ROWS_OF_FEW_SLOTS else threads)

@@ -25,7 +25,7 @@ from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.trials import Trial
+from edl.jobs.trials import RECORD, SCREENING_RECORD, Trial
 from edl.logs import log
 from edl.program import Program
 from edl.run import job_runner
@@ -35,7 +35,6 @@ from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder
 from edl.spec import JobSpec, Search, Uncertainty
 from edl.worker.evaluation import calibrating
 
-RECORD, SCREENING_RECORD = "trial.json", "screening.json"  # beside the folders of a trial's folds
 FILES = "files.json"  # checksums of a trial's models and scores, beside its record
 SKIPPED = "skipped"  # folder with a file for each turn that had no time
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.jobs.job_folder import JobFolder
-from edl.run.search.judge import RECORD, SCREENING_RECORD, SKIPPED
+from edl.jobs.trials import RECORD, SCREENING_RECORD
+from edl.run.search.judge import SKIPPED
 from edl.run.search.trial import SCORES
 
 _TRIAL, _SCREENING, _SKIPPED, _BEGAN = "trial-", "screening-", "skipped-", "began-"

@@ -7,14 +7,12 @@ all trials in the folder of the job; others exchange them through a store.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from edl.errors import JobError
-from edl.files import make_folders, sync
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
@@ -22,7 +20,7 @@ from edl.program import Program
 from edl.program.folders import CANDIDATES
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.choices import Choice, Choices
-from edl.run.search.driver import event, event_of_screening, is_best
+from edl.run.search.driver import began_at, event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
@@ -32,7 +30,6 @@ from edl.run.search.trial_runner import TrialRunner, refit_folder_of
 from edl.run.search.trial_store import TrialStore
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
 
-BEGAN = "began"  # file with the second at which the search began
 _WATCH_SECONDS = 0.2
 _WAIT_SECONDS = 5.0  # for trials of other workers, before the queue is asked again
 
@@ -65,7 +62,7 @@ class SearchWorker:
         self._workers = workers
         self._keep = keep
         self._store = store
-        self._began = _began(job) if store is None else store.began()
+        self._began = began_at(job) if store is None else store.began()
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, self._idle)
         self._choices = Choices(self._judge, lag=LAG * workers)
@@ -242,16 +239,3 @@ class SearchWorker:
 
 def _has_model(trial: Trial) -> bool:
     return trial.value is not None or trial.screened is not None
-
-
-def _began(job: JobFolder) -> float:
-    """Return the second at which the first worker of the search began, as of `time.time`."""
-    path = job.search / BEGAN
-    make_folders(path.parent)
-    partial = path.with_name(f"{BEGAN}.{time.time_ns()}")
-    partial.write_text(repr(time.time()), encoding="ascii")
-    sync(partial)
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(partial)
-    partial.unlink()
-    return float(path.read_text(encoding="ascii"))

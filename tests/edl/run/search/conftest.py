@@ -109,13 +109,19 @@ def run(
     threads: int = 1,
     observer: Callable[[ProcessEvent], None] = lambda event: None,
     cancelled: threading.Event | None = None,
+    interrupted: threading.Event | None = None,
 ) -> Outcome:
     """Run a search in a job folder of its own."""
     loaded = load(program)
     try:
         folder = job or new_job(waves())
         return driver.run(
-            loaded, folder, threads, observer=observer, cancelled=cancelled or threading.Event()
+            loaded,
+            folder,
+            threads,
+            observer=observer,
+            cancelled=cancelled or threading.Event(),
+            interrupted=interrupted,
         )
     finally:
         unload(loaded.module)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from edl.cluster.local.client import SupervisedJob
 from edl.errors import JobError
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, with_surroundings
 from edl.jobs.events import ProcessEvent, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
+from edl.jobs.trials import RECORD
+from edl.master.resume import prepare
 from edl.models.archive import Archive, read_archive
 from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial import SCORES
@@ -197,6 +202,46 @@ def test_a_search_that_is_cancelled_later_keeps_what_it_has_found(tmp_path: Path
     assert [trial.number for trial in outcome.trials] == [1]
     assert outcome.ending == "stopped after 1 trial: interrupted"
     assert read_archive(job.archive).lineage.ending == outcome.ending
+
+
+def interrupted_search() -> JobFolder:
+    """A search that is interrupted after its first trial."""
+    cancelled, interrupted, job = threading.Event(), threading.Event(), new_job(waves())
+    ClusterFolder(job.path).write_run_spec(with_surroundings(RunSpec("ensemble")))
+
+    def interrupt(event: ProcessEvent) -> None:
+        if isinstance(event, TrialEnd):
+            interrupted.set()
+            cancelled.set()
+
+    program = searching(job.program, PLAIN)
+    with pytest.raises(JobInterruptedError):
+        run(program, job, observer=interrupt, cancelled=cancelled, interrupted=interrupted)
+    job.end("interrupted")
+    return job
+
+
+def test_an_interrupted_search_keeps_its_trials_and_the_time_that_was_left() -> None:
+    job = interrupted_search()
+    assert not job.archive.exists()
+    began, ended = float(job.search_began.read_text()), datetime.fromisoformat(job.status().ended)
+    found = prepare(job)
+    assert found.trials == job.ended_trials >= 1
+    assert str(found).startswith(f"the search resumes after {found.trials} finished trial")
+    pause = float(job.search_began.read_text()) - began
+    assert 0 < pause <= (datetime.now(UTC) - ended).total_seconds()
+
+
+@pytest.mark.soak
+def test_an_interrupted_search_is_resumed_after_its_trials() -> None:
+    job = interrupted_search()
+    record = folder_of(job, 0, 0).path.parent / RECORD
+    before = record.stat().st_mtime_ns
+    prepare(job)
+    with SupervisedJob.start(job, ClusterFolder(job.path).run_spec()) as running:
+        outcome = running.follow(lambda event: None)
+    assert [trial.number for trial in outcome.trials] == [1, 2, 3]
+    assert record.stat().st_mtime_ns == before
 
 
 def test_a_search_that_is_out_of_time_keeps_what_it_has_found(
