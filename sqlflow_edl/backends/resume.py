@@ -33,7 +33,8 @@ def resume(job: JobFolder) -> str:
     intent = read_intent(job.path)
     if intent is None or not intent.source:
         raise ClusterError(
-            f"job {job.id} was not started by a statement", hint=f"edl train --resume {job.path}"
+            f"job {job.id} was not started by a statement",
+            hint=f"edl {'run' if job.status().kind == 'run' else 'train'} --resume {job.path}",
         )
     spec = ClusterFolder(job.path).run_spec()
     _check_source(job, intent, Path(spec.folder))

@@ -19,13 +19,13 @@ from edl.cli.arguments import positive
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import script_run
-from edl.jobs.cluster_folder import SCRIPT_MASTER, SCRIPT_WORKER, RunSpec, master_timeout
+from edl.jobs.cluster_folder import SCRIPT_MASTER, SCRIPT_WORKER, ClusterFolder, RunSpec, master_timeout
 from edl.jobs.events import EpochEnd, JobEvent, Tally
-from edl.jobs.job_folder import JobFolder
+from edl.jobs.job_folder import JobFolder, find
 from edl.jobs.script_run import ScriptRun
-from edl.models.pending import Intent, write_intent
+from edl.models.pending import Intent, resume_command, write_intent
 from edl.program import SPEC_FILE
-from edl.run.foreground import job_folder
+from edl.run.foreground import ending, job_folder
 from edl.run.training_client import available_cores
 from edl.spec import SCRIPT, Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
 
@@ -36,7 +36,8 @@ TASK_SECS = 3600.0  # without a step, after which a worker that uses edl.elastic
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "edl run [--workers N] [--max_restarts N] [--on kubernetes] [options] [-m] script.py [argument ...]"
+        "edl run [--workers N] [--max_restarts N] [--on kubernetes] [options] [-m] script.py [argument ...]\n"
+        "       edl run --resume JOB"
     )
     place.add_arguments(parser)
     parser.add_argument(
@@ -70,8 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with edl.elastic: also write a checkpoint every N steps (default: only every 30 s)",
     )
+    parser.add_argument(
+        "--resume",
+        metavar="JOB",
+        help="continue a script with edl.elastic that was interrupted, failed or died: its job folder, or its id",
+    )
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module, as in python -m")
-    parser.add_argument("script", help="Python file, or a module's name")
+    parser.add_argument("script", nargs="?", help="Python file, or a module's name")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
 
 
@@ -86,6 +92,9 @@ def before_script(written: Sequence[str], parser: argparse.ArgumentParser) -> Se
 
 def run(options: argparse.Namespace) -> None:
     """Run the script to its end. Raises JobError if a worker fails and no restart is left."""
+    if options.resume is not None:
+        _resume(options)
+        return
     place.check(options)
     script = _script(options)
     if options.on is not None:
@@ -102,11 +111,32 @@ def run(options: argparse.Namespace) -> None:
             master_timeout=master_timeout(os.environ),
         )
         print(f"job {job.id}", file=sys.stderr)
-        try:
-            with _printing(job, sys.stdout), SupervisedJob.start(job, how) as running:
-                running.follow(ScriptNarrator(sys.stderr))
-        finally:
+        _run_here(job, how)
+
+
+def _run_here(job: JobFolder, how: RunSpec) -> None:
+    try:
+        with _printing(job, sys.stdout), SupervisedJob.start(job, how) as running:
+            running.follow(ScriptNarrator(sys.stderr))
+    finally:
+        if not job.can_resume:
             script_run.forget(job.path)
+
+
+def _resume(options: argparse.Namespace) -> None:
+    """Continue the script of a job in its own folder, from its last checkpoint."""
+    from edl.master import resume  # loads more than a run needs
+
+    if options.script is not None:
+        raise SemanticError("--resume continues the script of the job", hint=f"leave out {options.script}")
+    path = Path(options.resume).absolute()
+    job = JobFolder(path) if path.is_dir() else find(options.resume)
+    if job.status().kind != "run":
+        raise SemanticError(f"job {job.id} is no script", hint=f"{resume_command(job.path)} may continue it")
+    found = resume.prepare(job)
+    with ending(job):
+        print(f"job {job.id}: {found}", file=sys.stderr)
+        _run_here(job, ClusterFolder(job.path).run_spec())
 
 
 def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
@@ -173,6 +203,8 @@ class ScriptNarrator:
 
 def _script(options: argparse.Namespace) -> ScriptRun:
     """Return the script. Raises SemanticError if there is no such file."""
+    if options.script is None:
+        raise SemanticError("edl run needs a script", hint="edl run script.py, or edl run --resume JOB")
     path = Path(options.script).absolute()
     if not options.module and not path.is_file():
         near = path.with_name(f"{path.name}.py")
@@ -208,7 +240,10 @@ def _job_spec(options: argparse.Namespace, workers: int) -> JobSpec:
 def _printing(job: JobFolder, file: TextIO) -> Iterator[None]:
     """Print what the workers write to their logs, each line with the worker's name."""
     ended = threading.Event()
-    printer = threading.Thread(target=_print, args=(job, file, ended), name="edl-logs", daemon=True)
+    before = {
+        path: path.stat().st_size for path in job.logs.glob("worker-*.log")
+    }  # of the run that is resumed
+    printer = threading.Thread(target=_print, args=(job, file, ended, before), name="edl-logs", daemon=True)
     printer.start()
     try:
         yield
@@ -217,8 +252,7 @@ def _printing(job: JobFolder, file: TextIO) -> Iterator[None]:
         printer.join()
 
 
-def _print(job: JobFolder, file: TextIO, ended: threading.Event) -> None:
-    at: dict[Path, int] = {}
+def _print(job: JobFolder, file: TextIO, ended: threading.Event, at: dict[Path, int]) -> None:
     last = False
     while not last:
         last = ended.wait(LOOK_SECS)

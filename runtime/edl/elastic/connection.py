@@ -78,6 +78,12 @@ class Connection:
         if self.source.leads and self._checkpointer.due(step) and self.steps.report_settled():
             self._checkpointer.take(self._checkpoint, step, done)
 
+    def leaving(self, done: Report) -> None:
+        """Write a checkpoint on the first member of the group, in case no other worker holds the state."""
+        if self.source.leads:
+            self._checkpointer.take(self._checkpoint, self.member.step, done)
+            self._checkpointer.wait()
+
     def give_up(self, error: SQLFlowError) -> None:
         """Fail the job, unless the error is a damaged checkpoint: then it goes on from another one."""
         damaged = error.checkpoint if isinstance(error, DamagedError) else ""

@@ -209,6 +209,7 @@ class Session:
             bounded=bounded,
             draining=self._draining,
             stepped=connection.stepped,
+            leaving=connection.leaving,
             regrouped=self._regrouped,
         )
         connection.steps = steps

@@ -75,9 +75,9 @@ class Steps:
     """Steps of this process at `positions`, charged to tasks from `source`.
 
     `bounded`: the tasks are the rows of the only dataset; else they are steps, and the end of the script's loop is the
-    end of the training. `draining` is set when this worker has to leave: taking a task raises VoidError then. `stepped`
-    is called between two steps with the progress of the last one's task, `regrouped` in each new group, with the state
-    of its members.
+    end of the training. `draining` is set when this worker has to leave: the next step raises VoidError then. `stepped`
+    is called between two steps with the progress of the last one's task, `leaving` in the same way before that
+    VoidError, `regrouped` in each new group, with the state of its members.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Steps:
         bounded: bool,
         draining: threading.Event | None = None,
         stepped: Callable[[Report], None] = lambda done: None,
+        leaving: Callable[[Report], None] = lambda done: None,
         regrouped: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
@@ -97,11 +98,13 @@ class Steps:
         self.bounded = bounded
         self._draining = draining or threading.Event()
         self._stepped = stepped
+        self._leaving = leaving
         self._regrouped = regrouped
         self._taken: deque[_Taken] = deque()
         self._issued: deque[_Issued] = deque()
         self._unsettled: deque[tuple[int, Report]] = deque()  # trained, not reported
         self._latest: Report | None = None  # progress of the task of the last step, until that is told
+        self._told: Report | None = None  # the same, once it is told
         self._began_at, self._passed = 0, False  # step at which the loop began an epoch; True at its end
         self._ended = False  # True if the last step was that of an epoch's tasks, until that is told
         self._groups = 0  # joined so far
@@ -263,6 +266,8 @@ class Steps:
     def join(self) -> None:
         """Join the next group, unless this worker is in one that goes on."""
         self._issued.clear()
+        if self._draining.is_set():
+            self._leave()
         if self.strategy.leaves:
             self.strategy.join()
             self._begin_anew()
@@ -329,14 +334,25 @@ class Steps:
 
     def _reserve(self, units: int) -> bool:
         """Take tasks for what was issued and `units` more; return False if training is over."""
+        if self._draining.is_set():
+            self._leave()
         issued = sum(part.rows if self.bounded else 1 for part in self._issued if part.last)
         while sum(taken.task.rows - taken.done.rows for taken in self._taken) < issued + units:
             if self._take() is None:
                 return False
         return True
 
+    def _leave(self) -> None:
+        """Leave with the state of this step. Raises VoidError."""
+        done, self._latest, self._told = self._latest or self._told, None, None
+        if done is not None and self.report_settled():  # else the checkpoint before counts
+            self._leaving(done)
+        raise VoidError
+
     def _leave_or_join(self) -> None:
         """Join the next group here, unless the loop has parts of this one or may be at different points in workers."""
+        if self._draining.is_set():
+            self._leave()
         if self._issued or not (self.bounded or self.positions.ended):
             raise Regrouped
         self._flush()
@@ -398,6 +414,7 @@ class Steps:
             self.report_settled()
         if self._latest is not None:
             latest, self._latest = self._latest, None
+            self._told = latest
             self._stepped(latest)
 
     def _flush(self) -> None:
@@ -413,7 +430,7 @@ class Steps:
         """Drop tasks of an earlier group. What was done of them is part of the next one's position."""
         self._taken.clear()
         self._issued.clear()
-        self._latest, self._ended, self._passed = None, False, False
+        self._latest, self._told, self._ended, self._passed = None, None, False, False
         self._groups += 1
         self._regrouped()
 

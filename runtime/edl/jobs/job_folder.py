@@ -30,6 +30,7 @@ import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.files import replace_file
+from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.outcome import Outcome
@@ -282,7 +283,7 @@ class JobFolder:
 
     @property
     def is_resumable(self) -> bool:
-        """True for a training on this machine that has made no model."""
+        """True for a training on this machine that has made no model, and for a script with `edl.elastic`."""
         return self._is_resumable_as(self.status().state)
 
     def _is_resumable_as(self, state: State) -> bool:
@@ -290,6 +291,8 @@ class JobFolder:
         it would fail again from the beginning.
         """
         status, cluster = self.status(), ClusterFolder(self.path)
+        if status.kind == "run":
+            return not status.place and script_run.keeps_state(self.path)
         if status.kind != "train" or status.place or not cluster.has_run_spec or self.archive.exists():
             return False
         return state != "failed" or cluster.state.exists() or cluster.process("supervisor") is not None
@@ -316,6 +319,7 @@ class JobFolder:
         for folder in (self.rows, self.checkpoints, self.search, self.own, self.results):
             if folder.exists():
                 shutil.rmtree(folder, ignore_errors=True)
+        script_run.forget(self.path)
 
     def _remove(self, removal: Removal) -> None:
         if removal is Removal.ROWS:

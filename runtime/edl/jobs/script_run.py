@@ -1,7 +1,7 @@
 """Records of a job of `edl run`, in its job folder.
 
-script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret.
-               In pods it comes from the Secret
+script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret,
+               unless it can be resumed. In pods it comes from the Secret
 attempt.json   master: the present start of all workers
 workload.json  first worker that begins a loop of `edl.elastic`: the rows that the workers train on together
 """
@@ -18,6 +18,7 @@ import msgspec
 
 from edl.errors import JobError, SpecError
 from edl.files import replace_file
+from edl.jobs.cluster_folder import ClusterFolder
 
 
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,6 +96,11 @@ def read(job: Path, kind: type[Record]) -> Record | None:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is damaged: {error}") from None
+
+
+def keeps_state(job: Path) -> bool:
+    """Return True if the job is a script that has trained with `edl.elastic`, so that it can be resumed."""
+    return (job / FILE).exists() and (job / WORKLOAD).exists() and ClusterFolder(job).state.exists()
 
 
 def forget(job: Path) -> None:

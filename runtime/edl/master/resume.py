@@ -24,7 +24,7 @@ from edl.data import open_reader
 from edl.data.pinned import read_pinned, verify_rows
 from edl.errors import ClusterError, DamagedError, SourceError, SpecError, SQLFlowError
 from edl.files import replace_file
-from edl.jobs import job_folder
+from edl.jobs import job_folder, script_run
 from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.event_log import forget_end
 from edl.jobs.job_folder import JobFolder, Status
@@ -96,7 +96,7 @@ def check(job: JobFolder) -> None:
     status = job.status()
     if (why := _obstacle(job, status)) is not None:
         raise ClusterError(f"job {job.id} cannot be resumed: {why[0]}", hint=why[1])
-    for rows in filter(Path.is_dir, (job.rows, job.validation_rows)):
+    for rows in _pinned_rows(job):
         try:
             pinned = read_pinned(rows)
             if pinned.source:
@@ -110,7 +110,7 @@ def check(job: JobFolder) -> None:
 
 def _verify_rows(job: JobFolder) -> None:
     """Raise SourceError if the pinned rows are not as they were written: others would be trained on."""
-    for rows in filter(Path.is_dir, (job.rows, job.validation_rows)):
+    for rows in _pinned_rows(job):
         try:
             verify_rows(rows)
         except SpecError as error:
@@ -118,6 +118,12 @@ def _verify_rows(job: JobFolder) -> None:
                 f"job {job.id} cannot be resumed, because its rows are damaged: {error.message}",
                 hint="train again",
             ) from None
+
+
+def _pinned_rows(job: JobFolder) -> Iterator[Path]:
+    """Yield the folders of the job's pinned rows; a script has none."""
+    if job.status().kind == "train":
+        yield from filter(Path.is_dir, (job.rows, job.validation_rows))
 
 
 def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
@@ -131,7 +137,7 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
         return "it has succeeded", None
     if status.state == "cancelled":
         return "it was cancelled, which removes its checkpoints", again
-    if status.kind != "train":
+    if status.kind != "train" and not script_run.keeps_state(job.path):
         return f"it is not a training, but of the kind {status.kind}", again
     if not ClusterFolder(job.path).has_run_spec:
         return "it ran in one process, which wrote no checkpoints", again

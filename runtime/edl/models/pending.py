@@ -15,6 +15,7 @@ import msgspec
 from edl.data.source import Source
 from edl.errors import SpecError
 from edl.files import replace_file
+from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
@@ -119,6 +120,8 @@ def resume_command(job: Path) -> str:
 
     On this machine, `sqlflow` does so for jobs of statements alone.
     """
+    if script_run.keeps_state(job):
+        return f"`edl run --resume {job.name}`"
     statement = is_of_statement(job) or ClusterFolder(job).is_deployed
     return f"`sqlflow resume {job.name}`" if statement else f"`edl train --resume {job.name}`"
 

@@ -41,7 +41,7 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
             if job.can_resume:
                 kept = True
                 error.kept.append(job.id)
-                print(f"`edl train --resume {job.path}` continues the training", file=sys.stderr)
+                print(_continuation(job), file=sys.stderr)
         if not isinstance(error, SQLFlowError):
             raise
         kept = any(job.logs.iterdir())
@@ -49,12 +49,18 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
         if job.status().state not in ("failed", "cancelled", "died", "paused", "interrupted"):
             job.end("failed", error.message)
         if kept and job.can_resume:
-            rest = f"`edl train --resume {job.path}` continues the training"
-            error.add_hint(rest)
+            error.add_hint(_continuation(job))
         raise
     finally:
         if not kept:
             job.remove()
+
+
+def _continuation(job: jobs.JobFolder) -> str:
+    """Return the command that continues the job, in a sentence."""
+    if job.status().kind == "run":
+        return f"`edl run --resume {job.path}` continues the script"
+    return f"`edl train --resume {job.path}` continues the training"
 
 
 def _keep_result(job: jobs.JobFolder, error: BaseException) -> None:

@@ -78,3 +78,20 @@ def test_a_script_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.C
     (tmp_path / "train.py").touch()
     assert main(["run", str(tmp_path / "train")]) == exit_codes.FAILED
     assert "train.py?" in capsys.readouterr().err
+
+
+def test_a_resumed_job_has_its_own_script_and_is_one_of_a_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--resume", "x", str(tmp_path / "train.py")]) == exit_codes.FAILED
+    assert "--resume continues the script of the job" in capsys.readouterr().err
+    job = job_folder.create("train")
+    assert main(["run", "--resume", job.id]) == exit_codes.FAILED
+    assert f"job {job.id} is no script" in capsys.readouterr().err
+
+
+def test_a_script_that_keeps_no_state_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    job = job_folder.create("run")
+    job.end("died")
+    assert main(["run", "--resume", job.id]) == exit_codes.FAILED
+    assert f"job {job.id} cannot be resumed: it is not a training" in capsys.readouterr().err

@@ -8,11 +8,13 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from edl import exit_codes
 from edl.elastic import session
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
@@ -131,6 +133,40 @@ def test_the_loss_of_all_workers_goes_back_to_the_checkpoint(tmp_path: Path, alo
     assert len(rows) == EPOCHS * ROWS
     assert {rows[0, row] for row in range(ROWS)} == {1}  # the first epoch was in the checkpoint
     assert weights(tmp_path / "killed") == pytest.approx(weights(alone), abs=1e-5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_script_whose_client_ends_is_resumed_from_its_checkpoint(
+    tmp_path: Path, alone: Path, workers: int, number: signal.Signals
+) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    edl = [sys.executable, "-m", "edl.cli.main", "run"]
+    steps = ["--checkpoint_steps", "5"] if number == signal.SIGKILL else []
+    command = [*edl, "--workers", str(workers), *steps, *arguments(folder, [], 0.1, 0, 0)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
+        taken = folder / "rows-0-0"
+        while not taken.exists() or len(taken.read_text().splitlines()) < 20:
+            assert client.poll() is None, client.communicate()
+            time.sleep(0.05)
+        client.send_signal(number)
+        said = client.communicate(timeout=60)[1]
+    [job] = job_folder.jobs()
+    supervisor = ClusterFolder(job.path).process("supervisor")
+    while supervisor is not None and supervisor.runs:  # it sees the death of its client
+        time.sleep(0.05)
+    assert job.can_resume
+    if number == signal.SIGTERM:
+        assert (client.returncode, job.status().state) == (exit_codes.TERMINATED, "interrupted")
+        assert f"`edl run --resume {job.path}` continues the script" in said
+    subprocess.run([*edl, "--resume", job.id], check=True, timeout=120)
+    rows, _ = counted(folder)
+    assert len(rows) == EPOCHS * ROWS
+    assert {rows[0, row] for row in range(ROWS)} == {1}  # the first epoch was in the checkpoint
+    assert weights(folder) == pytest.approx(weights(alone), abs=1e-5)
+    assert job_folder.jobs() == []
 
 
 @pytest.mark.soak

@@ -39,7 +39,7 @@ from edl.cluster.local.parent_watch import adopt_orphans
 from edl.cluster.logs import open_log
 from edl.cluster.quota.share import sharing
 from edl.errors import ClusterError, SQLFlowError
-from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder, Process, RunSpec
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec
 from edl.jobs.event_log import EventLog, read_end
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
@@ -122,7 +122,7 @@ class Supervisor:
     def _terminate(self) -> None:
         if self._folder.cancel_is_requested:
             self._cancel()
-        elif self._job.is_resumable and self._spec.master != SCRIPT_MASTER:
+        elif self._job.is_resumable:
             say("terminated: the job is interrupted after a checkpoint")
             self._masters.interrupt()
         else:
