@@ -27,9 +27,9 @@ from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
 pytestmark = pytest.mark.soak
-SECONDS = 60.0
+SECONDS = 180.0
 NETWORK = (
-    "DNNRegressor WITH model.framework = {}, model.dropout = 0.2, train.epoch = 60, train.batch_size = 16, "
+    "DNNRegressor WITH model.framework = {}, model.dropout = 0.2, train.epoch = 40, train.batch_size = 16, "
 )
 STATEMENTS = {
     "lightgbm": "BoostedTreesRegressor WITH train.num_boost_round = 1500, train.early_stopping = 0, ",
