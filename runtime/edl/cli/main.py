@@ -210,7 +210,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="DIR",
-        help="continue a training with --num_workers that failed or died: its job folder, or its id in sqlflow jobs",
+        help="continue a training that was interrupted, failed or died: its job folder, or its id in sqlflow jobs",
     )
     parser.add_argument(
         "--epochs",
@@ -236,13 +236,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--checkpoint_steps",
         type=positive,
         metavar="N",
-        help="with --num_workers: write a checkpoint every N steps",
+        help="write a checkpoint every N steps",
     )
     parser.add_argument(
         "--keep_checkpoint_max",
         type=int,
         metavar="N",
-        help="with --num_workers: checkpoints to retain, at least 2; 0 for all",
+        help="checkpoints to retain, at least 2; 0 for all",
     )
     add_servers(parser)
     add_training(parser)
