@@ -350,7 +350,7 @@ class JobFolder:
 
     def _write(self, status: Status, *, durable: bool = False) -> Status:
         """Write the status. That of a job which can be resumed after a crash of the machine has to survive it."""
-        durable = durable or ClusterFolder(self.path).is_supervised
+        durable = durable or ClusterFolder(self.path).has_run_spec
         replace_file(self._status, msgspec.json.encode(status), durable=durable)
         return status
 
