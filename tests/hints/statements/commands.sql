@@ -385,3 +385,16 @@ $ sqlflow run --source duckdb:a.duckdb -e "«DROP MODEL m;» SELECT x FROM t TO 
 -- file my.sql: CREATE TABLE t (x DOUBLE, w DOUBLE, b BOOLEAN);
 -- file p.sql: SELECT x, w, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0«, train.weight_column = w» COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: edl.cli.script _script
+-- hint: edl run script.py, or edl run --resume JOB
+-- take: (--resume) JOB
+-- as: \1 my_job
+-- then: my_job
+$ edl run «»
+
+-- site: edl.cli.script _resume
+-- hint: leave out {}
+-- take: leave out script.py
+-- then: my_job
+$ edl run --resume my_job «script.py»

@@ -31,7 +31,6 @@ from edl.program import load, unload
 from edl.ps import wire
 from edl.ps.update_log import UPDATES, replay
 from edl.run.search.judge import Judge
-from edl.run.search.worker import BEGAN
 from edl.tasks import encoding
 from tests.edl.end_to_end.crashes.disk import CRASHES, Disk, Folder, Tree, digest, read, tree, write
 from tests.edl.end_to_end.crashes.recording import JOBS, MODEL, Operation
@@ -234,7 +233,7 @@ class Run:
             ended = [trial for trial in judged.trials().values() if trial.value is not None]
         if len(ended) < promised.trials:
             raise LostError(f"{promised.trials - len(ended)} of {promised.trials} trials")
-        if (began := job.search / BEGAN).exists():
+        if (began := job.search_began).exists():
             float(began.read_text(encoding="ascii"))
         return len(ended)
 
