@@ -100,6 +100,14 @@ class SpecError(SQLFlowError):
     code = "spec"
 
 
+class LaterVersionError(SpecError):
+    """What is stored has a meaning that only a later version knows. `what` names it."""
+
+    def __init__(self, message: str, *, what: str) -> None:
+        super().__init__(message, hint="update sqlflow-edl")
+        self.what = what
+
+
 class DamagedError(SpecError):
     """A stored file is not as it was written. `checkpoint` is the name of its checkpoint, or empty."""
 

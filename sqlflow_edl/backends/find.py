@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from edl.errors import ClusterError, SemanticError, SpecError, did_you_mean
+from edl.errors import ClusterError, LaterVersionError, SemanticError, SpecError, did_you_mean
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from sqlflow_edl.backends.base import JobHandle, JobSummary, LogLines
@@ -75,6 +75,8 @@ def _summary(folder: JobFolder, remark: str) -> JobSummary:
             if remark
             else LocalJobHandle(folder).summary()
         )
+    except LaterVersionError as error:
+        return JobSummary(folder.id, None, remark=f"{error.what} (of a later version)")
     except SpecError:
         return JobSummary(folder.id, None)
 

@@ -131,14 +131,14 @@ JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
 def list_rows(found: Iterable[JobSummary]) -> Iterator[tuple[str | None, ...]]:
-    """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
+    """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`, or of a later version."""
     return map(_line, found)
 
 
 def _line(job: JobSummary) -> tuple[str | None, ...]:
     status = job.status
     if status is None:
-        return job.id, None, "damaged", None, None, None, None
+        return job.id, None, job.remark or "damaged", None, None, None, None
     statement = " ".join(_without_comments(status.statement).split())
     if len(statement) > STATEMENT:
         statement = statement[: STATEMENT - 1] + "…"

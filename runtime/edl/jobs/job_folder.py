@@ -24,11 +24,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+from edl.errors import JobError, LaterVersionError, SemanticError, SpecError, did_you_mean
 from edl.files import replace_file
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
@@ -48,8 +48,9 @@ STARTING = "kubernetes"  # `place` of a job that is being deployed
 _ENDS_EARLY = "ends-early"  # file in the folder of a search
 
 
-class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Status(msgspec.Struct, frozen=True):
     """Status of a job. Times are UTC in ISO 8601. `started_as` distinguishes the process from a later one with its pid.
+    Fields of later versions change the meaning of none of these: they are ignored, and kept.
 
     `place` describes where the job runs without a process of this machine, else it is empty.
     """
@@ -193,11 +194,21 @@ class JobFolder:
         return self.path / "logs"
 
     def status(self) -> Status:
-        """Return the status. Raises SpecError if it is missing or damaged."""
+        """Return the status. Raises SpecError if it is missing or damaged, LaterVersionError if its state is new."""
         try:
             return msgspec.json.decode(self._status.read_bytes(), type=Status)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            state = self._stored_fields().get("state")
+            if isinstance(state, str) and state not in get_args(State):
+                message = f"the state of job {self.id} is {state}, which a later version has written"
+                raise LaterVersionError(message, what=state) from None
             raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
+
+    def _stored_fields(self) -> dict[str, object]:
+        """Return the fields of the status as they are stored, none if it is damaged."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return msgspec.json.decode(self._status.read_bytes(), type=dict[str, object])
+        return {}
 
     def update(self, **changes: Any) -> Status:
         """Change fields of the status atomically."""
@@ -351,7 +362,8 @@ class JobFolder:
     def _write(self, status: Status, *, durable: bool = False) -> Status:
         """Write the status. That of a job which can be resumed after a crash of the machine has to survive it."""
         durable = durable or ClusterFolder(self.path).has_run_spec
-        replace_file(self._status, msgspec.json.encode(status), durable=durable)
+        fields = {**self._stored_fields(), **msgspec.structs.asdict(status)}
+        replace_file(self._status, msgspec.json.encode(fields), durable=durable)
         return status
 
 

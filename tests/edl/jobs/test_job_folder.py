@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.errors import JobError, SemanticError, SpecError
+from edl.errors import JobError, LaterVersionError, SemanticError, SpecError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
@@ -186,6 +186,28 @@ def test_a_damaged_status_is_a_named_error_and_stops_no_sweep() -> None:
     with pytest.raises(SpecError, match=f"status of job {damaged.id}"):
         damaged.status()
     assert job_folder.sweep() == [dead]
+
+
+def test_a_state_of_a_later_version_is_refused_by_its_name_and_such_a_job_stays_as_it_is() -> None:
+    job = job_folder.create("train")
+    (job.rows / "rows.arrow").write_bytes(b"rows")
+    file = job.path / "status.json"
+    written = file.read_bytes().replace(b'"running"', b'"moved"')
+    file.write_bytes(written)
+    with pytest.raises(LaterVersionError, match=f"the state of job {job.id} is moved"):
+        job.status()
+    assert not job_folder.sweep()
+    assert not job_folder.is_over(job.id)
+    assert (file.read_bytes(), (job.rows / "rows.arrow").exists()) == (written, True)
+
+
+def test_fields_of_a_later_version_are_kept() -> None:
+    job = job_folder.create("train")
+    file = job.path / "status.json"
+    file.write_bytes(file.read_bytes().replace(b"{", b'{"colour":"blue",', 1))
+    job.update(error="none")
+    assert job.status().error == "none"
+    assert b'"colour":"blue"' in file.read_bytes()
 
 
 def test_a_folder_that_is_no_job_is_not_listed_and_a_removed_job_is_gone() -> None:

@@ -227,6 +227,14 @@ def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> N
     assert found[2]["statement"] == "SELECT " + "x" * 52 + "…"
 
 
+def test_the_list_names_the_state_of_a_later_version() -> None:
+    job = job_folder.create("train")
+    file = job.path / "status.json"
+    file.write_bytes(file.read_bytes().replace(b'"running"', b'"moved"'))
+    [row] = list_rows(handles.summaries())
+    assert row[:3] == (job.id, None, "moved (of a later version)")
+
+
 def test_a_report_is_json() -> None:
     found = msgspec.json.decode(msgspec.json.encode(report(supervised())))
     assert found["tasks"]["evaluate"] == {"todo": 0, "doing": 0, "done": 4}
