@@ -101,7 +101,7 @@ class SpecError(SQLFlowError):
 
 
 class LaterVersionError(SpecError):
-    """What is stored has a meaning that only a later version knows. `what` names it."""
+    """Stored file with a meaning that only a later version knows. `what` names it."""
 
     def __init__(self, message: str, *, what: str) -> None:
         super().__init__(message, hint="update sqlflow-edl")

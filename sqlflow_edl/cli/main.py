@@ -223,7 +223,7 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         "--on-term",
         choices=("keep", "cancel"),
         default="keep",
-        help="what SIGTERM does to jobs: keep (default) a training with a checkpoint, to be resumed; or cancel it",
+        help="what SIGTERM does to jobs: keep (default) a training, to be resumed; or cancel it",
     )
     backend.add_options(run)
 

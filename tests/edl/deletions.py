@@ -43,18 +43,18 @@ class Deletion(NamedTuple):
 def deletions() -> Iterator[Deletion]:
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(("edl", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        for function, what in _found(ast.parse(path.read_text(encoding="utf-8")), ()):
+        for function, what in _deletions_in(ast.parse(path.read_text(encoding="utf-8")), ()):
             yield Deletion(module, function, what)
 
 
-def _found(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _deletions_in(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call) and _deletes(child):
             yield ".".join(scope), ast.unparse(child)
         elif isinstance(child, ast.Constant) and (words := SQL.search(str(child.value))):
             yield ".".join(scope), f"SQL {words[0]}"
         is_scope = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        yield from _found(child, (*scope, child.name) if is_scope else scope)
+        yield from _deletions_in(child, (*scope, child.name) if is_scope else scope)
 
 
 def _deletes(call: ast.Call) -> bool:
@@ -66,7 +66,7 @@ def _deletes(call: ast.Call) -> bool:
     return name in CALLS or name in OF_MODULES.get(owner, ())
 
 
-def registered() -> dict[Deletion, str]:
+def read_register() -> dict[Deletion, str]:
     """Return the reasons in the register."""
     found: dict[Deletion, str] = {}
     module = ""
@@ -91,4 +91,4 @@ def write(reasons: dict[Deletion, str]) -> None:
 
 
 if __name__ == "__main__":
-    write(registered() if FILE.exists() else {})
+    write(read_register() if FILE.exists() else {})

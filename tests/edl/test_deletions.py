@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from edl.jobs.retention import Removal, removal_at_end, removal_later, superseded_checkpoints
-from tests.edl.deletions import FILE, REASONS, deletions, registered
+from tests.edl.deletions import FILE, REASONS, deletions, read_register
 
 ADD = f"run `python -m tests.edl.deletions`, and write the reason in place of ? in {FILE.name}: {', '.join(REASONS)}"
 
 
 def test_every_place_that_deletes_is_in_the_register() -> None:
-    found, known = {*deletions()}, registered()
+    found, known = {*deletions()}, read_register()
     assert not found - known.keys(), ADD
     assert not known.keys() - found, (
         f"these places are gone, run `python -m tests.edl.deletions`: {FILE.name}"

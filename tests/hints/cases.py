@@ -40,7 +40,7 @@ _BEHIND = "\x00"  # each part of what is typed
 
 
 class Typed(NamedTuple):
-    """What a user types: a source, a statement or what `Case.kind` says, and files beside it, bytes by name."""
+    """Input of a user: a source, a statement or what `Case.kind` says, and files beside it, bytes by name."""
 
     source: str
     text: str
@@ -95,7 +95,7 @@ class Case:
 
     @property
     def wrong(self) -> Typed:
-        """What has the error."""
+        """The input with the error."""
         return Typed.parse(_PLACE.sub(lambda match: match[1], self.template))
 
     def mended(self, hint: str) -> Typed:

@@ -48,7 +48,7 @@ class Client:
         )
 
     def run(self, *arguments: str, code: int | None = 0) -> str:
-        """What a command says to both streams. code: how it exits; None for any failure."""
+        """Output of a command to both streams. code: how it exits; None for any failure."""
         process = self.start(*arguments)
         out, err = process.communicate(timeout=SECONDS)
         assert process.returncode == code if code is not None else process.returncode > 0, out + err

@@ -40,7 +40,7 @@ def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
     parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
     text = "priority on the quota: low, normal, high, or a number, higher for more urgent (default: normal)"
     parser.add_argument("--priority", type=priority, metavar="P", help=text)
-    text = "what SIGTERM does to a job: keep (default) a training with workers, to be resumed; or cancel it"
+    text = "what SIGTERM does to a job: keep (default) a training, to be resumed; or cancel it"
     parser.add_argument("--on-term", "--on_term", choices=("keep", "cancel"), default="keep", help=text)
     text = "with workers: seconds without progress after which a worker is replaced (default: derived, at least 600)"
     parser.add_argument("--task_timeout", type=_timeout, metavar="SECS", help=text)

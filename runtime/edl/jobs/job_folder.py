@@ -35,7 +35,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.outcome import Outcome
 from edl.jobs.process import start_time
-from edl.jobs.retention import Removal, removal_at_end, removal_later
+from edl.jobs.retention import KEEPING, Removal, removal_at_end, removal_later
 from edl.jobs.trials import RECORD, SCREENING_RECORD
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
@@ -43,7 +43,6 @@ State = Literal["running", "finished", "done", "failed", "cancelled", "died", "p
 
 LONGEST = timedelta(days=30)  # maximum duration of a job
 KEPT = timedelta(days=7)  # time in which a training that failed, died or was interrupted can be resumed
-_RESUMABLE = ("failed", "died", "paused", "interrupted")  # states of trainings that keep what they need
 STARTING = "kubernetes"  # `place` of a job that is being deployed
 _ENDS_EARLY = "ends-early"  # file in the folder of a search
 
@@ -281,7 +280,7 @@ class JobFolder:
         if not self.rows.is_dir():
             return False
         status = self.status()
-        ended = status.state in _RESUMABLE or (status.state == "running" and not status.alive)
+        ended = status.state in KEEPING or (status.state == "running" and not status.alive)
         return ended and self.is_resumable
 
     @property

@@ -24,11 +24,11 @@ from enum import Enum, auto
 
 LEAST = 2  # newest checkpoints that always stay: one may turn out to be damaged
 MOST_AHEAD = 20  # newest ones that stay because the master is behind, and may yet refer to any of them
-_KEPT = ("failed", "died", "paused", "interrupted")  # states of a job that may keep what it has
+KEEPING = ("failed", "died", "paused", "interrupted")  # states of a job that may keep what it has
 
 
 class Removal(Enum):
-    """What is removed of a job: nothing; its rows; rows, checkpoints, trials and results (`DATA`); these and its
+    """Parts of a job that are removed: nothing; its rows; rows, checkpoints, trials and results (`DATA`); these and its
     model; or all but its log.
     """
 
@@ -47,7 +47,7 @@ def removal_at_end(state: str, *, is_needed: bool) -> Removal:
         return Removal.ALL_BUT_LOG
     if state == "done":
         return Removal.DATA_AND_MODEL
-    return Removal.NOTHING if state in _KEPT and is_needed else Removal.DATA
+    return Removal.NOTHING if state in KEEPING and is_needed else Removal.DATA
 
 
 def removal_later(state: str, *, is_needed: bool, has_expired: bool) -> Removal:

@@ -30,7 +30,7 @@ from edl.errors import ClusterError
 
 class MasterConnection:
     """Server of one master after another. Between two of them, changes are dropped: the next master lists all
-    instances, and gets the last order. `heartbeats` counts those of all masters.
+    instances, and gets the last order. `heartbeats` counts the signs of life of all masters.
     """
 
     heartbeats = 0

@@ -157,7 +157,7 @@ def _all(folder: Folder) -> Mapping[str, File | Link | Folder]:
     return folder.names
 
 
-def _flushed(folder: Folder) -> Mapping[str, File | Link | Folder]:
+def _flushed_names(folder: Folder) -> Mapping[str, File | Link | Folder]:
     return folder.flushed
 
 
@@ -174,7 +174,7 @@ def _half(file: File) -> bytes:
     return file.data if file.is_flushed else file.data[:kept]
 
 
-def _written(file: File) -> bytes:
+def _last_data(file: File) -> bytes:
     return file.data
 
 
@@ -183,12 +183,12 @@ def _flushed_data(file: File) -> bytes:
 
 
 CRASHES: dict[str, tuple[Choose, Content]] = {
-    "processes": (_all, _written),  # all are killed: the machine still has everything
-    "nothing unflushed": (_flushed, _flushed_data),
+    "processes": (_all, _last_data),  # all are killed: the machine still has everything
+    "nothing unflushed": (_flushed_names, _flushed_data),
     "names alone": (_all, _flushed_data),
     "names and zeros": (_all, _zeros),
     "names and half of the data": (_all, _half),
-    "data alone": (_flushed, _written),
+    "data alone": (_flushed_names, _last_data),
 }
 
 
@@ -207,18 +207,18 @@ def drawn(seed: int) -> tuple[Choose, Content]:
         return file.data[: draw.randint(at_least, len(file.data))]
 
     def content(file: File) -> bytes:
-        ways = (_written, _flushed_data, _zeros, cut)
+        ways = (_last_data, _flushed_data, _zeros, cut)
         return file.data if file.is_flushed else draw.choice(ways)(file)
 
     return names, content
 
 
-def damaged(content: Tree, path: Sequence[str], seed: int) -> Tree:
+def damage(content: Tree, path: Sequence[str], seed: int) -> Tree:
     """Return the same with a bit of a file changed, or the file cut to a part."""
     name, *inside = path
     found = content[name]
     if isinstance(found, dict):
-        return {**content, name: damaged(found, inside, seed)}
+        return {**content, name: damage(found, inside, seed)}
     assert isinstance(found, bytes)
     draw = random.Random(seed)  # noqa: S311 (a test)
     at = draw.randrange(len(found))
@@ -251,11 +251,11 @@ def digest(content: Tree, *, without: tuple[str, ...] = ()) -> bytes:
     return found.digest()
 
 
-def read(folder: Path) -> Tree:
+def read_tree(folder: Path) -> Tree:
     found: Tree = {}
     for path in folder.iterdir():
         if path.is_symlink():
             found[path.name] = path.readlink()
         else:
-            found[path.name] = path.read_bytes() if path.is_file() else read(path)
+            found[path.name] = path.read_bytes() if path.is_file() else read_tree(path)
     return found

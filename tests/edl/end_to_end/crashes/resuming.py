@@ -32,7 +32,7 @@ from edl.ps import wire
 from edl.ps.update_log import UPDATES, replay
 from edl.run.search.judge import Judge
 from edl.tasks import encoding
-from tests.edl.end_to_end.crashes.disk import CRASHES, Disk, Folder, Tree, digest, read, tree, write
+from tests.edl.end_to_end.crashes.disk import CRASHES, Disk, Folder, Tree, digest, read_tree, tree, write
 from tests.edl.end_to_end.crashes.recording import JOBS, MODEL, Operation
 
 Weights = Mapping[str, np.ndarray]
@@ -45,7 +45,7 @@ class LostError(AssertionError):
 
 
 class Resumed(NamedTuple):
-    """How a state ended: the model `stored`, or in the folder of the job (`model`); `resumed` from a checkpoint or
+    """End of a state: the model `stored`, or in the folder of the job (`model`); `resumed` from a checkpoint or
     behind ended trials, or from the `beginning`; or there is `nothing` to resume, where nothing was promised.
 
     `point` distinguishes what the job goes on from.
@@ -57,7 +57,7 @@ class Resumed(NamedTuple):
 
 @dataclass
 class Promised:
-    """What others were told by a moment of the run, and therefore must be there after a crash.
+    """Facts that others were told by a moment of the run, which must be there after a crash.
 
     `checkpoint` is the one that the state store refers to, of the step `step`; `trials` is the number of ended trials
     that were shown. `updates` are, by server, the checksums of acknowledged pushes, and the names of checkpoints where
@@ -157,7 +157,7 @@ class Run:
             sound = {
                 name
                 for name in has_state & self.checkpoints.keys()
-                if digest(read(job.checkpoints / name), without=NO_PART) == self.checkpoints[name]
+                if digest(read_tree(job.checkpoints / name), without=NO_PART) == self.checkpoints[name]
             }
             found = resume.prepare(job)
             if not found.warnings:
@@ -211,7 +211,7 @@ class Run:
         if state.checkpoint_name != found.checkpoint:
             raise LostError(f"the state has {state.checkpoint_name}, not {found.checkpoint}")
         if found.checkpoint:
-            there = read(job.checkpoints / found.checkpoint)
+            there = read_tree(job.checkpoints / found.checkpoint)
             if digest(there, without=NO_PART) != self.checkpoints.get(found.checkpoint):
                 raise LostError(f"{found.checkpoint} is not as it was")
         trials = self._check_trials(job, promised)

@@ -20,7 +20,7 @@ import pytest
 
 from edl.models.archive import read_archive
 from tests.edl.end_to_end import counting
-from tests.edl.end_to_end.crashes.disk import CRASHES, Tree, damaged, digest, drawn, read, tree, write
+from tests.edl.end_to_end.crashes.disk import CRASHES, Tree, damage, digest, drawn, read_tree, tree, write
 from tests.edl.end_to_end.crashes.kinds import COUNTED, EPOCHS, KINDS, RESUMED
 from tests.edl.end_to_end.crashes.recording import JOBS, MODEL, Operation, record
 from tests.edl.end_to_end.crashes.resuming import (
@@ -51,7 +51,7 @@ def recorded(kind: str) -> Run:
         folder = Path(place) / "state"
         operations = record(kind, folder)
         run = Run(operations, dict(read_archive(folder / MODEL).weights()))
-        there = read(Path(f"{folder}.copy"))
+        there = read_tree(Path(f"{folder}.copy"))
     disk = new_disk()
     for operation in operations:
         if operation.path == "stored":
@@ -176,7 +176,7 @@ def damages(run: Run, states: int, seed: int) -> Iterator[tuple[str, Tree]]:
             path = draw.choice([("cluster", "state"), *paths])
             if name == promised.checkpoint and "archive.zip" not in at(disk.root, *JOBS.parts, job).names:
                 where = f"{'/'.join(path)}, after operation {number}, seed {seed}"
-                yield where, damaged(content, (*JOBS.parts, job, *path), draw.randrange(1 << 30))
+                yield where, damage(content, (*JOBS.parts, job, *path), draw.randrange(1 << 30))
 
 
 @pytest.mark.soak

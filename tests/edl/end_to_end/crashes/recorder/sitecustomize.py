@@ -140,7 +140,7 @@ def _site() -> str:
 # Functions in place of those of the system --------------------------------------------------------------------
 
 
-def _opened(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+def _record_open(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
     if not any(letter in mode for letter in "wax+") or (place := _place(path)) is None:
         return _Real.file(path, mode, *more, **named)
     with log.locked():
@@ -167,7 +167,7 @@ def _opened(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
     return file
 
 
-def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+def _record_os_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
     place = _place(path, dir_fd) if flags & (os.O_CREAT | os.O_TRUNC) else None
     if place is None:
         return _Real.open(path, flags, mode, dir_fd=dir_fd)
@@ -304,8 +304,8 @@ def _acknowledge(owner: Any, method: str, what: str, content: Callable[..., byte
 
 
 def _install() -> None:
-    builtins.open = io.open = _opened  # type: ignore[assignment]
-    os.open, os.write = _open, _write  # type: ignore[assignment]
+    builtins.open = io.open = _record_open  # type: ignore[assignment]
+    os.open, os.write = _record_os_open, _write  # type: ignore[assignment]
     os.fsync, os.fdatasync = _syncing(_Real.fsync), _syncing(_Real.fdatasync)
     os.replace, os.rename = _renaming(_Real.replace), _renaming(_Real.rename)
     os.link = _renaming(_Real.link, "link")
