@@ -67,7 +67,7 @@ def test_leaving_an_attached_job_lets_it_go_on(stage: Stage) -> None:
 
 
 def test_a_job_that_was_cancelled_is_told_as_that(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.opening()
+    stage.opening().do("obey", code=exit_codes.FAILED)
     main(["cancel", stage.job.id])
     assert main(["attach", stage.job.id]) == exit_codes.FAILED
     assert "the job was cancelled" in capsys.readouterr().err

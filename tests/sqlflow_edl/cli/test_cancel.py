@@ -13,7 +13,9 @@ from tests.edl.cluster.local.conftest import Stage
 
 
 def test_a_job_is_cancelled_from_outside(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    worker = stage.worker(stage.opening())
+    master = stage.opening()
+    worker = stage.worker(master)
+    master.do("obey", code=exit_codes.FAILED)
     assert main(["cancel", stage.job.id]) == exit_codes.OK
     assert capsys.readouterr().err == f"job {stage.job.id}: cancelled\n"
     worker.wait()

@@ -72,6 +72,7 @@ def test_events_come_in_order_while_the_job_runs_and_to_a_second_client_from_the
 def test_an_interrupt_cancels_the_job(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
+    master.do("obey", code=exit_codes.JOB_FAILED)
     tell(stage, EVENTS[0])
 
     def interrupt(event: Any) -> None:
@@ -140,7 +141,7 @@ def test_a_job_that_was_started_detached_belongs_to_its_supervisor(stage: Stage)
 
 
 def test_cancelling_reaches_a_job_of_another_client(stage: Stage) -> None:
-    stage.opening().do("drain", code=exit_codes.OK)
+    stage.opening().do("obey", code=exit_codes.OK)
     assert client.cancel(job_folder.find(stage.job.id))
     with pytest.raises(JobCancelledError):
         stage.running.follow(lambda event: None)
@@ -149,7 +150,7 @@ def test_cancelling_reaches_a_job_of_another_client(stage: Stage) -> None:
 
 
 def test_a_second_client_hears_that_the_job_was_cancelled(stage: Stage) -> None:
-    stage.opening()
+    stage.opening().do("obey", code=exit_codes.JOB_FAILED)
     tell(stage, EVENTS[0])
     with pytest.raises(JobCancelledError):
         client.attach(stage.job, lambda event: stage.running.cancel())
@@ -158,7 +159,7 @@ def test_a_second_client_hears_that_the_job_was_cancelled(stage: Stage) -> None:
 def test_a_job_that_was_done_before_it_was_cancelled_is_done(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, DONE)
-    master.do("drain", code=exit_codes.OK)
+    master.do("obey", code=exit_codes.OK)
     stage.running.cancel()
     assert stage.running.follow(lambda event: None) == DONE
     assert not client.cancel(stage.job)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from edl import exit_codes
-from edl.cluster import Instance
+from edl.cluster import Instance, Order
 from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import ClusterFolder
@@ -109,6 +109,16 @@ class Master(Actor):
     def changed(self, count: int) -> Any:
         """The next changes."""
         return msgspec.to_builtins([*itertools.islice(self.changes, count)])
+
+    def obey(self, code: int) -> None:
+        """End with this code when the cluster orders the end of the job."""
+
+        def wait() -> None:
+            for change in self.changes:
+                if isinstance(change, Order):
+                    os._exit(code)
+
+        threading.Thread(target=wait, daemon=True).start()
 
     def close(self) -> Any:
         """The changes that are left when the cluster is closed."""
