@@ -20,6 +20,8 @@ import msgspec
 from edl.errors import ClusterError
 
 Role = Literal["worker", "ps"]
+
+LEAVE_GRACE = 20.0  # seconds for a worker that has to leave to return its tasks, at least; a pod has 30
 State = Literal["pending", "running", "ended"]
 Reason = Literal[
     "done", "failed", "killed", "stopped", "preempted", "hung", "out of memory", "no room", "lost"

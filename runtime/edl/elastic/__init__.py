@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from edl.elastic import session as sessions
 from edl.elastic.cursor import Cursor
 from edl.elastic.evaluation import Evaluation
+from edl.elastic.leave_notice import add_hook as add_leave_hook
 from edl.elastic.member import World
 from edl.elastic.rows import Dataset, Sampler, checked, count_of, described
 from edl.elastic.steps import Regrouped
@@ -36,7 +37,9 @@ __all__ = [
     "checkpoint",
     "dataset",
     "evaluation",
+    "leaving",
     "on_change",
+    "on_leave",
     "rank",
     "run",
     "sampler",
@@ -48,6 +51,7 @@ __all__ = [
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Plain = TypeVar("Plain", bound=Any)
+Left = TypeVar("Left", bound=Callable[[float], object])
 Changed = TypeVar("Changed", bound=Callable[[World | None, World], object])
 
 
@@ -178,6 +182,27 @@ def on_change(function: Changed) -> Changed:
     are those of the script.
     """
     sessions.add_hook(function)
+    return function
+
+
+def leaving() -> float | None:
+    """Return the seconds left until this worker is killed if it was asked to leave (SIGTERM), else None.
+
+    It takes no further step: when its loop asks for rows, it leaves the group, after a checkpoint if no other worker
+    holds the state. Code that takes long between two steps can end earlier for it, in any thread. Another worker has
+    another value, so a loop that ends by it needs `broadcast`. Outside of a job, and before the function of `run`, it
+    is None: SIGTERM is for the script to handle there.
+    """
+    return sessions.current("edl.elastic.leaving").seconds_left
+
+
+def on_leave(function: Left) -> Left:
+    """Decorate a function that is to be called with the seconds left when this worker was asked to leave.
+
+    It is called when the worker has left its group, so the others do not wait for it and the checkpoint, if this worker
+    had to write one, is complete. Its exceptions are printed.
+    """
+    add_leave_hook(function)
     return function
 
 

@@ -18,6 +18,7 @@ from edl.elastic.agreement import agree
 from edl.elastic.connection import Connection
 from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
+from edl.elastic.leave_notice import LeaveNotice, call_hooks
 from edl.elastic.member import Alone, World
 from edl.elastic.state import ScriptState, stateful
 from edl.elastic.steps import Steps
@@ -46,7 +47,7 @@ class Session:
         self.positions = Positions()
         self._worker = places.worker()
         self._connection: Connection | None = None
-        self._draining = threading.Event()
+        self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
         self._world: World | None = None  # of which the hooks know
         if self._worker is not None:
@@ -106,6 +107,11 @@ class Session:
         if self._steps is None:
             return _place_of_environment()
         return self._steps.strategy.rank, self._steps.strategy.size
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until this worker is killed, None if it has not been asked to leave."""
+        return self._notice.seconds_left
 
     def begin(self) -> None:
         """Begin the function of `run`. Raises SemanticError if the training has ended with an earlier one."""
@@ -197,17 +203,17 @@ class Session:
         worker = self._worker
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda number, frame: self._draining.set())
+            signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
         bounded = self.workload.bounded is not None
         state = ScriptState((*_declared.objects, self.positions))
-        connection = Connection(worker, state, self._draining)
+        connection = Connection(worker, state, self._notice)
         self._connection = connection
         steps = self._steps = Steps(
             connection.source,
             connection.member,
             self.positions,
             bounded=bounded,
-            draining=self._draining,
+            draining=self._notice,
             stepped=connection.stepped,
             leaving=connection.leaving,
             regrouped=self._regrouped,
@@ -232,7 +238,7 @@ class Session:
             with contextlib.suppress(JobError):  # it is known already
                 agree(self._worker.job, self.workload)
         connection = self._connection or self._connect()
-        if code == exit_codes.OK and not connection.over and not self._draining.is_set():
+        if code == exit_codes.OK and not connection.over and not self._notice.is_set():
             error = JobError(
                 "the script has ended in a worker before its loop had trained all rows",
                 hint="put the loop into the function of edl.elastic.run",
@@ -240,6 +246,7 @@ class Session:
         if error is not None and not isinstance(error, RefusedError):
             connection.give_up(error)
         connection.close()
+        call_hooks(self._notice)
 
 
 Hook = Callable[[World | None, World], object]

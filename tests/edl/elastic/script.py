@@ -51,6 +51,11 @@ def changed(before: edl.elastic.World | None, now: edl.elastic.World) -> None:
         print(json.dumps([before and before.size, now.rank, now.size, now.members]), file=file)
 
 
+@edl.elastic.on_leave
+def left(seconds: float) -> None:
+    (FOLDER / f"left-{RANK}-{RESTART}").write_text(json.dumps([seconds, edl.elastic.leaving()]))
+
+
 @edl.elastic.run
 def train() -> None:
     for epoch in sampler.epochs():

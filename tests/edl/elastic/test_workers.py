@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from edl import exit_codes
+from edl.cluster import LEAVE_GRACE
 from edl.elastic import session
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
@@ -167,6 +168,30 @@ def test_a_script_whose_client_ends_is_resumed_from_its_checkpoint(
     assert {rows[0, row] for row in range(ROWS)} == {1}  # the first epoch was in the checkpoint
     assert weights(folder) == pytest.approx(weights(alone), abs=1e-5)
     assert job_folder.jobs() == []
+
+
+@pytest.mark.soak
+def test_a_worker_that_is_asked_to_leave_gets_the_seconds_left_when_the_others_go_on(
+    tmp_path: Path, alone: Path
+) -> None:
+    folder = tmp_path / "left"
+    folder.mkdir()
+    edl = [sys.executable, "-m", "edl.cli.main", "run", "--workers", "2"]
+    with subprocess.Popen(
+        [*edl, *arguments(folder, [], 0.1, 0, 0)], stderr=subprocess.PIPE, text=True
+    ) as client:
+        taken = folder / "rows-1-0"
+        while not taken.exists() or len(taken.read_text().splitlines()) < 5:
+            assert client.poll() is None, client.communicate()
+            time.sleep(0.05)
+        os.kill(int((folder / "pid-1").read_text()), signal.SIGTERM)
+        assert client.wait(60) == 0, client.communicate()
+    seconds, left = json.loads((folder / "left-1-0").read_text())
+    assert 0 < left <= seconds <= LEAVE_GRACE
+    assert not (folder / "left-0-0").exists()
+    rows, _ = counted(folder)
+    assert (len(rows), set(rows.values())) == (EPOCHS * ROWS, {1})
+    assert weights(folder) == pytest.approx(weights(alone), abs=1e-5)
 
 
 @pytest.mark.soak

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from edl.cluster import Change, Instance, Reason, Role
+from edl.cluster import LEAVE_GRACE, Change, Instance, Reason, Role
 from edl.master.tasks.recovery import Gain
 
-GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing to return
-STOP_GRACE = 120.0  # the same when the job stops, and the last worker writes a checkpoint first
+STOP_GRACE = (
+    120.0  # seconds for a worker to end when the job stops, and the last worker writes a checkpoint first
+)
 LONGEST_WAIT = 5.0  # maximum pause in seconds before a repeatedly failing instance is restarted
 _BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
 
@@ -110,7 +111,7 @@ class Slot:
     def dismiss(self, *, now: bool = False, stops: bool = False) -> ScaleAction:
         """Return the stop of the occupant. `now`: it has nothing to return. `stops`: the job does."""
         self.dismissed = True
-        grace = STOP_GRACE if stops else GRACE
+        grace = STOP_GRACE if stops else LEAVE_GRACE
         return ScaleAction(
             self.instance, stop=True, grace=grace if self.role == "worker" and not now else 0.0
         )
