@@ -17,6 +17,7 @@ from pathlib import Path
 from edl.cli import checkpoint_arguments
 from edl.cli.streams import discard_writes, open_missing
 from edl.data import pandas_later
+from edl.errors import SemanticError
 from edl.jobs.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.arguments import (
@@ -77,9 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE
             return _load(options.command)(options)
-    except TerminatedError as error:
+    except (TerminatedError, SemanticError) as error:
         print(error.report, file=sys.stderr)
-        return exit_codes.TERMINATED
+        in_environment = isinstance(error, SemanticError)
+        return exit_codes.USAGE if in_environment else exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED

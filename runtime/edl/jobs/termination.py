@@ -5,13 +5,15 @@ Handlers stand in commands only: a process of the user's that runs jobs keeps it
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 from edl.jobs.outcome import JobInterruptedError
+from edl.jobs.spot_notice import watching_for_spot_notice
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -33,7 +35,7 @@ class TerminatedError(KeyboardInterrupt):
         return "\n".join(f"terminated; {text}" for text in found) or "terminated"
 
 
-@contextmanager
+@contextlib.contextmanager
 def terminating_after(interrupted: threading.Event) -> Iterator[None]:
     """Make the first SIGTERM inside the context set the event, for work of this process that must end in order.
 
@@ -66,9 +68,12 @@ class DetachedError(TerminatedError):
         )
 
 
-@contextmanager
+@contextlib.contextmanager
 def terminating(*, cancels: bool = False) -> Iterator[None]:
-    """Make SIGTERM raise TerminatedError inside the context. No effect outside of the main thread."""
+    """Make SIGTERM, and the spot notice unless it `cancels`, raise TerminatedError inside the context.
+
+    No effect outside of the main thread. Raises SemanticError if EDL_SPOT_NOTICE is nothing that can be asked.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -78,6 +83,11 @@ def terminating(*, cancels: bool = False) -> Iterator[None]:
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        with contextlib.nullcontext() if cancels else watching_for_spot_notice(_say):
+            yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

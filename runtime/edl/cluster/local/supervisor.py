@@ -44,6 +44,7 @@ from edl.jobs.event_log import EventLog, read_end
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError
+from edl.jobs.spot_notice import watching_for_spot_notice
 from edl.logs import stamped
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
@@ -71,7 +72,8 @@ def main(arguments: list[str]) -> int:
             folder.write_process("supervisor", Process.of(os.getpid()))
             job.owned_by(os.getpid())
             supervisor = Supervisor(job, spec, client)
-            return _CODES[asyncio.run(supervisor.run(port)).state]
+            with watching_for_spot_notice(say):
+                return _CODES[asyncio.run(supervisor.run(port)).state]
     except SQLFlowError as error:
         say(error.message)
         return exit_codes.FAILED
