@@ -40,6 +40,7 @@ from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import features as feature_report
 from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
 from sqlflow_edl.session.compiler import Compiler, Use, target_span
 from sqlflow_edl.session.observer import Observer, report
@@ -297,6 +298,7 @@ class JobRunner:
         if (kind := statement.traits.job) is None:
             raise RuntimeError(f"a statement of the kind {statement.kind} has no job")
         job = job_folder.create(kind, statement.text)
+        report(self._observer, describe_jobs(job, self._source.url))
         state: job_folder.State = "done"
         message = ""
         stopped: BaseException | None = None
