@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from edl.errors import ClusterError, LaterVersionError, SemanticError, SpecError, did_you_mean
@@ -66,6 +68,26 @@ def summaries() -> list[JobSummary]:
     folders = job_folder.jobs()
     remarks = _refreshed([folder for folder in folders if _runs_elsewhere(folder)])
     return [_summary(folder, remarks.get(folder.id, "")) for folder in folders]
+
+
+def tables_held() -> Iterator[str]:
+    """Yield a line for each table of pinned rows in a server that a job keeps to be resumed."""
+    for folder in job_folder.jobs():
+        with contextlib.suppress(SpecError, OSError):  # of another version, or without rows
+            if folder.can_resume:
+                yield from _table_held(folder)
+
+
+def _table_held(folder: JobFolder) -> Iterator[str]:
+    from edl.data.pinned import read_pinned  # loads Arrow, which a list without such a job does not need
+
+    pinned, status = read_pinned(folder.rows), folder.status()
+    if pinned.table is not None:
+        until = "" if status.state == "paused" else f" until {status.kept_until.date()}"
+        yield (
+            f"job {folder.id} keeps the table {pinned.table.name} of {pinned.source}{until}, to be resumed; when it "
+            "is resumed or cancelled, the next session there drops the table"
+        )
 
 
 def _summary(folder: JobFolder, remark: str) -> JobSummary:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from datetime import timedelta
 
-from sqlflow_edl.backends.find import summaries
+from sqlflow_edl.backends.find import summaries, tables_held
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
@@ -38,5 +38,5 @@ def jobs(options: argparse.Namespace) -> int:
             write_records([(name, False) for name in JOBS], rows, sys.stdout)
         else:
             WRITERS[options.format](texts(JOBS, rows), sys.stdout)
-    print(footer, file=sys.stderr)
+    print(footer, *tables_held(), sep="\n", file=sys.stderr)
     return exit_codes.OK

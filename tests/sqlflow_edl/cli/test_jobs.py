@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
+from edl.data.pinned import write_pinned
+from edl.data.source import Pinned, PinnedTable
 from edl.jobs import job_folder
-from edl.jobs.cluster_folder import ClusterFolder, Process
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec
+from edl.jobs.job_folder import KEPT, State
 from edl.jobs.snapshot import WAITING, Row, Snapshot
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.arguments import duration
@@ -26,6 +30,26 @@ def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -
     [found] = json.loads(captured.out)
     assert (found["job"], found["state"], found["statement"]) == (job.id, "running", "SELECT 1 TO TRAIN x")
     assert captured.err == "1 job\n"
+
+
+@pytest.mark.parametrize(
+    "state, until", [("interrupted", f" until {datetime.now(UTC).date() + KEPT}"), ("paused", "")]
+)
+def test_tables_that_jobs_keep_in_a_server_are_named(
+    state: State, until: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = job_folder.create("train", "SELECT 1 TO TRAIN x")
+    ClusterFolder(job.path).write_run_spec(RunSpec("torch"))
+    table = PinnedTable("`shop`.`sqlflow_edl_pinned_1`", "place")
+    write_pinned(job.rows, Pinned("mysql://ann@db/shop", "SELECT 1", "", 1, (), "", 0, False, table))
+    assert main(["jobs"]) == exit_codes.OK
+    assert capsys.readouterr().err == "1 job\n"
+    job.end(state, "")
+    assert main(["jobs"]) == exit_codes.OK
+    assert capsys.readouterr().err == (
+        f"1 job\njob {job.id} keeps the table {table.name} of mysql://ann@db/shop{until}, to be resumed; when it "
+        "is resumed or cancelled, the next session there drops the table\n"
+    )
 
 
 def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]) -> None:
