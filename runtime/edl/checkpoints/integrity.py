@@ -50,11 +50,7 @@ def write_file(path: Path, pieces: Iterable[tuple[int, memoryview]]) -> Part:
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("w+b") as file:
-            written = []
-            for at, piece in pieces:
-                file.seek(at)
-                file.write(piece)
-                written.append(_Written(at, piece.nbytes, zlib.crc32(piece)))
+            written = _write_pieces(file, pieces)
             file.flush()
             os.fsync(file.fileno())
             _forget_pages(file)
@@ -64,6 +60,20 @@ def write_file(path: Path, pieces: Iterable[tuple[int, memoryview]]) -> Part:
     finally:
         partial.unlink(missing_ok=True)
     return part
+
+
+def _write_pieces(file: BinaryIO, pieces: Iterable[tuple[int, memoryview]]) -> list[_Written]:
+    """Write the pieces and return them; those that follow each other are one, with one checksum."""
+    written: list[_Written] = []
+    for at, piece in pieces:
+        file.seek(at)
+        file.write(piece)
+        last = written[-1] if written else None
+        if last is not None and at == last.at + last.size:
+            written[-1] = _Written(last.at, last.size + piece.nbytes, zlib.crc32(piece, last.crc))
+        else:
+            written.append(_Written(at, piece.nbytes, zlib.crc32(piece)))
+    return written
 
 
 def _forget_pages(file: BinaryIO) -> None:
@@ -79,7 +89,8 @@ def _read_back(file: BinaryIO, path: Path, written: Sequence[_Written]) -> Part:
         one = 0
         left = piece.size
         while left and (data := file.read(min(left, PIECE))):
-            one, crc = zlib.crc32(data, one), zlib.crc32(data, crc)
+            one = zlib.crc32(data, one)
+            crc = zlib.crc32(data, crc) if size else one  # the first piece is all that is read so far
             left -= len(data)
         if left or one != piece.crc or piece.at != size:
             raise DamagedError(f"{path.name} is read back differently from how it was written")

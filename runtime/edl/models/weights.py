@@ -61,12 +61,15 @@ def save(weights: Weights, path: Path) -> None:
 
 
 def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
-    """Yield the parts of a file with the weights, in any order: where each begins, and its bytes."""
+    """Yield the parts of a file with the weights: where each begins, and its bytes. Those of a stream are in any order,
+    arrays in that of the file, which has one checksum then.
+    """
     stream = weights if isinstance(weights, Stream) else _whole(weights)
     head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
     yield 0, memoryview(head)
-    for name, piece in stream.pieces:
+    pieces = stream.pieces if isinstance(weights, Stream) else ((name, weights[name]) for name in at)
+    for name, piece in pieces:
         array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
         left[name] -= array.nbytes
         if left[name] < 0:
@@ -130,7 +133,7 @@ def _whole(weights: Mapping[str, np.ndarray]) -> Stream:
 def header(
     kinds: Mapping[str, Kind], metadata: Mapping[str, str] | None = None
 ) -> tuple[bytes, dict[str, int]]:
-    """Return the header of a file, and the offset of each array's bytes behind it: consecutive, in the given order."""
+    """Return the header of a file, and the offset of each array's bytes behind it: consecutive, by type and name."""
     ranks = {dtype: rank for rank, dtype in enumerate(DTYPES)}
     for name, kind in kinds.items():
         _check(name, kind)
