@@ -36,10 +36,15 @@ def run(options: argparse.Namespace) -> None:
     """
     path = Path(options.job)
     job = JobFolder(path.absolute()) if path.is_dir() else job_folder.find(options.job)
-    stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
-    found = stored.listed()
+    found: list[Listed] = []
+    if job.program.is_dir():  # of a job that was cancelled only the log is left
+        stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
+        found = stored.listed()
     if not found:
-        raise JobError(f"job {job.id} has no checkpoints", hint="they are removed when a job has succeeded")
+        raise JobError(
+            f"job {job.id} has no checkpoints",
+            hint="they are removed when a job has succeeded or was cancelled",
+        )
     if options.export is not None:
         step, file = options.export
         _export(job, stored, found, step, Path(file))

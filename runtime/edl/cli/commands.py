@@ -26,7 +26,9 @@ from edl.frameworks.export import check_target
 from edl.jobs import job_folder as jobs
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
+from edl.jobs.events import ProcessEvent
 from edl.jobs.outcome import Outcome
+from edl.jobs.recording import JobRecorder
 from edl.jobs.termination import terminating_after
 from edl.master import resume
 from edl.models.commit import kept_outcome
@@ -160,9 +162,26 @@ def _remembered_output(job: jobs.JobFolder) -> Path | None:
 
 
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
-    if program.spec.search is not None:
-        threads = options.threads or available_cores()
-        return driver.run(program, job, threads, observer=_narrator(options), cancelled=threading.Event())
+    """Run the job in this process, and record how far it is for other processes, also if this one is killed."""
+    with JobRecorder(ClusterFolder(job.path)) as record:
+        narrator = _narrator(options)
+
+        def both(event: ProcessEvent) -> None:
+            record(event)
+            narrator(event)
+
+        if program.spec.search is not None:
+            threads = options.threads or available_cores()
+            return driver.run(program, job, threads, observer=both, cancelled=threading.Event())
+        return _run_once(program, job, options, both)
+
+
+def _run_once(
+    program: Program,
+    job: jobs.JobFolder,
+    options: argparse.Namespace,
+    observer: Callable[[ProcessEvent], None],
+) -> Outcome:
     program = dataclasses.replace(program, spec=distributed.with_checkpoints(program.spec, options))
     interrupted = threading.Event()
     keeps = options.kind == "train" and options.on_term != "cancel"
@@ -171,7 +190,7 @@ def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> 
             program,
             job,
             options.weights,
-            observer=_narrator(options),
+            observer=observer,
             cancelled=threading.Event(),
             interrupted=interrupted,
         )

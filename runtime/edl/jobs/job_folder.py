@@ -201,7 +201,16 @@ class JobFolder:
             if isinstance(state, str) and state not in get_args(State):
                 message = f"the state of job {self.id} is {state}, which a later version has written"
                 raise LaterVersionError(message, what=state) from None
-            raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
+            raise SpecError(
+                f"the status of job {self.id} cannot be read: {error}", hint=self._export_hint
+            ) from None
+
+    @property
+    def _export_hint(self) -> str | None:
+        """Command that saves what was trained in a job that cannot be resumed, if there is such a thing."""
+        if not self.checkpoints.is_dir():
+            return None
+        return f"`edl checkpoints {self.id} --export newest m.safetensors` writes its newest weights"
 
     def _stored_fields(self) -> dict[str, object]:
         """Return the fields of the status as they are stored, none if it is damaged."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from edl.errors import JobError
+from edl.errors import JobError, SpecError
 from edl.program.contract import check
 from edl.program.digest import is_edited
 from edl.program.importing import CompilingLoader, always_compile
@@ -60,7 +60,11 @@ def read_spec(folder: Path) -> JobSpec:
 
     Raises JobError if it is missing, SpecError if it is damaged or unknown.
     """
-    return from_json(_read(folder / SPEC_FILE))
+    path = folder / SPEC_FILE
+    try:
+        return from_json(_read(path))
+    except SpecError as error:
+        raise SpecError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def load(folder: Path | str, spec: JobSpec | None = None) -> Program:

@@ -108,6 +108,34 @@ def test_a_job_without_checkpoints_says_so(job: JobFolder, capsys: pytest.Captur
     assert f"job {job.id} has no checkpoints" in capsys.readouterr().err
 
 
+def test_a_job_that_was_cancelled_has_none_either(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    job.end("cancelled")
+    assert main(["checkpoints", job.id]) == exit_codes.FAILED
+    assert f"job {job.id} has no checkpoints" in capsys.readouterr().err
+
+
+def test_the_error_of_a_damaged_status_names_the_command_that_saves_the_weights(
+    job: JobFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = job.path / "status.json"
+    status.write_bytes(status.read_bytes()[:40])
+    assert main(["train", "--resume", job.id]) == exit_codes.FAILED
+    hint = capsys.readouterr().err.splitlines()[-1]
+    monkeypatch.chdir(tmp_path)
+    program, *command = hint.split("`")[1].split()
+    assert (program, main(command)) == ("edl", exit_codes.OK)
+    assert weight_files.loads(Path("m.safetensors").read_bytes())
+
+
+def test_half_of_a_job_spec_is_an_error_with_its_place(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = job.program / "job.json"
+    spec.write_bytes(spec.read_bytes()[:40])
+    assert main(["checkpoints", job.id]) == exit_codes.FAILED
+    assert f"error: {spec}: not a JobSpec" in capsys.readouterr().err
+
+
 def test_half_of_a_checkpoint_is_not_listed(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
     write_checkpoint(
         job.checkpoints / "000000000160-worker-0-0.partial", TrainerCheckpoint(Position(1), {}, {})

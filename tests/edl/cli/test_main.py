@@ -11,8 +11,10 @@ import pytest
 
 from edl import exit_codes
 from edl.cli.main import main
+from edl.cli.progress import Narrator
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
+from edl.jobs.events import EpochEnd, JobEvent
 from edl.jobs.outcome import JobCancelledError
 from edl.models.archive import read_archive
 from edl.models.pending import Intent, write_intent
@@ -126,6 +128,22 @@ def test_an_output_that_could_not_be_written_is_fetched_later(
     assert f"wrote {output}" in err
     assert read_archive(output).spec.training.epochs == 2
     assert job_folder.jobs() == []
+
+
+def test_others_can_read_how_far_a_training_in_one_process_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[int] = []
+
+    def observe(_: Narrator, event: JobEvent) -> None:
+        [job] = job_folder.jobs()
+        if isinstance(event, EpochEnd):
+            recorded.append(ClusterFolder(job.path).events.read_text().count("\n"))
+
+    monkeypatch.setattr(Narrator, "__call__", observe)
+    output = str(folder.parent / "m.zip")
+    assert main(["train", "--program", str(folder), "--epochs", "2", "--output", output]) == exit_codes.OK
+    assert recorded == [1, 2]
 
 
 def test_an_output_is_checked_before_the_rows_are_read(
