@@ -223,7 +223,7 @@ def _point(state: MasterState, checkpoint: Checkpoint | None) -> Resumption:
         return Resumption(trials=trials)
     if checkpoint is None:
         return Resumption()
-    return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.epoch)
+    return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.current_epoch)
 
 
 def _spec(job: JobFolder) -> JobSpec:

@@ -140,7 +140,7 @@ class StoredCheckpoints:
         epoch: int | None = None
         try:
             if name in self._store.names(STATE) and (found := self._state(name).checkpoint) is not None:
-                step, epoch = found.job.step, found.job.epoch
+                step, epoch = found.job.step, found.job.current_epoch
             elif self._last == POSITION:
                 step = read_position(self._store.fetch(name, POSITION)).step
         except (OSError, SQLFlowError) as error:

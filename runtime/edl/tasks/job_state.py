@@ -98,6 +98,11 @@ class JobState(msgspec.Struct):
     callbacks: bool = False
     uncertainty: Uncertainty | None = None  # of the last round, as the figures
 
+    @property
+    def current_epoch(self) -> int:
+        """The first epoch that is begun and not completely trained; tasks of later ones are assigned ahead."""
+        return min((pool.number for pool in self.pools if pool.type == "train"), default=self.epoch)
+
 
 class Job:
     """State machine of one job. `began` is the second of its start, on the caller's clock.
