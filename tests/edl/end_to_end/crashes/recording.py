@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -85,6 +86,8 @@ class Recording:
                 stopped |= found
             for pid in stopped:
                 _signal(pid, signal.SIGKILL)
+        for pid in stopped:
+            _wait_for_end(pid)
 
     def _processes(self) -> Iterator[int]:
         mark = f"EDL_TESTING_RECORD={self._log}\0".encode()
@@ -95,6 +98,16 @@ class Recording:
 
     def operations(self) -> list[Operation]:
         return list(_operations(self._log.read_bytes(), self.folder))
+
+
+def _wait_for_end(pid: int) -> None:
+    """Wait until a killed process, which may have much memory to give back, counts as ended."""
+    with contextlib.suppress(ProcessLookupError):
+        process = os.pidfd_open(pid)
+        try:
+            select.select([process], [], [])
+        finally:
+            os.close(process)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
