@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
+from edl.errors import Span, SQLFlowError, raise_all
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
@@ -104,12 +104,6 @@ def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) ->
     statement = replace(
         build_statement(tree, text, dialect), text=_slice(text, piece.span), span=piece.span, plan=piece.plan
     )
-    if piece.plan and statement.traits.job is None:
-        raise StatementSyntaxError(
-            "EXPLAIN shows the plan of a query with TO, such as TRAIN",
-            span=Span(piece.span.start, piece.span.start + len("EXPLAIN")),
-            hint="remove EXPLAIN",
-        )
     if piece.query is None:
         return statement
     return replace(

@@ -77,8 +77,12 @@ def check_origin(case: Case, hint: str, calls: Calls) -> None:
     made = [
         each
         for each in register.read()
-        if each.module == module and is_of(name, each) and each.matches(hint) and not each.is_joined
+        if each.module == module
+        and (is_of(name, each) or each.pattern == hint)
+        and each.matches(hint)
+        and not each.is_joined
     ]
+    made = [each for each in made if each.pattern == hint] or made  # a text of a table, before a template
     assert not made or case.site in made, f"this hint is of another site, {made}"
     may_be_of_a_job = case.site.module.startswith("edl.") and not made  # whose processes are others
     assert may_be_of_a_job or calls.include(case.site), f"{case.site.function} was not called"

@@ -399,3 +399,42 @@ SELECT x, y AS my_column FROM t TO TRAIN «Autoencoder» LABEL my_column INTO m;
 -- hint: train a DNNClassifier or a DNNRegressor with LABEL my_column
 -- take: train a DNNClassifier or a (DNNRegressor) with
 SELECT x, y AS my_column FROM t TO TRAIN «PCA» LABEL my_column INTO m;
+
+-- site: sqlflow_edl.analysis.columns.categories weighted
+-- hint: write SPARSE(x, 1000, ",", kv_delimiter=":")
+-- take: write SPARSE\(x(, 1000, ",", kv_delimiter=":"\))
+-- as: SPARSE(pairs\1
+SELECT pairs, y FROM (SELECT '1:0.5,2:' || w AS pairs, y FROM t) AS q TO TRAIN DNNRegressor COLUMN EMBEDDING(WEIGHTED_CATEGORY(«SPARSE(pairs, 1000, ",")»), 3) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.fail
+-- hint: write {}
+-- take: write (BUCKETIZE)
+-- as: \1(x, 5)
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «BUCKETIZE(x)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._column
+-- hint: AS {} names a feature, and a column is needed here
+-- take: AS xb names a feature
+-- as: x
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 5) AS xb, STANDARDIZE(«xb») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._column
+-- hint: AS {} names several features, and one column is needed here
+-- take: one column is needed here
+-- as: x
+SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN COMBINE(x, w) AS pair, BUCKETIZE(«pair», 5) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.drafts Bound.temporal_column
+-- hint: declare it as TIMESTAMP in its table
+-- take: declare it as (TIMESTAMP) in its table
+-- on: sqlite
+-- first: DROP TABLE IF EXISTS dated; CREATE TABLE dated (d TEXT, y DOUBLE, z TIMESTAMP); INSERT INTO dated SELECT date_text, y, date_text || ' 01:00:00' FROM t;
+-- as: z
+-- as: z
+SELECT «d», y FROM dated TO TRAIN DNNRegressor COLUMN HOUR(«d») LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.items Resolver._item
+-- hint: such as age, BUCKETIZE(age, 5)
+-- take: such as age, BUCKETIZE\(age(, 5\))
+-- as: BUCKETIZE(x\1
+SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN COMBINE(«[x]», w) LABEL y INTO m;

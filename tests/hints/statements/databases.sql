@@ -64,3 +64,11 @@ SELECT x FROM t TO PREDICT «other.public.results».p USING of_numbers;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: results
 SELECT x FROM t TO PREDICT «a123456789a123456789a123456789a123456789a123456789a123456789a123456789» USING of_numbers;
+
+-- site: edl.sources.appending columns_for
+-- hint: change its type by ALTER TABLE, or cast them: INSERT INTO {} (…) SELECT CAST({} AS …) … FROM PREDICT(…)
+-- take: or cast them: (INSERT INTO \S+) \(…\) SELECT (CAST\(y AS) …\) … FROM PREDICT\(…\)
+-- run
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; CREATE OR REPLACE TABLE whole (x DOUBLE, y INTEGER);
+-- as: \1 (x, y) SELECT x, \2 INTEGER) FROM PREDICT(of_numbers, (SELECT x FROM t))
+«SELECT x FROM t TO PREDICT whole USING of_numbers APPEND»;

@@ -50,3 +50,16 @@ SELECT x FROM t TO PREDICT «report_table» WITH predict.report = features USING
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: LABEL truth
 SELECT x, y AS truth FROM t TO EVALUATE of_numbers «»;
+
+-- site: edl.models.registry.records check_name
+-- hint: write {}
+-- take: write (.+)
+-- run
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO «"m@2"»;
+
+-- site: sqlflow_edl.analysis.models.transform _feature
+-- hint: write it in COLUMN of the models that use the transform
+-- take: write it in COLUMN of the models
+-- as: BoostedTreesRegressor WITH train.num_boost_round = 2
+-- as: LABEL y
+SELECT k, y FROM t TO TRAIN «Transform» COLUMN TARGET_ENCODE(k) «» INTO m;

@@ -267,3 +267,38 @@ SELECT x, y, «u» FROM (SELECT x, y, {'a': n, 'b': x} AS u FROM t) AS q TO TRAI
 -- take: relative to
 -- as: duckdb:
 SELECT 1;
+
+-- site: edl.sources.duckdb.errors 
+-- hint: cast the column to DOUBLE or DECIMAL in the SELECT
+-- take: cast the column to (DOUBLE)
+-- as: CAST(h AS \1)
+SELECT «h» * 2 AS twice FROM (SELECT 170141183460469231731687303715884105727::HUGEINT AS h) AS q;
+
+-- site: edl.sources.duckdb.errors 
+-- hint: end the open transaction with COMMIT or ROLLBACK
+-- take: with (COMMIT) or
+-- source: duckdb:
+-- as: \1;
+BEGIN; «» BEGIN; ROLLBACK;
+
+-- site: edl.sources.sqlite.errors 
+-- hint: end the open transaction with COMMIT or ROLLBACK
+-- take: or (ROLLBACK)
+-- source: sqlite:
+-- as: \1;
+BEGIN; «» BEGIN; ROLLBACK;
+
+-- site: edl.data.files.csv_dialect _check_lines_before
+-- hint: write {} at the end of the line, too
+-- take: write '(.)' at the end of the line
+-- source: rows.csv
+-- file rows.csv: a,b«»\n1,2,\n3,4,\n5,6,\n
+SELECT a FROM rows;
+
+-- site: edl.data.files.csv_dialect _check_lines_before
+-- hint: write a name for the first column into the line
+-- take: write a name for the first column
+-- source: rows.csv
+-- file rows.csv: «»a,b\n1,2,3\n3,4,4\n5,6,7\n
+-- as: id,
+SELECT a FROM rows;

@@ -477,3 +477,37 @@ SELECT day, store, CASE WHEN day >= DATE '2024-02-26' THEN NULL ELSE sold END AS
 -- take: select more rows, or
 -- as: 240
 SELECT x, y FROM t LIMIT «1» LABEL y INTO m;
+
+-- site: edl.forecasting.steps seconds_or_numbers
+-- hint: leave those rows out of the query: WHERE {} IS NOT NULL
+-- take: (WHERE \w+ IS NOT NULL)
+SELECT day, sold FROM (SELECT CASE WHEN store = 1 THEN day END AS day, sold FROM days) AS d «» TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL sold INTO m;
+
+-- site: sqlflow_edl.session.predictions refuse_in_job
+-- hint: write them into a table first: SELECT … TO PREDICT my_table USING my_model
+-- take: SELECT … (TO PREDICT my_table USING) my_model
+-- run
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: SELECT x FROM t \1 of_numbers;
+-- as: my_table
+«» SELECT x, y FROM «PREDICT(of_numbers, (SELECT x FROM t))» AS p TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m;
+
+-- site: sqlflow_edl.session.activation Activation.rival
+-- hint: leave {} out, and compare the versions by EVALUATE
+-- take: leave train.activate out
+-- run
+-- first: SELECT x, w, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO versions_differ;
+SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2«, train.activate = better» LABEL y INTO versions_differ;
+
+-- site: sqlflow_edl.session.running _errors
+-- hint: write SELECT … before TO
+-- take: write SELECT … before TO
+-- as: SELECT x FROM t
+-- then: prog
+«» TO RUN prog.py INTO r;
+
+-- site: sqlflow_edl.session.running _program
+-- hint: --on kubernetes; or {}
+-- take: and name it: TO RUN (program.py)
+-- then: program.py
+SELECT x FROM t TO RUN «my_image» INTO r;

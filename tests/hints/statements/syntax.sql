@@ -119,9 +119,10 @@ SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN x« w» LABEL y INTO m;
 
 -- site: sqlflow_edl.syntax.predict_calls _check_function
 -- hint: write {}(MODEL my_model)
--- take: write (ML\.WEIGHTS\(MODEL) my_model\)
--- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
-SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
+-- take: write (ML\.FEATURE_IMPORTANCE\(MODEL) my_model\)
+-- as: \1 of_numbers)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.FEATURE_IMPORTANCE(MODEL of_numbers, (SELECT x FROM t))»;
 
 -- site: sqlflow_edl.syntax.predict_calls _attribute
 -- hint: such as threshold = 0.3 or interval = 0.9
@@ -397,9 +398,10 @@ SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» fc);
 
 -- site: sqlflow_edl.syntax.predict_calls _check_function
 -- hint: write {}(MODEL my_model)
--- take: write (ML\.WEIGHTS\(MODEL) my_model\)
--- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
-SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
+-- take: write (ML\.FEATURE_IMPORTANCE\(MODEL) my_model\)
+-- as: \1 of_numbers)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+SELECT * FROM «ML.FEATURE_IMPORTANCE(MODEL of_numbers, (SELECT x FROM t))»;
 
 -- site: sqlflow_edl.syntax.error_messages 
 -- hint: the partition is a column of the query: SELECT *, '20261126' AS ds FROM … APPEND
@@ -414,3 +416,49 @@ SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
 -- take: a version or a tag
 -- as: m
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO «m@2»;
+
+-- site: sqlflow_edl.syntax.ast_builder _Builder.versioned
+-- hint: write {}@1, or leave it out: {} is the current version
+-- take: write (\w+@1), or
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+DESCRIBE MODEL «of_numbers@1.5»;
+
+-- site: sqlflow_edl.syntax.bigquery 
+-- hint: write SELECT … TO EXPLAIN my_model
+-- take: write SELECT … (TO EXPLAIN) my_model
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- as: SELECT x, y FROM t \1 of_numbers
+«CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'CONTRIBUTION_ANALYSIS', input_label_cols = ['y']) AS SELECT x, y FROM t»;
+
+-- site: sqlflow_edl.syntax.predict_calls _check_function
+-- hint: write STRUCT(0.3 AS threshold)
+-- take: write (STRUCT\(0.3 AS threshold\))
+-- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL is_new INTO of_flags;
+SELECT * FROM ML.PREDICT(MODEL of_flags, (SELECT x FROM t), «»);
+
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write ML.WEIGHTS(MODEL my_model)
+-- take: write (ML\.WEIGHTS\(MODEL) my_model\)
+-- first: SELECT x, y FROM t TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO straight;
+SELECT * FROM «ML.ADVANCED_WEIGHTS(MODEL» straight);
+
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)
+-- take: write (ML\.FORECAST\(MODEL) my_model, …\)
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
+SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast, STRUCT(2 AS horizon));
+
+-- site: sqlflow_edl.syntax.predict_calls 
+-- hint: write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)
+-- take: or (ML\.GLOBAL_EXPLAIN\(MODEL my_model)\)
+-- as: ML.GLOBAL_EXPLAIN(MODEL
+-- as: 
+-- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
+SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast«, STRUCT(2 AS horizon)»);
+
+-- site: sqlflow_edl.syntax.error_messages _special_hint
+-- hint: write it without quotes
+-- take: write it without quotes
+-- as: program.py
+-- then: program.py
+SELECT x FROM t TO RUN «'program.py'» INTO r;
