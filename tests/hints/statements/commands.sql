@@ -398,3 +398,31 @@ $ edl run «»
 -- take: leave out script.py
 -- then: my_job
 $ edl run --resume my_job «script.py»
+
+-- site: edl.data.url _remote
+-- hint: write it as {}://bucket/folder/*.parquet
+-- take: write it as (.+)
+-- then: my_zoo|bucket|fsspec
+$ sqlflow run -e "SELECT 1" --source «s3://»
+
+-- site: sqlflow_edl.console.favourites filled
+-- hint: write it in the statement
+-- take: write it in the statement
+-- as: SELECT 'a\\b' AS x;
+> /fs q SELECT $1 AS x
+> «/f q "a\\b"»
+
+-- site: sqlflow_edl.console.commands _job
+-- hint: /job ID, /job ID log [INSTANCE], /job ID pause, /job ID resume or /job ID cancel
+-- take: /job ID, (/job) ID (log)
+-- as: \1 zz \2
+-- then: job
+> «/job zz explode»
+
+-- site: sqlflow_edl.analysis.without_rows fit
+-- hint: name one without folds: TO TRAIN DNNClassifier
+-- take: (TO TRAIN DNNClassifier)
+-- as: \1 WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2])
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t «» LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql

@@ -63,3 +63,9 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- as: BoostedTreesRegressor WITH train.num_boost_round = 2
 -- as: LABEL y
 SELECT k, y FROM t TO TRAIN «Transform» COLUMN TARGET_ENCODE(k) «» INTO m;
+
+-- site: sqlflow_edl.analysis.models.wide_deep _assemble
+-- hint: write COLUMN … FOR {}
+-- take: write (COLUMN) … (FOR \w+)
+-- as: \1 w \2
+SELECT x, w, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN CROSS([BUCKETIZE(w, 3), BUCKETIZE(x, 3)], 10) FOR wide «» LABEL y INTO m;

@@ -73,3 +73,9 @@ SELECT x, page AS query_id, n FROM t TO TRAIN BoostedTreesRanker «» LABEL n IN
 -- take: name the column: (\S+ = order_date)
 -- as: , \1
 SELECT x, k, day AS order_date, moment, y FROM t TO TRAIN DNNRegressor WITH validation.split = time«» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.rows.validation held_out_rows
+-- hint: leave VALIDATE out
+-- take: leave VALIDATE out
+-- run
+SELECT x, w FROM t TO TRAIN Transform COLUMN x, w «VALIDATE 0.2» INTO m;

@@ -511,3 +511,8 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2
 -- take: and name it: TO RUN (program.py)
 -- then: program.py
 SELECT x FROM t TO RUN «my_image» INTO r;
+
+-- site: sqlflow_edl.analysis.measurement _contradictions
+-- hint: leave it out
+-- take: leave it out
+SELECT n, w / 9 AS a, w / 9 AS b, 1 - 2 * w / 9 AS c FROM t WHERE n < 3 TO EVALUATE WITH evaluate.probability = {0: a, 1: b, 2: c}«, evaluate.threshold = 0.3» LABEL n;
