@@ -438,3 +438,10 @@ SELECT «d», y FROM dated TO TRAIN DNNRegressor COLUMN HOUR(«d») LABEL y INTO
 -- take: such as age, BUCKETIZE\(age(, 5\))
 -- as: BUCKETIZE(x\1
 SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN COMBINE(«[x]», w) LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.columns.computed computed
+-- hint: compute it in the SELECT
+-- take: compute it in the SELECT
+-- as: x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x))))))))))))))))))))))) AS s
+-- as: s
+SELECT «x», y FROM t TO TRAIN DNNRegressor COLUMN «x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x)))))))))))))))))))))))» LABEL y INTO m;

@@ -426,3 +426,42 @@ $ sqlflow run -e "SELECT 1" --source «s3://»
 -- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
 -- file p.sql: SELECT x, b FROM t «» LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.columns.computed _argument
+-- hint: write a parameter with its name, such as share=0.05
+-- take: such as (share=0.05)
+-- file cf.py: class Clip:\n    def __init__(self, share=0.1):\n        self.share = share\n    def fit(self, rows):\n        return 0\n    def transform(self, rows, state):\n        return rows.column(0)\n
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(100) r(i)"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb --dry-run -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor COLUMN cf.Clip(x, «0.05») LABEL y INTO m"
+
+-- site: sqlflow_edl.analysis.user_model check
+-- hint: write WITH model.{} = …; it is {}({})
+-- take: write (WITH model.size) = …
+-- as: \1 = 3
+-- file nets.py: import torch\nclass Net(torch.nn.Module):\n    def __init__(self, size):\n        super().__init__()\n        self.layer = torch.nn.Linear(1, 1)\n    def forward(self, x):\n        return self.layer(x)\ndef loss(outputs, labels):\n    return ((outputs - labels) ** 2).mean()\ndef optimizer():\n    return None\n
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(100) r(i)"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb --dry-run -e "SELECT x, y FROM t TO TRAIN nets.Net «» LABEL y INTO m"
+
+-- site: sqlflow_edl.analysis.without_rows _of_defaults
+-- hint: write {}
+-- take: write (.+?)
+-- as: , optimizer.schedule = constant
+-- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
+-- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10«», model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.analysis.columns.computed own_function
+-- hint: write {}=…; it is {}({})
+-- take: write (\w+=)…
+-- as: , \g<1>0.05
+-- file column_clips.py: class Clip:\n    def __init__(self, share):\n        self.share = share\n    def fit(self, rows):\n        return 0\n    def transform(self, rows, state):\n        return rows.column(0)\n
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(100) r(i)"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb --dry-run -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor COLUMN column_clips.Clip(x«») LABEL y INTO m"
+
+-- site: sqlflow_edl.analysis.without_rows 
+-- hint: give rows of the table in the schema file: INSERT INTO t VALUES …
+-- take: (INSERT INTO t VALUES) …
+-- as: \1 (1, 2), (2, 4), (3, 6), (4, 8), (5, 10), (6, 12), (7, 14), (8, 16), (9, 18), (10, 20), (11, 22), (12, 24);
+-- file my.sql: CREATE TABLE t (x DOUBLE, y DOUBLE); «»
+-- file p.sql: SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 2, train.batch_size = 2, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL y INTO m;
+$ sqlflow compile -o out --schema my.sql p.sql

@@ -302,3 +302,11 @@ SELECT a FROM rows;
 -- file rows.csv: «»a,b\n1,2,3\n3,4,4\n5,6,7\n
 -- as: id,
 SELECT a FROM rows;
+
+-- site: edl.sources.sqlite.errors 
+-- hint: the text is not UTF-8; read it with CAST(column AS BLOB), or leave it out
+-- take: or leave it out
+-- on: sqlite
+-- as: x
+-- as: x
+SELECT «a», y FROM (SELECT CAST(x'ff' AS TEXT) AS a, x, y FROM t) AS q TO TRAIN DNNRegressor COLUMN «a» LABEL y INTO m;
