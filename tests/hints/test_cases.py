@@ -78,7 +78,7 @@ def check_origin(case: Case, hint: str, calls: Calls) -> None:
         each
         for each in register.read()
         if each.module == module
-        and (is_of(name, each) or each.pattern == hint)
+        and (is_of(name, each) or (not each.function and each.pattern == hint))
         and each.matches(hint)
         and not each.is_joined
     ]

@@ -392,12 +392,6 @@ SELECT * FROM «ML.ARIMA_EVALUATE(MODEL» fc);
 
 -- site: sqlflow_edl.syntax.predict_calls _check_function
 -- hint: write {}(MODEL my_model)
--- take: write (ML\.FORECAST\(MODEL) my_model, …\)
--- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc;
-SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» fc);
-
--- site: sqlflow_edl.syntax.predict_calls _check_function
--- hint: write {}(MODEL my_model)
 -- take: write (ML\.FEATURE_IMPORTANCE\(MODEL) my_model\)
 -- as: \1 of_numbers)
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
