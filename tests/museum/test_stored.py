@@ -93,7 +93,7 @@ def test_rows_are_pinned_in_the_order_and_with_the_values_of_their_time(
 
 def test_a_paused_job_is_prepared_to_go_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     resumption = prepare(interrupted.unpack(tmp_path))
-    assert str(resumption) == "training resumes from step 150, in epoch 32"
+    assert str(resumption) == "training resumes from step 150, in epoch 31"  # 5 steps each
 
 
 @pytest.mark.soak
