@@ -61,8 +61,8 @@ def save(weights: Weights, path: Path) -> None:
 
 
 def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
-    """Yield the parts of a file with the weights: where each begins, and its bytes. Those of a stream are in any order,
-    arrays in that of the file, which has one checksum then.
+    """Yield the parts of a file with the weights: where each begins, and its bytes. Arrays come in the order of the
+    file, pieces of a stream in any order.
     """
     stream = weights if isinstance(weights, Stream) else _whole(weights)
     head, at = header(stream.kinds)

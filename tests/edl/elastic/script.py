@@ -52,7 +52,7 @@ def changed(before: edl.elastic.World | None, now: edl.elastic.World) -> None:
 
 
 @edl.elastic.on_leave
-def left(seconds: float) -> None:
+def write_seconds_left(seconds: float) -> None:
     (FOLDER / f"left-{RANK}-{RESTART}").write_text(json.dumps([seconds, edl.elastic.leaving()]))
 
 

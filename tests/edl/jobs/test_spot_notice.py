@@ -74,7 +74,7 @@ def server() -> Iterator[MetadataServer]:
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spot_notice, "INTERVAL_SECS", 0.01)
 
 

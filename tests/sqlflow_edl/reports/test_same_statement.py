@@ -23,13 +23,13 @@ def begun(kind: Kind = "train", statement: str = STATEMENT, source: str = SOURCE
     return job
 
 
-def described(statement: str = STATEMENT) -> list[str]:
+def notes_of_new_job(statement: str = STATEMENT) -> list[str]:
     return [*describe_jobs(job_folder.create("train", statement), SOURCE)]
 
 
 def test_a_job_that_runs_is_named_with_its_process() -> None:
     running = begun()
-    assert described() == [f"job {running.id} runs this statement, too, in process {os.getpid()}"]
+    assert notes_of_new_job() == [f"job {running.id} runs this statement, too, in process {os.getpid()}"]
 
 
 @pytest.mark.parametrize("kind", ["train", "predict"])
@@ -46,7 +46,7 @@ def test_a_job_that_was_interrupted_is_named_with_the_command_that_continues_it(
     before = begun()
     ClusterFolder(before.path).write_run_spec(RunSpec("torch", folder=str(tmp_path)))
     before.end("interrupted", "")
-    assert described() == [
+    assert notes_of_new_job() == [
         f"job {before.id} of this statement ended early: `sqlflow resume {before.id}` continues that one"
     ]
 
@@ -57,9 +57,9 @@ def test_nothing_is_said_of_jobs_of_others_and_of_those_that_have_ended() -> Non
     begun(source="duckdb:///other.db")
     begun().end("done", "")
     (begun().path / "status.json").write_bytes(b"{")
-    assert described() == []
+    assert notes_of_new_job() == []
 
 
 def test_jobs_without_a_statement_have_nothing_in_common() -> None:
     begun(statement="")
-    assert described("") == []
+    assert notes_of_new_job("") == []
