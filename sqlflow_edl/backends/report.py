@@ -12,7 +12,7 @@ import msgspec
 
 from edl.jobs.job_folder import JobFolder, Status
 from edl.jobs.snapshot import WAITING, Counts, Row, ServerCounts, Snapshot
-from edl.models.pending import resume_command, store_command
+from edl.models.pending import orders_damage, resume_command, store_command
 from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -113,6 +113,8 @@ def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
         return (f"the rows are in {job.results}; `edl fetch {job.id}` writes them",)
     if not (job.can_resume or status.state == "paused"):
         return ()
+    if (damage := orders_damage(job.path)) is not None:
+        return (f"it cannot be resumed: {damage}", *filter(None, [job.export_hint]))
     until = "" if status.state == "paused" else f", until {status.kept_until:%Y-%m-%d %H:%M}Z"
     return (f"{resume_command(job.path)} continues it{until}",)
 

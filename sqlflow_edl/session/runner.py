@@ -21,7 +21,13 @@ from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, JobInterruptedError, JobPausedError, Outcome
+from edl.jobs.outcome import (
+    JobCancelledError,
+    JobDiedError,
+    JobInterruptedError,
+    JobPausedError,
+    Outcome,
+)
 from edl.jobs.termination import TerminatedError
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
@@ -337,7 +343,8 @@ def _end_of(job: JobFolder, error: BaseException) -> tuple[job_folder.State, str
         if job.archive.exists() or (job.has_result and not cancels):
             return "failed", _NOT_STORED
         return "cancelled" if cancels else "interrupted", ""
-    return "failed", error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__}: {error}"
+    state: job_folder.State = "died" if isinstance(error, JobDiedError) else "failed"
+    return state, error.message if isinstance(error, SQLFlowError) else f"{type(error).__name__}: {error}"
 
 
 @contextlib.contextmanager

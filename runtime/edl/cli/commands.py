@@ -138,9 +138,17 @@ def _fetch(options: argparse.Namespace) -> None:
             f"process {status.pid} stores the result of job {job.id}", hint="wait for its end"
         )
     options.kind = status.kind
+    elsewhere_hint = (
+        f"`edl fetch {job.id} --output FILE` writes it elsewhere" if options.output is None else ""
+    )
     options.output = options.output or _remembered_output(job)
-    prepare_output(options)
-    _finish(outcome, job, options)
+    try:
+        prepare_output(options)
+        _finish(outcome, job, options)
+    except (JobError, SemanticError) as error:
+        if elsewhere_hint:
+            error.add_hint(elsewhere_hint)
+        raise
     if is_of_statement(job.path):
         print(f"`sqlflow resume {job.id}` stores it where its statement says", file=sys.stderr)
     elif status.place:

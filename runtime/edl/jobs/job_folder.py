@@ -202,11 +202,11 @@ class JobFolder:
                 message = f"the state of job {self.id} is {state}, which a later version has written"
                 raise LaterVersionError(message, what=state) from None
             raise SpecError(
-                f"the status of job {self.id} cannot be read: {error}", hint=self._export_hint
+                f"the status of job {self.id} cannot be read: {error}", hint=self.export_hint
             ) from None
 
     @property
-    def _export_hint(self) -> str | None:
+    def export_hint(self) -> str | None:
         """Command that saves what was trained in a job that cannot be resumed, if there is such a thing."""
         if not self.checkpoints.is_dir():
             return None

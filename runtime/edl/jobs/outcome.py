@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from edl.errors import JobError
+from edl.errors import ClusterError, JobError
 from edl.jobs.events import EpochEnd, Figures
 from edl.jobs.trials import Trial
 from edl.spec import Uncertainty
@@ -43,6 +43,10 @@ class JobInterruptedError(JobError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.kept: list[str] = []  # ids of jobs that can be resumed, as in TerminatedError
+
+
+class JobDiedError(ClusterError):
+    """Error of a job whose supervisor was killed, and all its processes with it."""
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="done"):

@@ -33,7 +33,7 @@ from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import stored_checkpoints
 from edl.master.tasks.lease_table import repeated_steps
-from edl.models.pending import store_command, unhandled
+from edl.models.pending import orders_damage, store_command, unhandled
 from edl.spec import JobSpec, from_json
 from edl.tasks import encoding
 
@@ -96,6 +96,8 @@ def check(job: JobFolder) -> None:
     status = job.status()
     if (why := _obstacle(job, status)) is not None:
         raise ClusterError(f"job {job.id} cannot be resumed: {why[0]}", hint=why[1])
+    if (lack := _missing_part(job, status)) is not None:
+        raise ClusterError(f"job {job.id} cannot be resumed: {lack[0]}", hint=lack[1])
     for rows in _pinned_rows(job):
         try:
             pinned = read_pinned(rows)
@@ -127,7 +129,7 @@ def _pinned_rows(job: JobFolder) -> Iterator[Path]:
 
 
 def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
-    """Return why a job cannot be resumed, with a hint, or None."""
+    """Return what excludes that a job in this state is resumed, with a hint, or None."""
     again = "run its statement again"
     if status.alive:
         return "it runs", f"follow it with `sqlflow attach {job.id}`"
@@ -141,9 +143,17 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
         return f"it is not a training, but of the kind {status.kind}", again
     if not ClusterFolder(job.path).has_run_spec:
         return "it ran in one process, which wrote no checkpoints", again
+    return None
+
+
+def _missing_part(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
+    """Return what a training or a script lacks to be resumed, with a hint, or None."""
+    again = "run its statement again"
     if job.archive.exists():
         why = f"it has trained its model, which could not be stored: {status.error}"
         return why, f"it is {job.archive}, and {store_command(job.path)} stores it"
+    if (damage := orders_damage(job.path)) is not None:
+        return damage, job.export_hint
     if not Path(folder := ClusterFolder(job.path).run_spec().folder).is_dir():
         return f"the folder in which it was started is gone: {folder}", None
     if not job.can_resume:

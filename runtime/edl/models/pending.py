@@ -17,6 +17,7 @@ from edl.errors import SpecError
 from edl.files import replace_file
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.job_folder import JobFolder
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
@@ -96,7 +97,7 @@ def read_intent(job: Path) -> Intent | None:
     except FileNotFoundError:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
+        raise _damage(job, error) from None
 
 
 def destination(job: Path) -> Intent | None:
@@ -106,13 +107,37 @@ def destination(job: Path) -> Intent | None:
     except FileNotFoundError:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
+        raise _damage(job, error) from None
+
+
+def _damage(job: Path, error: Exception) -> SpecError:
+    found = JobFolder(job)
+    hint = (
+        f"`edl fetch {job.name} --output FILE` writes its result to a file"
+        if found.has_result
+        else found.export_hint
+    )
+    return SpecError(f"the output destination of job {job.name} cannot be read: {error}", hint=hint)
 
 
 def is_of_statement(job: Path) -> bool:
-    """Return True for a job of a statement, whose result goes into its data source."""
-    intent = destination(job)
+    """Return True for a job of a statement, whose result goes into its data source; False if that is damaged."""
+    try:
+        intent = destination(job)
+    except SpecError:
+        return False
     return intent is not None and bool(intent.source)
+
+
+def orders_damage(job: Path) -> str | None:
+    """Return why a job cannot be resumed whose run specification or destination of its output is damaged, else None."""
+    try:
+        destination(job)
+        if (cluster := ClusterFolder(job)).has_run_spec:
+            cluster.run_spec()
+    except SpecError as error:
+        return error.message
+    return None
 
 
 def resume_command(job: Path) -> str:

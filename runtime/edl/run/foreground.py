@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from edl.errors import SQLFlowError
 from edl.jobs import job_folder as jobs
+from edl.jobs.outcome import JobDiedError
 from edl.jobs.termination import TerminatedError
 
 
@@ -47,7 +48,7 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
         kept = any(job.logs.iterdir())
         # Otherwise its supervisor has recorded the end.
         if job.status().state not in ("failed", "cancelled", "died", "paused", "interrupted"):
-            job.end("failed", error.message)
+            job.end("died" if isinstance(error, JobDiedError) else "failed", error.message)
         if kept and job.can_resume:
             error.add_hint(_continuation(job))
         raise

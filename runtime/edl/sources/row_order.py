@@ -151,25 +151,32 @@ def _held(split: Split, seed: int) -> str:
 class Ordered:
     """Rows in their pinned order, without the mark of validation rows, which are counted on the way.
 
-    `validation` is their number once all rows were read; None without a split.
+    The generator must not refer to this object: Arrow, which holds it, is not searched for cycles.
     """
 
     def __init__(self, reader: pa.RecordBatchReader, split: Split | None = None) -> None:
-        self.validation = None if split is None else 0
+        self._held: list[int] | None = None if split is None else []
         self.reader = reader
-        if split is not None:
+        if self._held is not None:
             schema = pa.schema(list(reader.schema)[:-1])
-            self.reader = pa.RecordBatchReader.from_batches(schema, self._counted(reader))
+            self.reader = pa.RecordBatchReader.from_batches(schema, _without_mark(reader, self._held))
 
-    def _counted(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            self.validation = (self.validation or 0) + (pc.sum(batch.columns[-1]).as_py() or 0)
-            yield batch.select(range(batch.num_columns - 1))
+    @property
+    def validation(self) -> int | None:
+        """Number of validation rows once all rows were read; None without a split."""
+        return None if self._held is None else sum(self._held)
 
     def pinned(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
         """Pin the rows in a file of the folder."""
         found = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
         return msgspec.structs.replace(found, validation=self.validation)
+
+
+def _without_mark(reader: pa.RecordBatchReader, held: list[int]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches without their last column; add the number of rows that it marks to `held`."""
+    for batch in reader:
+        held.append(pc.sum(batch.columns[-1]).as_py() or 0)
+        yield batch.select(range(batch.num_columns - 1))
 
 
 @contextmanager

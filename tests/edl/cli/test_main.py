@@ -120,7 +120,9 @@ def test_an_output_that_could_not_be_written_is_fetched_later(
     assert f"error: cannot write {output}: No such file or directory\nhint: it is in {job.archive}" in err
     assert f"`edl fetch {job.id}`" in err
     assert main(["fetch", job.id]) == exit_codes.FAILED
-    assert "there is no folder" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "there is no folder" in err
+    assert f"`edl fetch {job.id} --output FILE` writes it elsewhere" in err
     output.parent.mkdir()
     assert main(["fetch", job.id]) == exit_codes.OK
     out, err = capsys.readouterr()

@@ -286,9 +286,22 @@ def without_its_folder(job: JobFolder) -> None:
     job.end("died")
 
 
+def without_half_of_its_orders(job: JobFolder) -> None:
+    cut_to_half(job.path / "cluster" / "spec.json")
+    job.end("died")
+
+
+def without_half_of_its_destination(job: JobFolder) -> None:
+    write_intent(job.path, Intent("train", "duckdb:///a.duckdb", "m"))
+    cut_to_half(job.path / "intent.json")
+    job.end("died")
+
+
 @pytest.mark.parametrize(
     ("end", "message"),
     [
+        (without_half_of_its_orders, "the run specification of job .* is damaged"),
+        (without_half_of_its_destination, "the output destination of job .* cannot be read"),
         (running, "it runs"),
         (succeeded, "it has succeeded"),
         (cancelled, "it was cancelled, which removes its checkpoints"),
@@ -307,6 +320,24 @@ def test_a_job_that_cannot_be_resumed_says_why_and_stays_as_it_is(end: Any, mess
     with pytest.raises(ClusterError, match=f"job {job.id} cannot be resumed: {message}"):
         resume.prepare(job)
     assert job.status() == before
+
+
+@pytest.mark.parametrize(
+    "damage", [without_half_of_its_orders, without_half_of_its_destination], ids=lambda value: value.__name__
+)
+def test_a_job_with_damaged_orders_keeps_its_checkpoints_and_says_how_they_are_exported(damage: Any) -> None:
+    job = job_with_master()
+    checkpoint(job.checkpoints)
+    damage(job)
+    job_folder.sweep()
+    with pytest.raises(ClusterError) as error:
+        resume.prepare(job)
+    assert (
+        error.value.hint
+        == job.export_hint
+        == (f"`edl checkpoints {job.id} --export newest m.safetensors` writes its newest weights")
+    )
+    assert len(list(job.checkpoints.iterdir())) == 1
 
 
 def test_only_trainings_are_resumed() -> None:

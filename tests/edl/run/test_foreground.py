@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs import job_folder as jobs
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, JobDiedError
 from edl.run.foreground import job_folder
 
 
@@ -24,7 +24,7 @@ def test_nothing_is_left_of_a_job_that_is_done_or_failed_here() -> None:
 @pytest.mark.parametrize(
     ("ended", "error", "state"),
     [
-        ("", ClusterError("the job's supervisor died"), "failed"),
+        ("", JobDiedError("the job's supervisor died"), "died"),
         ("failed", ClusterError("the worker is broken"), "failed"),
         ("cancelled", JobCancelledError(), "cancelled"),
     ],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from edl.data import Source, connect, open_reader
+from edl.data import Source, connect, open_reader, pinned
+from edl.errors import SourceError
 from edl.spec import Split
 from tests.edl.sources.test_source import fill
 from tests.mariadb import Server
@@ -201,3 +204,18 @@ def test_a_split_is_the_same_whatever_the_source(
         for how, parts, first in zip(HOW, others, found[0], strict=True):
             for part, wanted in zip(parts, first, strict=True):
                 assert part.equals(wanted.cast(part.schema)), how
+
+
+def test_a_source_is_freed_when_its_rows_find_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pinned, "RESERVE", 1 << 60)
+    source = connect("duckdb:")
+    source.execute("CREATE TABLE t AS SELECT 1 AS y")
+    freed = weakref.ref(source)
+    with pytest.raises(SourceError, match="is full"):
+        source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=True, split=Split("stratified", "y"))
+    source.close()
+    del source
+    gc.collect()
+    assert freed() is None

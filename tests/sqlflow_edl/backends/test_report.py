@@ -197,6 +197,16 @@ def test_a_job_whose_result_was_not_stored_says_where_that_is() -> None:
     assert report(job).notes == (f"the model is in {job.archive}; `edl fetch {job.id}` stores it",)
 
 
+def test_a_job_with_damaged_orders_offers_no_resumption_but_the_export_of_its_checkpoints() -> None:
+    job = supervised()
+    job.checkpoints.mkdir()
+    (ClusterFolder(job.path).path / "spec.json").write_bytes(b'{"framework": "to')
+    job.end("died")
+    why, export = report(job).notes
+    assert why.startswith(f"it cannot be resumed: the run specification of job {job.id} is damaged")
+    assert export == f"`edl checkpoints {job.id} --export newest m.safetensors` writes its newest weights"
+
+
 def test_a_job_of_one_process_has_that() -> None:
     [client] = report(job_folder.create("train")).instances
     assert (client.role, client.place, client.state) == ("client", f"pid {os.getpid()}", "running")

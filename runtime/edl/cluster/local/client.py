@@ -21,7 +21,7 @@ from edl.jobs.event_log import Event, EventReader
 from edl.jobs.events import JobEvent, JobObserver, TrialEnd
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobDiedError, Outcome
 from edl.jobs.termination import TerminatedError
 
 POLL = 0.05  # seconds between two reads of the events
@@ -252,7 +252,7 @@ def _death(job: JobFolder) -> JobError | ClusterError:
     log = ClusterFolder(job.path).log("supervisor")
     if status.error:
         return ClusterError(status.error)
-    return ClusterError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
+    return JobDiedError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
 
 
 def start_detached(job: JobFolder, spec: RunSpec) -> None:
