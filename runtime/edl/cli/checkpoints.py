@@ -43,7 +43,9 @@ def run(options: argparse.Namespace) -> None:
     if not found:
         raise JobError(
             f"job {job.id} has no checkpoints",
-            hint="they are removed when a job has succeeded or was cancelled",
+            hint="it was to write its first one later"
+            if job.rows.is_dir()
+            else "they are removed when a job has succeeded or was cancelled",
         )
     if options.export is not None:
         step, file = options.export

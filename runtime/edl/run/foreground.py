@@ -36,25 +36,37 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
             kept = True
             _keep_result(job, error)
             raise
+        status = job.status()
         if isinstance(error, TerminatedError) and not error.cancels:
-            if job.status().state == "running":  # it had no supervisor
-                job.end("interrupted")
-            if job.can_resume:
-                kept = True
+            if status.state == "running":  # it had no supervisor
+                _record_end(job, "interrupted")
+            if kept := _can_continue(job):
                 error.kept.append(job.id)
                 print(_continuation(job), file=sys.stderr)
         if not isinstance(error, SQLFlowError):
             raise
-        kept = any(job.logs.iterdir())
         # Otherwise its supervisor has recorded the end.
-        if job.status().state not in ("failed", "cancelled", "died", "paused", "interrupted"):
-            job.end("died" if isinstance(error, JobDiedError) else "failed", error.message)
-        if kept and job.can_resume:
+        if status.state not in ("failed", "cancelled", "died", "paused", "interrupted"):
+            _record_end(job, "died" if isinstance(error, JobDiedError) else "failed", error.message)
+        continues = _can_continue(job)
+        kept = continues or any(job.logs.iterdir())
+        if continues:
             error.add_hint(_continuation(job))
         raise
     finally:
         if not kept:
             job.remove()
+
+
+def _record_end(job: jobs.JobFolder, state: jobs.State, error: str = "") -> None:
+    """Record the end of the job. Without room on the disk, it counts as died once this process has ended."""
+    with contextlib.suppress(OSError):
+        job.end(state, error)
+
+
+def _can_continue(job: jobs.JobFolder) -> bool:
+    """Return True if the job can be resumed, also if its end is not recorded."""
+    return job.can_resume or (job.status().state == "running" and job.is_resumable)
 
 
 def _continuation(job: jobs.JobFolder) -> str:

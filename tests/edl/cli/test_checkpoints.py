@@ -105,7 +105,9 @@ def test_what_cannot_be_exported_is_named(
 def test_a_job_without_checkpoints_says_so(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(job.checkpoints)
     assert main(["checkpoints", job.id]) == exit_codes.FAILED
-    assert f"job {job.id} has no checkpoints" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"job {job.id} has no checkpoints" in err
+    assert "it was to write its first one later" in err
 
 
 def test_a_job_that_was_cancelled_has_none_either(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:

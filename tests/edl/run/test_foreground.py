@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from contextlib import closing
+
 import pytest
 
-from edl.errors import ClusterError, SQLFlowError
+from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs import job_folder as jobs
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.outcome import JobCancelledError, JobDiedError
+from edl.jobs.termination import TerminatedError
+from edl.master.state_store import FileStateStore
 from edl.run.foreground import job_folder
 
 
@@ -57,3 +64,38 @@ def test_a_result_that_was_not_stored_stays_whatever_the_error(
     assert job.checkpoints.is_dir()
     said = capsys.readouterr().err + (getattr(caught.value, "hint", "") or "")
     assert f"it is in {job.archive}, and `edl fetch {job.id}` writes it" in said
+
+
+def resumable_job(job: jobs.JobFolder) -> None:
+    """Give the job of this process what it is resumed from."""
+    folder = ClusterFolder(job.path)
+    folder.write_run_spec(RunSpec("torch"))
+    with closing(FileStateStore(folder.state)) as store:
+        store.write(b"state")
+
+
+@pytest.mark.parametrize(
+    "error", [JobError("the loss is NaN"), TerminatedError()], ids=["failed", "terminated"]
+)
+@pytest.mark.parametrize("full", [False, True], ids=["", "the disk is full"])
+def test_a_training_in_one_process_stays_with_its_checkpoint_whatever_ends_it(
+    error: BaseException, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(type(error)) as caught, job_folder("train") as job:
+        resumable_job(job)
+        if full:
+            monkeypatch.setattr("edl.jobs.job_folder.replace_file", no_room)
+        raise error
+    assert ClusterFolder(job.path).state.exists()
+    assert job.rows.is_dir()
+    if isinstance(caught.value, TerminatedError):
+        assert caught.value.kept[-1] == job.id
+    else:
+        assert f"`edl train --resume {job.path}` continues the training" in str(
+            getattr(caught.value, "hint", "")
+        )
+    ended = "interrupted" if isinstance(error, TerminatedError) else "failed"
+    assert job.status().state == ("running" if full else ended)
