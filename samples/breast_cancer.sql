@@ -29,7 +29,7 @@ SELECT * FROM tumours WHERE id % 4 = 0
 TO PREDICT tumour_guesses.guess
 USING tumour;
 
-SELECT id, diagnosis, guess, guess_prob
+SELECT id, diagnosis, guess, guess_confidence
 FROM tumour_guesses
 WHERE diagnosis <> guess
 ORDER BY id;

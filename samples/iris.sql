@@ -21,7 +21,7 @@ SELECT * FROM iris WHERE id % 3 = 1
 TO PREDICT iris_guesses.guess
 USING sqlflow_models.my_dnn_model;
 
-SELECT species, guess, count(*) AS flowers, avg(guess_prob) AS mean_probability
+SELECT species, guess, count(*) AS flowers, avg(guess_confidence) AS mean_probability
 FROM iris_guesses
 GROUP BY species, guess
 ORDER BY species, guess;

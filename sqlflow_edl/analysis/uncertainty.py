@@ -143,7 +143,7 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
     if isinstance(label, spec.ClassLabel):
         return (
             f"an interval is of a number, and {reference} predicts the class {label.column}",
-            "leave predict.interval out: the columns …_prob are the probabilities of the classes",
+            "leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes",
         )
     if isinstance(label, spec.RankingLabel):
         return (

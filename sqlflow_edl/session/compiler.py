@@ -17,7 +17,7 @@ import msgspec
 from edl import spec
 from edl.data import Source, TextSource
 from edl.embeddings.sizes import table_memory
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, SourceError, Span, SQLFlowError, raise_all
 from edl.features import target as target_of
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
@@ -27,7 +27,7 @@ from edl.spec.strategy import chosen
 from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
-from sqlflow_edl.analysis.inference import stored_readings
+from sqlflow_edl.analysis.inference import confidence, stored_readings
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
@@ -219,10 +219,38 @@ class Compiler:
         self.read_as(trained.spec, statement)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
-        appended = results_of(planned, target_of(planned.label)) if statement.append else None
-        rows = appended.empty(schema.arrow).schema if appended is not None else None
-        self._check_target(statement, planned.output.name, rows)
+        planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
+
+    def _fit_to_target(self, statement: Statement, planned: spec.JobSpec, rows: pa.Schema) -> spec.JobSpec:
+        """Check the table of the result, and return the JobSpec with the name that one to be added to has for the
+        confidence.
+
+        Raises SourceError, at the table's name, if it could not take the result.
+        """
+
+        def check(wanted: spec.JobSpec) -> None:
+            added = (
+                results_of(wanted, target_of(wanted.label)).empty(rows).schema if statement.append else None
+            )
+            self._check_target(statement, wanted.output.name, added)
+
+        try:
+            check(planned)
+        except SourceError:
+            before = msgspec.structs.replace(
+                planned, output=msgspec.structs.replace(planned.output, confidence=confidence.FORMER)
+            )
+            if not statement.append:
+                raise
+            try:
+                check(before)
+            except SourceError:
+                pass
+            else:
+                return before
+            raise
+        return planned
 
     # MAXIMIZE, MINIMIZE --------------------------------------------------------------------------------------
 
@@ -295,7 +323,11 @@ class Compiler:
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
         with placed(statement.select_span), increments.hinted(statement.select):
-            return self._describe(statement.select)
+            try:
+                return self._describe(statement.select)
+            except SourceError as error:
+                confidence.add_hint(error, statement.select, self.source)
+                raise
 
     def _describe(self, select: str) -> tuple[Schema, spec.Query]:
         arrow = self.source.schema(select)

@@ -6,6 +6,7 @@ when the rows of the statement have been read, or when the next statement begins
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from edl.spec import JobSpec
+from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
 from sqlflow_edl.analysis.programs.outline import verb
 from sqlflow_edl.errors.spans import at
@@ -50,6 +52,7 @@ class Predictions:
         self._trained = trained
         self._centres = centres
         self._tables: dict[str, str] = {}  # name -> how errors call it
+        self._columns: list[list[str]] = []  # of each table
 
     def drop(self) -> None:
         """Drop the tables of the last statement. A table that the database does not let go now is dropped later."""
@@ -57,6 +60,7 @@ class Predictions:
             with suppress(SQLFlowError):
                 self._source.drop_temporary(name)
                 del self._tables[name]
+        self._columns.clear()
 
     def staged(self, statement: Statement) -> str | None:
         """Return ordinary SQL with a table in place of each call of PREDICT, or None if there is none.
@@ -79,8 +83,15 @@ class Predictions:
             self.drop()
             raise
 
-    def named(self, error: SourceError) -> SourceError:
-        """Return the error of a statement with calls in place of the tables' names."""
+    def named(self, error: SourceError, statement: Statement) -> SQLFlowError:
+        """Return the error of a statement with calls in place of the tables' names, or the one for a column that they
+        had before.
+        """
+        if (renamed := confidence.renamed_in(error.message, self._columns)) is not None:
+            place = re.search(re.escape(renamed.name), statement.text, re.IGNORECASE)
+            span = Span(*place.span()).shifted(statement.span.start) if place else statement.span
+            message = f"PREDICT adds no column {renamed.name}"
+            return SemanticError(message, span=span, hint=renamed.hint)
         for name, call in self._tables.items():
             error.message = error.message.replace(name, call)
             error.hint = error.hint and error.hint.replace(name, call)
@@ -136,6 +147,7 @@ class Predictions:
             rows = with_texts(rows)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
+        self._columns.append(rows.schema.names)
         with at(call.span.shifted(start)):
             self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)

@@ -36,7 +36,7 @@ from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec, Rows
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
-from sqlflow_edl.analysis.inference import used_model
+from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
@@ -179,6 +179,7 @@ class JobRunner:
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
+            notes += confidence.notes(planned)
             if planned.kind in ("predict", "evaluate"):
                 notes += comparison.notes(
                     read_archive(job.model).fitting, found.trained, planned, pinned, job

@@ -22,6 +22,7 @@ from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
 from edl.jobs import job_folder
 from edl.models.registry.factory import open_registry
 from sqlflow_edl import lineage
+from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import models
@@ -301,7 +302,8 @@ class Session:
         except SourceError as error:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
-            raise statement.refused or self._predictions.named(error) from None
+            confidence.add_hint(error, statement.text, self.source)
+            raise statement.refused or self._predictions.named(error, statement) from None
         if text is not None:
             if reader is None:
                 self._predictions.drop()

@@ -50,8 +50,10 @@ NEVER_STORED = {
 
 
 def predictions(name: str) -> pa.Table:
-    """Predictions of the model when it was written."""
-    return collection.read_table(MODELS / f"{name}.arrow")
+    """Predictions of the model when it was written, with the names that columns of confidences have now."""
+    found = collection.read_table(MODELS / f"{name}.arrow")
+    names = [re.sub("_prob$", "_confidence", column) for column in found.column_names]
+    return found.rename_columns(names).replace_schema_metadata(found.schema.metadata)
 
 
 def assert_predicts(name: str, new: pa.Table) -> None:

@@ -181,7 +181,7 @@ def _shown_output(found: pa.Table, label: str) -> np.ndarray:
     if label in NUMBERS:
         output: np.ndarray = found[label].to_numpy()
         return output
-    probability: np.ndarray = found[f"{label}_prob"].to_numpy()
+    probability: np.ndarray = found[f"{label}_confidence"].to_numpy()
     if label == "is_large":  # of the class that is predicted, but the second one is explained
         return np.where(np.array(found[label].to_pylist(), bool), probability, 1 - probability)
     return probability

@@ -89,7 +89,7 @@ def test_digits_in_recordio_are_learnt_and_predicted_in_keras(data: Path, tmp_pa
     test = data / "digits" / "test.recordio"
     predicted = run("predict", *model, "--prediction_data", test, "--weights", "d.zip", cwd=tmp_path)
     rows = list(csv.DictReader(predicted.stdout.splitlines()))
-    assert rows[0].keys() >= {"digit", "digit_prob", "digit_prob_9"}
+    assert rows[0].keys() >= {"digit", "digit_confidence", "digit_prob_9"}
     right = [int(row["digit"]) == record[64] for row, record in zip(rows, read_records(test), strict=True)]
     assert sum(right) > 0.93 * 297
 

@@ -210,7 +210,7 @@ def test_an_explanation_by_probabilities_is_that_of_the_predicted_class(session:
     ours = {
         "note": ["x", "y"],
         "predicted_size": ["large", "small"],
-        "predicted_size_prob": [0.7, 0.9],
+        "predicted_size_confidence": [0.7, 0.9],
         "size_base": [0.6, 0.6],  # of small
         "rooms_shap": [0.1, 0.0],
         "price_shap": [-0.4, 0.3],

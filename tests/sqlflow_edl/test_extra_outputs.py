@@ -79,7 +79,7 @@ def test_the_nearest_centre_is_that_of_the_cluster(workshop: Workshop) -> None:
 @pytest.mark.soak
 def test_probabilities_are_the_columns_of_many_classes(workshop: Workshop) -> None:
     found = predicted(workshop, "netted", "[probabilities]", ", predict.probabilities = false")
-    assert found.column_names[-4:] == ["guess_prob", "guess_prob_a", "guess_prob_b", "guess_prob_c"]
+    assert found.column_names[-4:] == ["guess_confidence", "guess_prob_a", "guess_prob_b", "guess_prob_c"]
 
 
 def test_a_call_of_predict_takes_them_as_a_text(workshop: Workshop) -> None:

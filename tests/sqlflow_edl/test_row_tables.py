@@ -83,7 +83,7 @@ def test_ids_that_were_never_trained_are_predicted_alike_every_time(workshop: Wo
     columns = []
     for _ in range(2):
         [result] = workshop.run(f"{NEW} TO PREDICT USING shop")
-        columns.append(result.to_arrow()["bought_prob"].to_pylist())
+        columns.append(result.to_arrow()["bought_confidence"].to_pylist())
     assert columns[0] == columns[1]
     assert len(set(columns[0])) > 30
 

@@ -50,8 +50,8 @@ def test_each_label_has_the_columns_of_a_model_of_its_own(workshop: Workshop) ->
     found = predicted(workshop)
     assert found.column_names == [
         *("id", "x", "often", "cost"),
-        *("kind", "kind_prob", "kind_prob_a", "kind_prob_b", "kind_prob_c"),
-        *("late", "late_prob", *(spelt(name, workshop.session) for name in found.column_names[-2:])),
+        *("kind", "kind_confidence", "kind_prob_a", "kind_prob_b", "kind_prob_c"),
+        *("late", "late_confidence", *(spelt(name, workshop.session) for name in found.column_names[-2:])),
     ]
     errors = found["cost"].to_numpy() - SALES["cost"].to_numpy()
     assert np.abs(errors).mean() < 2
@@ -63,7 +63,7 @@ def test_each_label_has_the_columns_of_a_model_of_its_own(workshop: Workshop) ->
 
 def test_a_column_of_the_target_is_before_the_name_of_each_label(workshop: Workshop) -> None:
     found = predicted(workshop, "guesses.guess", more=" WITH predict.probabilities = false")
-    added = ["guess_cost", "guess_kind", "guess_kind_prob", "guess_late", "guess_late_prob"]
+    added = ["guess_cost", "guess_kind", "guess_kind_confidence", "guess_late", "guess_late_confidence"]
     assert found.column_names == ["id", "x", "often", "cost", "kind", "late", *added]
     more = " WITH predict.probabilities = false, predict.extra_outputs = [probabilities]"
     assert "kind_prob_a" in predicted(workshop, more=more).column_names
@@ -130,7 +130,7 @@ def test_a_model_of_the_users_own_gives_an_output_for_each_label(workshop: Works
     name = {"torch": "torch_heads.Heads", "keras": "keras_heads.heads"}[workshop.framework]
     workshop.run(f"SELECT x, cost, kind FROM deals TO TRAIN {name} WITH epochs = 2 LABEL cost, kind INTO own")
     found = predicted(workshop, model="own")
-    assert found["kind_prob"].null_count == 0
+    assert found["kind_confidence"].null_count == 0
     assert found["cost"].to_numpy().std() > 0
 
 

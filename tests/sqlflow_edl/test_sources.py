@@ -165,10 +165,10 @@ def test_a_model_predicts_into_a_table_and_is_measured(session: Session) -> None
     found = table(
         session,
         "SELECT * FROM iris WHERE id % 3 = 0 ORDER BY id TO PREDICT guesses.guess USING flowers.small;"
-        "SELECT id, kind, guess, guess_prob FROM guesses",
+        "SELECT id, kind, guess, guess_confidence FROM guesses",
     ).to_pandas()
     assert found["id"].tolist() == list(range(0, 150, 3))
-    assert found["guess_prob"].between(1 / 3, 1).all()
+    assert found["guess_confidence"].between(1 / 3, 1).all()
     [measured] = run(session, "SELECT * FROM iris WHERE id % 3 = 0 TO EVALUATE flowers.small")
     assert measured.figures is not None
     assert measured.figures["accuracy"] == pytest.approx((found["kind"] == found["guess"]).mean())
@@ -199,7 +199,7 @@ def test_the_columns_of_the_classes_have_names_that_the_database_takes(session: 
         session,
         "SELECT * FROM odd WHERE id < 5 TO PREDICT named.guess USING odd.verdicts; SELECT * FROM named",
     )
-    assert found.column_names[-6:] == ["guess", "guess_prob", *(f"guess_prob_{name}" for name in names)]
+    assert found.column_names[-6:] == ["guess", "guess_confidence", *(f"guess_prob_{name}" for name in names)]
 
 
 def test_predictions_keep_the_other_columns_and_the_order(session: Session) -> None:
@@ -210,7 +210,7 @@ def test_predictions_keep_the_other_columns_and_the_order(session: Session) -> N
     assert found.column_names[:6] == ["id", "x3", "x2", "x1", "x0", "more"]
     assert found.column_names[6:] == [
         "kind",
-        "kind_prob",
+        "kind_confidence",
         "kind_prob_setosa",
         "kind_prob_versicolor",
         "kind_prob_virginica",
@@ -269,7 +269,7 @@ def test_rows_are_explained_whatever_is_in_them(session: Session) -> None:
     names = [name for name in found.column_names if name.endswith("_shap")]
     assert len(names) == 7  # every column but the label and the id
     total = np.sum([found[name].to_numpy() for name in (*names, "verdict_base")], axis=0)
-    assert total == pytest.approx(found["verdict_prob"].to_numpy())
+    assert total == pytest.approx(found["verdict_confidence"].to_numpy())
     assert found["id"].to_pylist() == list(range(40))
 
 
@@ -293,7 +293,7 @@ def test_no_rows_predict_no_rows(session: Session) -> None:
         "SELECT * FROM iris WHERE id < 0 TO PREDICT none.kind USING flowers.small; SELECT * FROM none",
     )
     assert found.num_rows == 0
-    assert "kind_prob" in found.column_names
+    assert "kind_confidence" in found.column_names
 
 
 def test_columns_are_found_whatever_their_case(session: Session) -> None:

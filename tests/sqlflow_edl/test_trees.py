@@ -164,7 +164,7 @@ def test_the_explained_class_is_the_predicted_one(session: Session, library: str
         SELECT age, city FROM people TO EXPLAIN graded INTO whys; SELECT * FROM whys""",
     )
     margins = sum(np.asarray(rows[name]) for name in ("grade_base", "age_shap", "city_shap"))
-    chances = np.asarray(rows["grade_prob"])
+    chances = np.asarray(rows["grade_confidence"])
     assert np.corrcoef(margins, np.log(chances / (1 - chances)))[0, 1] > 0.8
 
 

@@ -290,6 +290,7 @@ class Output(Struct, frozen=True):
     `column` is the column into which PREDICT, and EXPLAIN of rows, predict, or of several labels what precedes the name
     of each; `keep` lists input columns that are copied to the result. `probabilities`: PREDICT adds a column for each
     class; by default, unless there are many. `extra` names further outputs of the model, see `edl.spec.extra_outputs`.
+    `confidence` is the last word of the column with the probability of the predicted class, if it is another one.
     """
 
     name: str = ""
@@ -297,6 +298,7 @@ class Output(Struct, frozen=True):
     keep: tuple[str, ...] = ()
     probabilities: bool | None = None
     extra: tuple[str, ...] = ()
+    confidence: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Interval(Struct, frozen=True):

@@ -71,7 +71,7 @@ def test_a_program_is_trained_evaluated_and_used_by_hand(
     command = ["predict", "--program", str(folder), "--weights", str(model)]
     assert main([*command, "--output", str(predictions)]) == exit_codes.OK
     header, first, *_ = predictions.read_text().splitlines()
-    assert header == '"id","x","y","y_prob","y_prob_down","y_prob_up"'
+    assert header == '"id","x","y","y_confidence","y_prob_down","y_prob_up"'
     assert first.startswith("0,")
     assert job_folder.jobs() == []
 

@@ -171,7 +171,7 @@ SELECT
   k0 AS "id",
   k1 AS "na me",
   CASE top WHEN p0 THEN 'x' WHEN p1 THEN 'y"' ELSE 'z' END AS "kind",
-  top AS "kind_prob",
+  top AS "kind_confidence",
   p0 AS "kind_prob_x",
   p1 AS "kind_prob_y""",
   p2 AS "kind_prob_z"

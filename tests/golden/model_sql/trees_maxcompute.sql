@@ -59,7 +59,7 @@ chosen AS (
 )
 SELECT
   CASE top WHEN p0 THEN FALSE ELSE TRUE END AS `is_large`,
-  top AS `is_large_prob`,
+  top AS `is_large_confidence`,
   p0 AS `is_large_prob_false`,
   p1 AS `is_large_prob_true`
 FROM chosen;

@@ -152,7 +152,7 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«x», 3), k LABEL 
 SELECT payload, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN «JSON(payload, '$.user.city')» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.uncertainty _missing
--- hint: leave predict.interval out: the columns …_prob are the probabilities of the classes
+-- hint: leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes
 -- take: leave predict.interval out
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes;
 SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING of_classes;

@@ -18,7 +18,13 @@ def test_a_model_knows_its_columns_and_results(kinds: Model) -> None:
     assert {field.name: str(field.type) for field in kinds.schema} == {
         "amount": "double", "city": "string", "day": "date32[day]", "is_new": "bool",
     }  # fmt: skip
-    assert kinds.results.names == ["kind", "kind_prob", "kind_prob_far", "kind_prob_large", "kind_prob_near"]
+    assert kinds.results.names == [
+        "kind",
+        "kind_confidence",
+        "kind_prob_far",
+        "kind_prob_large",
+        "kind_prob_near",
+    ]
 
 
 def test_an_interval_lies_around_the_number(costs: Model) -> None:

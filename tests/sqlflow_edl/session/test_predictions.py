@@ -44,7 +44,7 @@ def rows(session: Session, text: str) -> list[dict[str, object]]:
 
 
 def test_a_query_has_the_predictions_of_the_statement(session: Session) -> None:
-    columns = ("id", "kind", "kind_prob", "kind_prob_far", "kind_prob_large", "kind_prob_near")
+    columns = ("id", "kind", "kind_confidence", "kind_prob_far", "kind_prob_large", "kind_prob_near")
     expected, *found = (
         [[row[name] for name in columns] for row in rows(session, text)]
         for text in (
@@ -69,6 +69,52 @@ def test_the_database_does_the_rest(session: Session) -> None:
     assert {row["kind"]: row["n"] for row in counted}["large"] == len(large)
 
 
+def test_the_former_name_of_the_confidence_is_named_at_its_place(session: Session) -> None:
+    text = "SELECT avg(Kind_Prob) AS mean FROM PREDICT(kinds, fresh)"
+    with pytest.raises(SemanticError, match="PREDICT adds no column kind_prob") as caught:
+        rows(session, text)
+    assert caught.value.hint == (
+        "kind_confidence is the probability of the predicted class, kind_prob_far and kind_prob_large those of a class"
+    )
+    assert caught.value.span == Span(*_span(text, "Kind_Prob"))
+
+
+def test_a_column_of_the_rows_may_have_that_name(session: Session) -> None:
+    text = "SELECT kind_prob FROM PREDICT(kinds, (SELECT *, 7 AS kind_prob FROM fresh)) WHERE id = 1"
+    assert rows(session, text) == [{"kind_prob": 7}]
+
+
+def test_a_query_of_a_stored_table_is_told_the_name_of_the_confidence(session: Session) -> None:
+    rows(session, f"{ROWS} TO PREDICT stored.kind USING kinds")
+    try:
+        for text in (
+            "SELECT id FROM stored WHERE kind_prob > 0.5",
+            "SELECT amount, kind_prob FROM stored TO TRAIN LinearRegressor LABEL amount INTO m",
+        ):
+            with pytest.raises(SourceError, match="kind_prob") as caught:
+                rows(session, text)
+            assert "kind_confidence is the probability of the predicted class" in str(caught.value.hint)
+    finally:
+        rows(session, "DROP TABLE stored")
+
+
+def test_rows_are_added_to_a_table_with_the_former_name_of_the_confidence(session: Session) -> None:
+    add = f"{ROWS} TO PREDICT older.kind USING kinds"
+    rows(session, add)
+    confidences = rows(session, "SELECT id, kind_confidence FROM older ORDER BY id")
+    try:
+        rows(session, "ALTER TABLE older RENAME COLUMN kind_confidence TO kind_prob")
+        [again] = session.run(f"{add} APPEND")
+        assert (
+            "…_prob of older gets the probability of the predicted class, which new tables have as …_confidence"
+            in again.notes
+        )
+        found = rows(session, "SELECT id, kind_prob AS kind_confidence FROM older ORDER BY id")
+        assert found == [each for each in confidences for _ in range(2)]
+    finally:
+        rows(session, "DROP TABLE older")
+
+
 def test_predictions_stand_in_common_table_expressions_and_read_them(session: Session) -> None:
     text = """WITH early AS (SELECT * FROM fresh WHERE id < 4),
         guessed AS (SELECT * FROM PREDICT(kinds, early)),
@@ -82,7 +128,7 @@ def test_predictions_are_predicted_from(session: Session) -> None:
     text = "SELECT * FROM PREDICT(costs, (SELECT * FROM PREDICT(kinds, fresh) WHERE id > 5)) ORDER BY id"
     found = rows(session, text)
     assert [row["id"] for row in found] == [6, 7]
-    assert {"kind_prob", "cost"} <= found[0].keys()
+    assert {"kind_confidence", "cost"} <= found[0].keys()
 
 
 def test_several_models_predict_in_one_query(session: Session) -> None:

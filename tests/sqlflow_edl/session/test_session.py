@@ -89,7 +89,7 @@ def test_probabilities_sum_to_one_and_the_class_has_the_largest(workshop: Worksh
     shares = np.stack([found[f"guess_prob_{name}"].to_numpy() for name in names], axis=1)
     assert np.allclose(shares.sum(axis=1), 1)
     assert found["guess"].to_pylist() == [names[i] for i in shares.argmax(axis=1)]
-    assert np.allclose(found["guess_prob"].to_numpy(), shares.max(axis=1))
+    assert np.allclose(found["guess_confidence"].to_numpy(), shares.max(axis=1))
     assert "kind" in found.column_names
 
 
@@ -334,7 +334,7 @@ def test_a_prediction_spec_derives_nothing_again(workshop: Workshop, tmp_path: P
     assert isinstance(trained.features[0], spec.Standardize)
     one = workshop.rows("SELECT * FROM iris WHERE id = 0 TO PREDICT USING flowers").to_pylist()[0]
     many = workshop.rows("SELECT * FROM iris ORDER BY id TO PREDICT USING flowers").to_pylist()[0]
-    assert one["kind_prob"] == pytest.approx(many["kind_prob"], rel=1e-5)
+    assert one["kind_confidence"] == pytest.approx(many["kind_confidence"], rel=1e-5)
 
 
 def test_describe_of_a_model_as_of_a_table_says_what_to_write(workshop: Workshop) -> None:

@@ -33,6 +33,7 @@ from edl.spec import (
 )
 from edl.spec.extra_outputs import is_number
 
+CONFIDENCE = "confidence"  # last word of the column with the probability of the predicted class
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 
 
@@ -40,13 +41,13 @@ MOST_CLASSES = 20  # maximum with a probability column for each class, where not
 class Results:
     """Result batches of a prediction job.
 
-    The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
-    the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a
-    column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster there is
-    `<column>_distance`, that to its centre, for an anomaly `<column>_score`. For a number with an interval there are
-    `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a number, or a text
-    of numbers separated by commas. The predicted column replaces a kept one of the same name; names differ in more
-    than case.
+    The columns are those of `keep`, then `column` in the label's own type. For classes there is also
+    `<column>_confidence`, the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the
+    JobSpec says so, a column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster
+    there is `<column>_distance`, that to its centre, for an anomaly `<column>_score`. For a number with an interval
+    there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a number,
+    or a text of numbers separated by commas. The predicted column replaces a kept one of the same name; names differ
+    in more than case.
     """
 
     target: Target
@@ -200,7 +201,7 @@ def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
         yield from (f"{column}_q{100 * each:g}".replace(".", "_") for each in label.quantiles)
     if not isinstance(label, ClassLabel):
         return
-    yield f"{column}_prob"
+    yield f"{column}_{output.confidence or CONFIDENCE}"
     few = len(label.classes) <= MOST_CLASSES
     if few if output.probabilities is None else output.probabilities:
         yield from (f"{column}_prob_{_text(value)}" for value in label.classes)

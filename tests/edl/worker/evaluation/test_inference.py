@@ -61,7 +61,7 @@ def test_every_row_is_predicted_in_its_order(tmp_path: Path, model: tuple[Path, 
     outcome = run(predict, program, table(rows).drop(["y"]), tmp_path, weights)
     assert (outcome.rows, outcome.tasks) == (rows, 3)
     found = ResultFolder(tmp_path / "results").read(3).read_all()
-    assert found.schema.names == ["id", "c", "c_prob", "c_prob_down", "c_prob_up"]
+    assert found.schema.names == ["id", "c", "c_confidence", "c_prob_down", "c_prob_up"]
     assert np.array_equal(found["id"].to_numpy(), np.arange(rows))
     assert (
         np.mean(found["c"].to_numpy(zero_copy_only=False) == table(rows)["y"].to_numpy(zero_copy_only=False))
@@ -80,7 +80,7 @@ def test_predictions_do_not_depend_on_the_size_of_a_forward_pass(
         program = as_kind(folder, "predict", output=Output(column="c"), batch_size=size)
         run(predict, program, table(300), tmp_path / name, weights)
         probabilities.append(
-            ResultFolder(tmp_path / name / "results").read(1).read_all()["c_prob"].to_numpy()
+            ResultFolder(tmp_path / name / "results").read(1).read_all()["c_confidence"].to_numpy()
         )
     np.testing.assert_allclose(*probabilities, rtol=1e-5)
 
@@ -98,7 +98,7 @@ def test_no_rows_predict_an_empty_table_with_its_columns(
     )
     found = ResultFolder(tmp_path / "results").read(outcome.tasks).read_all()
     assert (outcome.rows, found.num_rows) == (0, 0)
-    assert found.schema.names == ["id", "c", "c_prob", "c_prob_down", "c_prob_up"]
+    assert found.schema.names == ["id", "c", "c_confidence", "c_prob_down", "c_prob_up"]
 
 
 @pytest.mark.soak

@@ -168,7 +168,7 @@ def test_of_several_classes_the_probability_of_the_predicted_one_is_explained(tm
     expected = np.stack(by_class)[best, np.arange(30)]
     np.testing.assert_allclose(values(found), expected, atol=0.02)
     np.testing.assert_allclose(
-        found["y_base"].to_numpy() + values(found).sum(axis=1), found["y_prob"].to_numpy()
+        found["y_base"].to_numpy() + values(found).sum(axis=1), found["y_confidence"].to_numpy()
     )
 
 
