@@ -28,6 +28,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     FEWEST_ROWS,
     ID_NAMES,
     NEAR_PERFECT,
+    UNUSUAL,
 )
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.drafts import Statistics
@@ -246,12 +247,14 @@ def _ids_and_constants(
 def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
     advice = f"if it is known only when {label} is, leave it out of the SELECT"
     for each in scores:
-        if not each.score >= NEAR_PERFECT:  # NaN, of numbers whose squares overflow, is no finding
+        if not each.score >= UNUSUAL:  # NaN, of numbers whose squares overflow, is no finding
             continue
         if each.kind == "copy":
             message = f"{each.column} is a copy of the label {label}"
         elif each.kind == "names":
             message = f"{each.column} is the label {label} under other names: one value for each class"
         else:
-            message = f"{each.column} alone predicts {label} almost perfectly (score {each.score:.4f} of 1)"
+            what = each.column if each.kind == "predictor" else f"whether {each.column} is NULL"
+            how = "almost perfectly" if each.score >= NEAR_PERFECT else "unusually well"
+            message = f"{what} alone predicts {label} {how} (score {each.score:.4f} of 1)"
         yield DataWarning(each.column, message, advice)

@@ -4,13 +4,20 @@ A column that predicts it almost perfectly is the label in another form, or was 
 from a seeded sample of whole rows, so memory and time have a bound that does not grow with the table. Each row is
 predicted from the *other* rows of the sample, so a column of all different values (an id) is no perfect predictor:
 
-* by the rows of the same value: the mean of their labels, or their most frequent class. Exact for categories.
+* by the rows of the same value: the mean of their labels, or their most frequent class. Exact for categories. Values
+  that occur once count as one value: a text written only for rows of one class may differ in each of them.
+* by the rows that are NULL as well, or are not. Columns filled in after the label is known have values for one class.
 * of numbers, dates and times, by the neighbours in their order: the mean of the two adjacent rows, or, of classes, the
   number of class changes. That detects any function of the column, linear or not, without choosing bins.
 * of numbers and a numeric label, by the correlation too, which is exact for a line where neighbours lie far apart.
 
 A score is 1 minus the errors over those of the best constant guess: R² of a number; of classes the same for mistakes,
-so that a rare class does not make every column look good. The best of the three counts.
+so that a rare class does not make every column look good. For classes, it is also computed with equal weights of all
+classes: a column that equals the label in 99 % of the rows makes few mistakes in each class, yet with a rare class
+nearly as many as the constant guess. The best score counts.
+
+Neighbours count only if they are near-perfect. A state that lasts, or a temperature, is nearly that of the adjacent
+rows in any column of times: below that, times are scored by NULL alone, and numbers by bins of many rows.
 """
 
 from __future__ import annotations
@@ -25,12 +32,13 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.features.arrays import Floats, Ints, is_text, numbers, plain
+from edl.features.arrays import Bools, Floats, Ints, is_text, numbers, plain
 from sqlflow_edl.analysis.checks.groups import disorder
 from sqlflow_edl.analysis.checks.thresholds import (
     FEWEST_OTHERS,
     FEWEST_ROWS,
     LONGEST_TEXT,
+    NEAR_PERFECT,
     SAMPLE_ROWS,
     SAMPLE_VALUES,
 )
@@ -38,15 +46,18 @@ from sqlflow_edl.analysis.statistics.accumulators import RowSample
 
 MOST_CLASSES = 20  # of a label, that whole numbers are compared with
 
-Kind = Literal["copy", "names", "predictor"]
+BINS = 64  # of a column of numbers
+FEWEST_OF_A_BIN = 20  # rows
+
+Kind = Literal["copy", "names", "presence", "predictor"]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """Score of one column.
 
-    kind: equal to the label, its classes by other names, or neither. repeats: share of the pairs of rows with equal
-    values.
+    kind: equal to the label, its classes by other names, telling it by NULL or not NULL, or none of these. repeats:
+    share of the pairs of rows with equal values.
     """
 
     column: str
@@ -161,17 +172,39 @@ def _score(
     repeats = float((often * (often - 1)).sum()) / (len(codes) * (len(codes) - 1))
     if _equal(array, ordered, label):
         return Score(column, 1.0, "copy", repeats)
+    guess: _Classes | _Values
     if classes:
-        by_value, names = _class_purity(codes, wanted.astype(np.int64))
-        by_order = _class_runs(ordered, wanted.astype(np.int64)) if ordered is not None else 0.0
-        return Score(column, max(by_value, by_order), "names" if names else "predictor", repeats)
-    wanted = wanted.astype(np.float64)
-    if not np.isfinite(wanted).all() or wanted.min() == wanted.max():
-        return None
-    scores = [_r2(wanted, _others_mean(codes, wanted))]
-    if ordered is not None:
-        scores += (_r2(wanted, _neighbours_mean(ordered, wanted)), _correlation(ordered, wanted))
-    return Score(column, max(scores), "predictor", repeats)
+        guess = _Classes(wanted.astype(np.int64))
+        if guess.are_named_by(codes):
+            return Score(column, 1.0, "names", repeats)
+    else:
+        guess = _Values(wanted.astype(np.float64))
+        if not guess.differ:
+            return None
+    by_null = guess.by_value(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else 0.0
+    by_value = guess.by_value(_pooled(codes))
+    best = max(by_value, guess.by_order(ordered) if ordered is not None else 0.0)
+    if best < NEAR_PERFECT:
+        is_time = types.is_temporal(array.type)
+        by_bins = guess.by_bins(ordered) if ordered is not None and not is_time else 0.0
+        best = max(by_null, by_bins, 0.0 if is_time else by_value)
+    return Score(column, best, "presence" if by_null >= best else "predictor", repeats)
+
+
+def _pooled(codes: Ints) -> Ints:
+    """Return the codes with one for all values that occur once."""
+    once = np.bincount(codes) == 1
+    pooled: Ints = np.where(once[codes], len(once), codes)
+    return pooled
+
+
+def _bins(ordered: Floats) -> Ints:
+    """Return the number of each row's bin, with about the same number of rows in each; NaN has a bin of its own."""
+    known = ordered[np.isfinite(ordered)]
+    count = min(BINS, len(known) // FEWEST_OF_A_BIN)
+    edges = np.quantile(known, np.arange(1, count) / count) if count > 1 else np.empty(0)
+    found: Ints = np.where(np.isnan(ordered), len(edges) + 1, np.searchsorted(edges, ordered, "right"))
+    return found
 
 
 def _codes(array: pa.Array) -> Ints:
@@ -214,71 +247,110 @@ def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
     return bool(text.equals(wanted))
 
 
-# Classes ---------------------------------------------------------------------------------------------------
+class _Classes:
+    """Guesses of a label with classes. codes: the class of each row, from 0."""
+
+    def __init__(self, codes: Ints) -> None:
+        self._codes = codes
+        self._sizes = np.bincount(codes)
+
+    def are_named_by(self, values: Ints) -> bool:
+        """Return True if each class has one value, and each value one class."""
+        cells = np.unique(values * len(self._sizes) + self._codes)
+        return len(cells) == len(np.unique(values)) == len(self._sizes)
+
+    def by_value(self, values: Ints | Bools) -> float:
+        """Return the score by the most frequent class of the other rows with the same value."""
+        equal = np.ones(len(self._sizes))
+        return max(
+            self._over_guessing(self._mistakes(values, equal)),
+            self._balanced(self._mistakes(values, 1 / self._sizes)),
+        )
+
+    def by_bins(self, ordered: Floats) -> float:
+        return self.by_value(_bins(ordered))
+
+    def by_order(self, ordered: Floats) -> float:
+        """Return the score by the neighbours in order.
+
+        A wrong class among others is two changes; each class has one border.
+        """
+        changes = np.count_nonzero(np.diff(self._codes[np.argsort(ordered, kind="stable")]))
+        return 1.0 - max(int(changes) - len(self._sizes) + 1, 0) / 2 / self._others
+
+    def _mistakes(self, values: Ints | Bools, weights: Floats) -> Ints:
+        """Return the rows of each class for which another class leads among the other rows with the same value.
+
+        weights: of a row, by class.
+        """
+        count = len(self._sizes)
+        cells, sizes = np.unique(values.astype(np.int64) * count + self._codes, return_counts=True)
+        values, classes = np.divmod(cells, count)
+        weight = sizes * weights[classes]
+        order = np.lexsort((-weight, values))
+        values, classes, sizes, weight = values[order], classes[order], sizes[order], weight[order]
+        first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+        has_second = np.r_[values[1:] == values[:-1], False][first]
+        second = np.zeros(len(first))
+        second[has_second] = weight[first[has_second] + 1]
+        leads = (
+            weight[first] - weights[classes[first]] > second
+        )  # its class still leads without the row itself
+        right = np.bincount(classes[first], sizes[first] * leads, minlength=count)
+        mistakes: Ints = self._sizes - right.astype(np.int64)
+        return mistakes
+
+    @property
+    def _others(self) -> int:
+        """Number of rows for which the most frequent class is a mistake."""
+        return int(self._sizes.sum() - self._sizes.max())
+
+    def _over_guessing(self, mistakes: Ints) -> float:
+        return 1.0 - float(mistakes.sum()) / self._others
+
+    def _balanced(self, mistakes: Ints) -> float:
+        """Return the score with the same weight of each class, of which a constant guess has one right."""
+        return 1.0 - float((mistakes / self._sizes).sum()) / (len(self._sizes) - 1)
 
 
-def _class_purity(codes: Ints, classes: Ints) -> tuple[float, bool]:
-    """Return the score by the most frequent class of the other rows with the same value.
+class _Values:
+    """Guesses of a label of numbers."""
 
-    The second result is true if the values name the classes.
-    """
-    count = int(classes.max()) + 1
-    cells, sizes = np.unique(codes * count + classes, return_counts=True)
-    values = cells // count
-    order = np.lexsort((-sizes, values))
-    values, sizes = values[order], sizes[order]
-    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
-    second = np.zeros(len(first), dtype=np.int64)
-    has_second = np.r_[values[1:] == values[:-1], False][first]
-    second[has_second] = sizes[first[has_second] + 1]
-    right = sizes[first][sizes[first] - 1 > second].sum()  # its class still leads without the row itself
-    names = len(cells) == len(first) == count
-    return _over_guessing(len(codes) - int(right), classes), names
+    def __init__(self, wanted: Floats) -> None:
+        self._wanted = wanted
 
+    @property
+    def differ(self) -> bool:
+        return bool(np.isfinite(self._wanted).all() and self._wanted.min() < self._wanted.max())
 
-def _class_runs(ordered: Floats, classes: Ints) -> float:
-    """Return the score by the neighbours in order.
+    def by_value(self, values: Ints | Bools) -> float:
+        """Return the score by the mean of the other rows with the same value, or of all where there is none."""
+        codes, wanted = values.astype(np.int64), self._wanted
+        sums, sizes = np.bincount(codes, wanted)[codes], np.bincount(codes)[codes]
+        means = np.where(sizes > 1, (sums - wanted) / np.maximum(sizes - 1, 1), wanted.mean())
+        return self._r2(means)
 
-    A wrong class among others is two changes; each class has one border.
-    """
-    changes = np.count_nonzero(np.diff(classes[np.argsort(ordered, kind="stable")]))
-    borders = int(np.count_nonzero(np.bincount(classes))) - 1
-    return _over_guessing(max(int(changes) - borders, 0) / 2, classes)
+    def by_bins(self, ordered: Floats) -> float:
+        return max(self.by_value(_bins(ordered)), self._correlation(ordered))
 
+    def by_order(self, ordered: Floats) -> float:
+        """Return the score by the mean of the two adjacent rows, at the ends of one, or by the correlation."""
+        order = np.argsort(ordered, kind="stable")
+        labels = self._wanted[order]
+        means = np.empty_like(labels)
+        means[1:-1] = (labels[:-2] + labels[2:]) / 2
+        means[0], means[-1] = labels[1], labels[-2]
+        found = np.empty_like(means)
+        found[order] = means
+        return max(self._r2(found), self._correlation(ordered))
 
-def _over_guessing(mistakes: float, classes: Ints) -> float:
-    return 1.0 - mistakes / (len(classes) - int(np.bincount(classes).max()))
+    def _correlation(self, ordered: Floats) -> float:
+        if not np.isfinite(ordered).all() or ordered.min() == ordered.max():
+            return 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.nan_to_num(np.corrcoef(ordered, self._wanted)[0, 1])) ** 2
 
-
-# Numbers ---------------------------------------------------------------------------------------------------
-
-
-def _others_mean(codes: Ints, wanted: Floats) -> Floats:
-    """Return the mean label of the other rows with the same value; the overall mean where there is none."""
-    sums, sizes = np.bincount(codes, wanted)[codes], np.bincount(codes)[codes]
-    means: Floats = np.where(sizes > 1, (sums - wanted) / np.maximum(sizes - 1, 1), wanted.mean())
-    return means
-
-
-def _neighbours_mean(ordered: Floats, wanted: Floats) -> Floats:
-    """Return the mean label of the two adjacent rows in the column's order; at the ends that of the one neighbour."""
-    order = np.argsort(ordered, kind="stable")
-    labels = wanted[order]
-    means = np.empty_like(labels)
-    means[1:-1] = (labels[:-2] + labels[2:]) / 2
-    means[0], means[-1] = labels[1], labels[-2]
-    found = np.empty_like(means)
-    found[order] = means
-    return found
-
-
-def _correlation(ordered: Floats, wanted: Floats) -> float:
-    if not np.isfinite(ordered).all() or ordered.min() == ordered.max():
-        return 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.nan_to_num(np.corrcoef(ordered, wanted)[0, 1])) ** 2
-
-
-def _r2(wanted: Floats, predicted: Floats) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(1.0 - np.square(wanted - predicted).sum() / np.square(wanted - wanted.mean()).sum())
+    def _r2(self, predicted: Floats) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = np.square(self._wanted - predicted).sum()
+            return float(1.0 - errors / np.square(self._wanted - self._wanted.mean()).sum())

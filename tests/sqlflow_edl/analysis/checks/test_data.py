@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -153,11 +154,85 @@ def test_a_curve_of_the_label_is_seen() -> None:
         CLASSES + RANDOM.normal(0, 0.3, ROWS),
         RANDOM.integers(0, 5, ROWS),
         [f"id{i}" for i in RANDOM.integers(0, 10**5, ROWS)],
-        np.where(RANDOM.uniform(size=ROWS) < 0.02, (CLASSES + 1) % 3, CLASSES),
+        np.where(RANDOM.uniform(size=ROWS) < 0.05, (CLASSES + 1) % 3, CLASSES),
     ],
 )
 def test_a_good_column_or_an_id_is_no_perfect_predictor(values: np.ndarray) -> None:
     assert warnings({"x": values}, CLASSES) == []
+
+
+CHURNED = RANDOM.uniform(size=ROWS) < 0.18
+SINCE = [
+    f"{i % 28 + 1:02}.{i % 12 + 1:02}.{2000 + i % 337 % 20}" if each else None
+    for i, each in enumerate(CHURNED)
+]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"moved, see letter {i}" if each else None for i, each in enumerate(CHURNED)],
+        [f"moved, see letter {i // 2}" if each else None for i, each in enumerate(CHURNED)],
+        SINCE,
+        [
+            datetime.date(2020, 1, 1) + datetime.timedelta(i % 999) if each else None
+            for i, each in enumerate(CHURNED)
+        ],
+        [RANDOM.uniform() if each else None for each in CHURNED],
+        [None if each else RANDOM.integers(0, 9) for each in CHURNED],
+    ],
+)
+def test_a_column_that_is_filled_for_one_class_alone_is_warned_about(values: list[object]) -> None:
+    *_, said = warnings({"x": values}, CHURNED)  # others are about an id, and about dates in texts
+    assert said == (
+        "whether x is NULL alone predicts y almost perfectly (score 1.0000 of 1); if it is known only when y is, leave "
+        "it out of the SELECT"
+    )
+
+
+def test_texts_that_differ_in_each_row_of_a_class_and_are_blank_in_others_are_warned_about() -> None:
+    [said] = warnings({"x": [f"letter {i}" if each else "-" for i, each in enumerate(CHURNED)]}, CHURNED)
+    assert said.startswith("x alone predicts y almost perfectly")
+
+
+def test_a_number_that_is_known_for_one_side_of_a_label_of_numbers_is_warned_about() -> None:
+    label = np.where(CHURNED, RANDOM.normal(9, 0.1, ROWS), RANDOM.normal(0, 0.1, ROWS))
+    [said] = warnings({"x": [RANDOM.uniform() if each else None for each in CHURNED]}, label)
+    assert said.startswith("whether x is NULL alone predicts y ")
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.18, 0.05])
+def test_a_column_equal_to_the_label_in_99_percent_of_the_rows_is_warned_about_more_softly(
+    rare: float,
+) -> None:
+    random = np.random.default_rng(3)
+    label = random.uniform(size=ROWS) < rare
+    [said] = warnings({"x": np.where(random.uniform(size=ROWS) < 0.01, ~label, label)}, label)
+    assert said.startswith("x alone predicts y unusually well (score 0.9")
+    [said] = warnings({"x": np.where(label, 2.0, 0.0) + random.uniform(0, 2.04, size=ROWS)}, label)
+    assert said.startswith("x alone predicts y unusually well (score 0.9")
+
+
+@pytest.mark.parametrize("rare", [0.18, 0.05, 0.01])
+def test_values_and_nulls_that_have_nothing_to_do_with_a_rare_class_are_not(rare: float) -> None:
+    random = np.random.default_rng(4)
+    label = random.uniform(size=ROWS) < rare
+    columns = {
+        "a": np.where(random.uniform(size=ROWS) < 0.98, None, "x"),
+        "b": [f"note {i}" if random.uniform() < 0.5 else None for i in range(ROWS)],
+        "c": [f"zip {i}" for i in random.integers(0, ROWS, ROWS)],
+        "d": [random.normal() if random.uniform() < 0.9 else None for _ in range(ROWS)],
+        "e": random.uniform(size=ROWS) < 0.95,
+        "f": label + random.normal(0, 0.4, ROWS),
+    }
+    assert not [each for each in warnings(columns, label) if "alone" in each]
+
+
+def test_a_time_near_which_labels_are_alike_is_no_predictor() -> None:
+    at = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=i) for i in range(ROWS)]
+    days = np.sin(np.arange(ROWS) / 12) * 8 + RANDOM.normal(0, 0.3, ROWS)
+    assert warnings({"x": at}, days) == []
+    assert warnings({"x": at}, np.arange(ROWS) // 40 % 2 == 0) == []
 
 
 def test_a_rare_class_makes_no_column_a_predictor() -> None:

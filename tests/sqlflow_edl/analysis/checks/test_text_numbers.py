@@ -72,7 +72,7 @@ def test_convert_makes_numbers_of_such_texts_and_says_so(session: Session, model
         "horsepower, a text, is read as numbers; NULL is '?'",
         "price, a text, is read as numbers",
     )
-    assert not found.warnings
+    assert not [each for each in found.warnings if "of the texts" in each]
 
 
 def test_a_model_reads_numbers_in_the_texts_that_it_predicts(session: Session) -> None:
