@@ -82,6 +82,10 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
             yield "metrics", f"of {result.measured_on}"
         for name, value in result.figures.items():
             yield name, number(value)
+    for position, warning in enumerate(
+        result.warnings
+    ):  # those said before the training may have scrolled away
+        yield "" if position else "warnings", warning
     yield from _members(result.trials)
     yield from _curve(result.curve)
     if result.model:

@@ -12,6 +12,7 @@ from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances
 from sqlflow_edl.reports.intervals import measured_rows
+from sqlflow_edl.reports.near_perfect import archived_doubt
 
 Rows = Iterator[tuple[str, str]]  # name, value
 
@@ -31,7 +32,10 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
             ("left out", fitting.left_out.items()),
-            ("warnings", ((str(number), text) for number, text in enumerate(fitting.warnings, 1))),
+            (
+                "warnings",
+                ((str(number), text) for number, text in enumerate(warnings(archive, version.name), 1)),
+            ),
             ("data", _statistics(spec, fitting)),
             ("members" if spec.members else "search", _members(archive)),
             ("training", _training(spec) if spec.framework != NO_FRAMEWORK else ()),
@@ -42,6 +46,13 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("lineage", _lineage(archive.lineage, spec.query.increment)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
+
+
+def warnings(archive: Archive, model: str) -> tuple[str, ...]:
+    """Return the warnings of the training rows, and of metrics that are nearly perfect."""
+    known = archive.fitting.warnings if archive.fitting is not None else ()
+    found = archived_doubt(archive, model)
+    return (*known, found) if found else known
 
 
 def _model(version: ModelVersion, archive: Archive | None) -> Rows:

@@ -8,9 +8,11 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports import text
 from sqlflow_edl.reports.intervals import wilson
+from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.syntax.ast import Statement
@@ -96,24 +98,38 @@ def _validation_rows(trained: JobSpec) -> str:
     return which
 
 
-def measured_on(trained: JobSpec, outcome: Outcome) -> str:
-    """Name the rows that the metrics of a training were measured on, and the interval of an accuracy of few rows."""
+def measured_rows(trained: JobSpec, outcome: Outcome) -> tuple[str, int]:
+    """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
     rows = trained.rows
     if outcome.measured_on == "test":
-        count = rows.total - rows.training - rows.validation
+        return "test", rows.total - rows.training - rows.validation
+    if rows.validation:
+        return "validation", rows.validation * trained.folds
+    return "training", rows.training
+
+
+def measured_on(trained: JobSpec, outcome: Outcome) -> str:
+    """Name the rows that the metrics of a training were measured on, and the interval of an accuracy of few rows."""
+    kind, count = measured_rows(trained, outcome)
+    if kind == "training":
+        return counted(count, "training row")
+    if kind == "test":
         measured = f"{counted(count, 'test row')}, which chose nothing"
-    elif rows.validation:
-        count = rows.validation * trained.folds
-        measured = counted(count, "validation row" if trained.forecast is None else "row") + (
-            " of the backtest" if trained.forecast is not None else ""
-        )
+    elif trained.forecast is not None:
+        measured = f"{counted(count)} of the backtest"
     else:
-        return counted(rows.training, "training row")
+        measured = counted(count, "validation row")
     accuracy = outcome.figures.get("accuracy")
     if accuracy is None or trained.weights is not None or count >= FEW_ROWS:
         return measured
     least, most = wilson(accuracy, count)
     return f"{measured}; accuracy {number(least)} to {number(most)} with 95 % confidence"
+
+
+def doubts(trained: JobSpec, outcome: Outcome, fitting: Fitting | None, model: str) -> tuple[str, ...]:
+    """Return a warning about metrics of a training that are nearly perfect, or none."""
+    found = doubt(trained, outcome.figures, *measured_rows(trained, outcome), fitting, model)
+    return (found,) if found else ()
 
 
 def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:

@@ -31,6 +31,7 @@ from edl.jobs.outcome import (
 from edl.jobs.termination import TerminatedError
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
+from edl.models.fitting import read_fitting
 from edl.models.pending import Intent, Rival, handled, write_intent
 from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
@@ -127,6 +128,7 @@ class JobRunner:
                 return self._detach(statement, ready)
             else:
                 outcome = self._run(ready)
+            warnings += job_results.doubts(fitted, outcome, read_fitting(job.rows), name)
             with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
                 model = outcome.stored or self._commit(ready, outcome).name
         verdict = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""

@@ -14,6 +14,7 @@ from edl.models.fitting import ColumnSummary, Histogram
 from edl.models.registry.records import ModelVersion
 from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
+from sqlflow_edl.reports.description import warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.web.model_reader import Model
 
@@ -138,7 +139,7 @@ def view(model: Model) -> ModelView:
         words.counted(count, f"{kind} row"),
         list(_curves(archive)),
         list(_columns(archive)),
-        archive.fitting.warnings if archive.fitting is not None else (),
+        warnings(archive, model.version.name),
     )
 
 
