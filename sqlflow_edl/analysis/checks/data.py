@@ -84,7 +84,8 @@ class DataChecks:
         Call it before `watch` to compare them with the training rows, after it for their labels alone.
         """
         counted = self._labels or self._columns[:1]
-        self.held_out = collect(self._held_out(batches), dict.fromkeys(counted, Want.COUNTS), seed=0)
+        want = Want.COUNTS | Want.MOMENTS if self._labels else Want.COUNTS
+        self.held_out = collect(self._held_out(batches), dict.fromkeys(counted, want), seed=0)
 
     def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with columns named as in the training query; check each batch on the way."""
@@ -147,7 +148,10 @@ class DataChecks:
                 warning
                 for each in every_label
                 if each.column in self.held_out
-                for warning in labels.held_out(each, statistics[each.column], self.held_out[each.column])
+                for warning in (
+                    *labels.held_out(each, statistics[each.column], self.held_out[each.column]),
+                    *labels.shifted(each, statistics[each.column], self.held_out[each.column], job.split),
+                )
             ),
         ]
 

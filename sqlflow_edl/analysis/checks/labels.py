@@ -15,6 +15,9 @@ from sqlflow_edl.analysis.checks.thresholds import (
     FEWEST_OF_FEW,
     FEWEST_ROWS,
     FREQUENT_CLASS,
+    SHIFT_ERRORS,
+    SHIFTED_MEAN,
+    SHIFTED_ODDS,
     SKEW,
 )
 from sqlflow_edl.analysis.checks.warning import DataWarning
@@ -127,6 +130,62 @@ def held_out(
         yield DataWarning(
             "training rows", f"{message}, which the model cannot learn", "select more rows of every class"
         )
+
+
+def shifted(
+    label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics, split: spec.Split | None
+) -> Iterator[DataWarning]:
+    """Yield a warning if the labels of the rows that are held out differ strongly from those of the training rows.
+
+    split: None if the rows are those of a query of their own, or the last ones.
+    """
+    found = None
+    if isinstance(label, spec.ClassLabel):
+        found = _shifted_class(training, held_out)
+    elif isinstance(label, spec.RegressionLabel):
+        found = _shifted_mean(label.column, training, held_out)
+    if found is None:
+        return
+    by = f" by {split.column}" if split is not None and split.by in ("time", "group", "column") else ""
+    advice = "validate on rows like those that are to be predicted"
+    if by:
+        other = "stratified" if isinstance(label, spec.ClassLabel) else "random"
+        advice = f"if the rows to be predicted are not like these, write validation.split = {other}"
+    yield DataWarning(
+        "validation rows", f"{found}: the {held_out.rows:,} rows held out{by} are unlike the others", advice
+    )
+
+
+def _shifted_class(training: ColumnStatistics, held_out: ColumnStatistics) -> str | None:
+    """Return the class whose share differs most, with both shares, if chance does not explain it."""
+    if training.counts is None or held_out.counts is None or len(held_out.counts.values) < 2:
+        return None
+    before, after = (
+        dict(zip(each.values, each.counts, strict=True)) for each in (training.counts, held_out.counts)
+    )
+    rows, others = sum(before.values()), sum(after.values())
+    both = [value for value in before if value in after]
+    if not both or not others:
+        return None
+    most = max(both, key=lambda value: abs(before[value] / rows - after[value] / others))
+    share, now = before[most] / rows, after[most] / others
+    mean = (before[most] + after[most]) / (rows + others)
+    error = (mean * (1 - mean) * (1 / rows + 1 / others)) ** 0.5
+    odds = [each / (1 - each) for each in (share, now) if each < 1]
+    if len(odds) < 2 or max(odds) < SHIFTED_ODDS * min(odds) or abs(share - now) < SHIFT_ERRORS * error:
+        return None
+    return f"the class {_literal(most)} has {now:.1%} of the validation rows and {share:.1%} of the training rows"
+
+
+def _shifted_mean(column: str, training: ColumnStatistics, held_out: ColumnStatistics) -> str | None:
+    """Return both means if they are far apart, and chance does not explain it."""
+    if not (training.numbers and held_out.numbers and training.std > 0):
+        return None
+    apart = abs(held_out.mean - training.mean)
+    if apart < max(SHIFTED_MEAN, SHIFT_ERRORS * held_out.numbers**-0.5) * training.std:
+        return None
+    means = f"{held_out.mean:.4g} in the validation rows and {training.mean:.4g} in the training rows"
+    return f"the mean of {column} is {means}"
 
 
 def _some(classes: Sequence[object]) -> str:

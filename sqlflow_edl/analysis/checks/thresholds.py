@@ -34,3 +34,8 @@ FEWEST_OF_A_CLASS = 10  # rows of the others; fewer teach next to nothing, and w
 FEW_ROWS = 0.01  # share of the rows with the largest deviations
 FEWEST_OF_FEW = 5  # rows that are so many
 SKEW = 0.6  # share of the variance that few rows make up: 0.08 of normal labels, 0.2 of exponential, 0.5 of lognormal
+SHIFTED_ODDS = (
+    2.0  # of a class in the rows held out, to those in the training rows: 0.2 and 0.11, 0.5 and 0.67
+)
+SHIFTED_MEAN = 0.5  # distance of the means, in standard deviations of the training rows
+SHIFT_ERRORS = 5.0  # standard errors; of rows that are drawn at random one table in a million differs so

@@ -1,9 +1,9 @@
 """Choice of the validation rows among the rows of the query: by time, group, class or mark, or at random.
 
 By default a date orders the rows if it is the only one among the selected columns, its name is not that of a date of
-birth or an expiry, hardly any row lacks it, and it has enough values; then the latest rows are the validation rows, as
-those to be predicted are later than all known ones. Otherwise each class has its share, and rows with a number as the
-label are drawn at random.
+birth, an expiry or a state such as the last login, hardly any row lacks it, and it has enough values; then the latest
+rows are the validation rows, as those to be predicted are later than all known ones. Otherwise each class has its
+share, and rows with a number as the label are drawn at random.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ _MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _ORDERED = (*_MOMENTS, ColumnType.NUMBER)
 # Dates of things rather than of rows, as words or parts of words in a column's name.
 _OF_THINGS = re.compile(r"birth|born|dob|bday|death|died|expir|due|until|deadline", re.IGNORECASE)
+# Dates of a state: it was recorded anew whenever it changed, and its latest rows differ from others, such as customers
+# who still log in.
+_OF_STATES = re.compile(
+    r"(?<![a-z])last|(?-i:[a-z]Last)|latest|updat|modif|changed|edited|refreshed|login|logon|signin|seen",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +342,7 @@ def _derived(settings: Settings, schema: Schema, label: str, amount: spec.Split)
     is_class = _has_classes(settings, schema, label)
     by_label = replace(_by_class(amount, label, bool(is_class)), by_label=is_class is None)
     moments = [name for name in schema.names if schema.type(name) in _MOMENTS]
-    if len(moments) != 1 or _OF_THINGS.search(moments[0]):
+    if len(moments) != 1 or _OF_THINGS.search(moments[0]) or _OF_STATES.search(moments[0]):
         return by_label
     [only] = moments
     return Splitting(

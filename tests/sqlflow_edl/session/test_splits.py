@@ -72,6 +72,30 @@ def test_validation_rows_are_the_latest_ones(session: Session) -> None:
     assert min(batch.column(0).to_pylist()) == 450
 
 
+STATES = ("last_order", "LastLogin", "dateLastSeen", "updated_at", "modified", "login")
+EVENTS = ("ordered", "blasted", "created_at", "day")
+
+
+@pytest.mark.parametrize("name", STATES + EVENTS)
+def test_dates_of_states_do_not_order_the_rows(name: str, session: Session) -> None:
+    text = f"SELECT ordered AS {name}, kind, size FROM orders TO TRAIN DNNClassifier LABEL size INTO m"
+    [statement] = session.parse(text)
+    split = session.compiler.training_plan(statement).splitting.split
+    assert split is not None
+    assert split.by == ("stratified" if name in STATES else "time")
+
+
+def test_held_out_rows_of_another_rate_of_the_label_are_said(session: Session) -> None:
+    text = "SELECT ordered, customer < CASE WHEN ordered < DATE '2024-03-31' THEN 10 ELSE 2 END AS left FROM orders"
+    found, _ = fixed(session, f"{text} TO TRAIN DNNClassifier LABEL left INTO m")
+    [said] = map(str, found.warnings)
+    assert said == (
+        "the class FALSE has 92.0% of the validation rows and 60.0% of the training rows: the 100 rows held out by "
+        "ordered are unlike the others; if the rows to be predicted are not like these, write validation.split = "
+        "stratified"
+    )
+
+
 @pytest.mark.parametrize(("mark", "side"), [("1 = 1", "all"), ("1 = 0", "none")])
 def test_a_mark_of_one_side_alone_is_an_error(session: Session, mark: str, side: str) -> None:
     text = f"SELECT kind, price, {mark} AS held FROM orders TO TRAIN DNNRegressor WITH validation.split = column, "

@@ -305,6 +305,23 @@ def test_a_number_that_is_the_same_in_all_validation_rows_is_named() -> None:
     assert found.startswith("y is the same in all 5 validation rows")
 
 
+def test_validation_rows_whose_numbers_are_far_from_the_others_are_said() -> None:
+    label = RANDOM.normal(0, 1, 600)
+    label[500:] += 0.9
+    [found] = warnings({"x": RANDOM.normal(size=600)}, label, validation=100)
+    assert found.startswith("the mean of y is ")
+    assert found.endswith(
+        "the 100 rows held out are unlike the others; validate on rows like those that are to be predicted"
+    )
+
+
+def test_validation_rows_that_differ_by_chance_or_a_little_are_not_said() -> None:
+    few = np.r_[RANDOM.normal(0, 1, 600), RANDOM.normal(1, 1, 12)]
+    assert warnings({"x": RANDOM.normal(size=612)}, few, validation=12) == []
+    some = np.r_[np.arange(600) % 5 == 0, np.arange(300) % 7 == 0]
+    assert warnings({"x": RANDOM.normal(size=900)}, some, validation=300) == []
+
+
 # Labels --------------------------------------------------------------------------------------------------
 
 
