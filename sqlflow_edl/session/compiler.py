@@ -42,6 +42,7 @@ from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Planned
+from sqlflow_edl.session import passed_on
 from sqlflow_edl.session.pinning import look
 from sqlflow_edl.syntax.ast import Name, Statement
 
@@ -292,6 +293,10 @@ class Compiler:
 
             statements.settings_of(statement, self.place, self.source.url, self.registry.url)
 
+    def check_syntax(self, statement: Statement) -> None:
+        """Raise the error of SQL that the database's parser refuses."""
+        passed_on.check_syntax(statement, self.dialect, passed_on.parser_of(self.source))
+
     def read_as(self, trained: spec.JobSpec, statement: Statement) -> None:
         """Let a source of text files read the columns of the model as its training rows were read.
 
@@ -322,12 +327,13 @@ class Compiler:
 
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
-        with placed(statement.select_span), increments.hinted(statement.select):
-            try:
+        try:
+            with placed(statement.select_span), increments.hinted(statement.select):
                 return self._describe(statement.select)
-            except SourceError as error:
-                confidence.add_hint(error, statement.select, self.source)
-                raise
+        except SourceError as error:
+            self.check_syntax(statement)  # which knows what was meant
+            confidence.add_hint(error, statement.select, self.source)
+            raise
 
     def _describe(self, select: str) -> tuple[Schema, spec.Query]:
         arrow = self.source.schema(select)

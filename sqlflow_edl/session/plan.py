@@ -19,11 +19,13 @@ from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import objection
 
 
-def explain(compiler: Compiler, statement: Statement) -> Result:
-    """Return the plan as a result set: section, name, value, reason.
+def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) -> Result:
+    """Return the plan as a result set: section, name, value, reason. syntax: check it by the database's parser.
 
     Raises SQLFlowError for the errors that `execute` would find before it runs.
     """
+    if syntax:
+        compiler.check_syntax(statement)
     rows = PLANNERS[statement.kind](compiler, statement)
     return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 

@@ -8,7 +8,8 @@ refused that would run:
   view, any table; and never after SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot
   read);
 * a model that an earlier statement trains is known by its name alone;
-* ordinary SQL belongs to the database and is not checked, but for the models and queries of PREDICT in it.
+* of ordinary SQL, which belongs to the database, the syntax is checked by the database's own parser, and the models
+  and queries of PREDICT in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from edl.data.source import ConflictError, UnreachableError
+from edl.data.source import ConflictError, Source, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement, train
@@ -29,15 +30,20 @@ from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.errors.spans import at
-from sqlflow_edl.session import running
+from sqlflow_edl.session import passed_on, running
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
-from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.predict_calls import calls_predict
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
+_VIEWS = {  # scheme of a source -> query for its view names; without one, any table may be a view
+    "duckdb": "SELECT view_name FROM duckdb_views() WHERE NOT internal",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
+    "mysql": "SELECT table_name FROM information_schema.views",
+    "postgresql": "SELECT viewname FROM pg_views UNION SELECT matviewname FROM pg_matviews",
+}
 
 
 @dataclass(slots=True)
@@ -48,12 +54,14 @@ class _Before:
     trained: set[str] = field(default_factory=set)  # models by name, and tags as name@tag
     dropped: set[str] = field(default_factory=set)  # models, by name
     unknown: bool = False  # anything may be different
+    syntax: bool = False  # the database may read what follows otherwise
 
     def add(self, statement: Statement, dialect: str) -> None:
         """Add the effects of the statement."""
         found = changes(statement, dialect)
         self.tables += found.tables
         self.unknown = self.unknown or found.unknown
+        self.syntax = self.syntax or passed_on.changes_syntax(statement)
         if statement.kind == "drop_model" and split_reference(str(statement.model))[1] is None:
             self.dropped.add(str(statement.model))
             self.trained.discard(str(statement.model))
@@ -86,6 +94,8 @@ class ProgramCheck:
     def _check(self, statement: Statement) -> None:
         """Raise all errors of the statement together."""
         refuse_in_job(statement, self._compiler.dialect)
+        if not self._before.syntax:
+            self._compiler.check_syntax(statement)
         if statement.trains:
             self._check_training(statement)
         elif statement.traits.generated:
@@ -212,6 +222,18 @@ WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
     "optimize": Compiler.optimization,
     "run": running.checked,
 }
+
+
+def views(source: Source) -> frozenset[str] | None:
+    """Return the folded names of the views in the source, or None if any table may be one.
+
+    A query that reads a view also reads tables that it does not name.
+    """
+    query = _VIEWS.get(source.url.partition(":")[0])
+    reader = source.execute(query) if query else None
+    if reader is None:
+        return None
+    return frozenset(str(name).casefold() for name in reader.read_all().column(0).to_pylist())
 
 
 def check_without_columns(statement: Statement) -> None:

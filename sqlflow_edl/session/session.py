@@ -203,12 +203,13 @@ class Session:
             models=self.registry.url,
         )
 
-    def plan(self, statement: Statement) -> Result:
+    def plan(self, statement: Statement, *, syntax: bool = True) -> Result:
         """Return the effects of the statement and their reasons as a table.
 
-        Nothing is trained, written or pinned.
+        Nothing is trained, written or pinned. syntax: let the database's parser check it, unless a statement before it
+        would change how the database reads it.
         """
-        return explain(self.compiler, statement)
+        return explain(self.compiler, statement, syntax=syntax)
 
     def compile(self, text: str) -> list[Compiled]:
         """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
@@ -294,6 +295,14 @@ class Session:
         except SQLFlowError:
             return ""
 
+    def _corrected(self, error: SourceError, statement: Statement) -> SourceError:
+        """Return the error of ordinary SQL, with the statement that was probably meant if its syntax is wrong."""
+        try:
+            self.compiler.check_syntax(statement)
+        except SQLFlowError as wrong:
+            error.hint = wrong.hint or error.hint
+        return error
+
     def _sql(self, statement: Statement) -> Result:
         text = self._predictions.staged(statement) if calls_predict(statement.text) else None
         try:
@@ -303,7 +312,9 @@ class Session:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             confidence.add_hint(error, statement.text, self.source)
-            raise statement.refused or self._predictions.named(error, statement) from None
+            raise statement.refused or self._predictions.named(
+                self._corrected(error, statement), statement
+            ) from None
         if text is not None:
             if reader is None:
                 self._predictions.drop()

@@ -1,15 +1,21 @@
-"""Statements of other systems, and misspelt extended ones, which the splitter takes for ordinary SQL.
+"""Statements that were meant as others: of other systems, misspelt, or with clauses in another order.
 
-The database decides first: a statement that it accepts is run. If it refuses one, `lookalike` suggests what to write
-instead.
+The database decides first: a statement that it accepts is run. If it refuses one, `lookalike` says what to write in
+place of a statement of another system, and `corrected` finds the valid statement that a small change makes of it: each
+change is tried, so that which words are keywords where is left to the parsers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
-from edl.errors import Span, StatementSyntaxError, nearest
-from sqlflow_edl.syntax.lexer import Token
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, nearest
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import CLAUSES
+from sqlflow_edl.syntax.lexer import Token, code_tokens
 
 _TRAIN = "train one with SELECT … FROM … TO TRAIN DNNClassifier LABEL my_column INTO my_model"
 # first two words of a statement -> its hint
@@ -40,6 +46,40 @@ _SECOND = {
 _BETWEEN = frozenset(("OR", "REPLACE", "TEMP", "TEMPORARY"))
 FEW = 5  # tokens needed to decide
 
+Refusal = Callable[[str], SQLFlowError | None]
+
+_KEYWORDS = CLAUSES.union(
+    re.findall(
+        r"\w+",
+        "SELECT FROM WHERE GROUP ORDER BY HAVING LIMIT OFFSET UNION ALL DISTINCT JOIN LEFT RIGHT INNER OUTER CROSS ON"
+        " USING AS AND OR NOT IN IS NULL LIKE BETWEEN CASE WHEN THEN ELSE END WITH VALUES OVER PARTITION QUALIFY EXISTS"
+        " CREATE TABLE VIEW INDEX SCHEMA DATABASE REPLACE TEMPORARY INSERT INTO UPDATE SET DELETE DROP ALTER ADD COLUMN"
+        " RENAME TRUNCATE DESCRIBE EXPLAIN SHOW BEGIN COMMIT ROLLBACK"
+        " TO TRAIN PREDICT EVALUATE MAXIMIZE MINIMIZE RUN APPEND",
+    )
+)
+# what other systems say behind TO -> what is said here
+_VERBS = {
+    "FORECAST": ("PREDICT USING",),
+    "INFER": ("PREDICT USING",),
+    "CLASSIFY": ("PREDICT USING",),
+    "SCORE": ("EVALUATE", "PREDICT USING"),
+    "TEST": ("EVALUATE",),
+    "VALIDATE": ("EVALUATE",),
+    "FIT": ("TRAIN",),
+    "LEARN": ("TRAIN",),
+}
+_MOVED = ("LABEL", "TARGET", "TO")  # clauses that INTO follows
+_NOT_BEHIND_COMMA = frozenset((*_MOVED, "COLUMN", "INTO", "FROM", "WHERE", "GROUP", "ORDER"))
+_BEFORE = 3  # words before the error that are tried: a misspelt keyword is read as an alias, and what follows is wrong
+_ANYWHERE = 40  # words that are tried where the place of the error is not known
+_NEAR = 0.6  # least similarity
+_SIMILAR = 3  # keywords tried in the place of a word
+_TRIES = 60  # of statements, in all
+_ROUNDS = 3  # errors in one statement
+_LONGEST = 240  # characters of a statement in a hint
+_AROUND = (60, 120)  # characters of a longer one, before and behind the change
+
 
 def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     """Return the error for a statement that the database refuses, or None if it is like no extended statement.
@@ -60,3 +100,121 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
         return None
     hint = _HINTS.get((first.word, near)) or f"did you mean {first.word} {near}?"
     return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
+
+
+# Small changes ----------------------------------------------------------------------------------------------
+
+
+class _Change(NamedTuple):
+    """Other text in place of parts of a statement, in ascending order. keyword: what was meant; or else why."""
+
+    parts: tuple[tuple[Span, str], ...]
+    keyword: str = ""
+    why: str = ""
+
+    def apply(self, text: str) -> str:
+        for span, instead in reversed(self.parts):
+            text = text[: span.start] + instead + text[span.end :]
+        return text
+
+
+def corrected(text: str, dialect: Dialect, place: Span | None, refusal: Refusal) -> str | None:
+    """Return the hint with the statement that was meant, or None if no small change makes it a valid one.
+
+    place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is
+    accepted.
+    """
+    made: list[_Change] = []
+    tries = _TRIES
+    for _ in range(_ROUNDS):
+        further: tuple[int, _Change, str, Span] | None = None
+        for change in _changes(text, dialect, place):
+            tries -= 1
+            if tries < 0:
+                return None
+            changed = change.apply(text)
+            error = refusal(changed)
+            if error is None:
+                return _hint([*made, change], changed, dialect)
+            if place is None or error.span is None:
+                continue
+            left = len(changed) - error.span.start  # of the statement, behind its first error
+            if left < (further[0] if further else len(text) - place.start):
+                further = left, change, changed, error.span
+        if further is None:
+            return None
+        _, change, text, place = further
+        made.append(change)
+    return None
+
+
+def _hint(made: Sequence[_Change], statement: str, dialect: Dialect) -> str:
+    shown = _shown(statement, made[-1].parts[0][0].start, dialect)
+    reasons = [each.why for each in made if each.why]
+    if keywords := [each.keyword for each in made if each.keyword]:
+        return f"{'; '.join([*reasons, 'did you mean ' + ', '.join(keywords)])}? {shown}"
+    return f"{'; '.join(reasons)}: {shown}"
+
+
+def _shown(statement: str, change: int, dialect: Dialect) -> str:
+    """Return the statement in one line, without comments; of a long one the part around the change."""
+    line, place, end = "", 0, None
+    for token in code_tokens(statement, 0, dialect):
+        line += " " if end is not None and token.start > end else ""
+        place = len(line) if token.start <= change else place
+        line += " ".join(token.text.split()) if token.kind != "string" else token.text
+        end = token.end
+    if len(line) <= _LONGEST:
+        return line
+    first, last = max(0, place - _AROUND[0]), place + _AROUND[1]
+    return f"{'… ' * bool(first)}{line[first:last].strip()}{' …' * (last < len(line))}"
+
+
+def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[_Change]:
+    """Yield the changes that may be meant, the likeliest first."""
+    tokens = list(code_tokens(text, 0, dialect))
+    yield from _moved_into(tokens, text)
+    if place is None:
+        tried: Sequence[int] = range(min(len(tokens), _ANYWHERE))
+    else:
+        wrong = next((at for at, token in enumerate(tokens) if token.end > place.start), len(tokens) - 1)
+        tried = range(min(wrong + 1, len(tokens) - 1), max(-1, wrong - _BEFORE - 1), -1)
+    for at in tried:
+        yield from _without_comma(tokens, at)
+        yield from _other_word(tokens, at)
+
+
+def _other_word(tokens: Sequence[Token], at: int) -> Iterator[_Change]:
+    """Yield the statement with a keyword in place of a word."""
+    token = tokens[at]
+    if not token.word.isalpha():
+        return
+    span = Span(token.start, token.end)
+    if at and tokens[at - 1].word == "TO":
+        for verb in _VERBS.get(token.word, ()):
+            yield _Change(((span, verb),), why=f"{token.word} is written {verb}")
+    if token.word not in _KEYWORDS:
+        for keyword in difflib.get_close_matches(token.word, sorted(_KEYWORDS), _SIMILAR, _NEAR):
+            yield _Change(((span, keyword),), keyword)
+
+
+def _without_comma(tokens: Sequence[Token], at: int) -> Iterator[_Change]:
+    """Yield the statement without a comma in front of a clause."""
+    if at and tokens[at - 1].text == "," and tokens[at].word in _NOT_BEHIND_COMMA:
+        comma = Span(tokens[at - 1].start, tokens[at - 1].end)
+        yield _Change(((comma, ""),), why=f"leave out the comma before {tokens[at].word}")
+
+
+def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[_Change]:
+    """Yield the statement with INTO behind the clauses that it precedes."""
+    depth, into = 0, None
+    for token in tokens:
+        depth += token.nesting
+        if depth == 0 and token.word == "INTO":
+            into = token
+        elif depth == 0 and into is not None and token.word in _MOVED:
+            clause = text[into.start : token.start].rstrip(" \t\r\n,")
+            end = tokens[-1].end
+            parts = ((Span(into.start, token.start), ""), (Span(end, end), f" {clause}"))
+            yield _Change(parts, why=f"put INTO behind {token.word}")
+            return

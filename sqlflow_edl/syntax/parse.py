@@ -21,6 +21,8 @@ from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
+DOUBT = "the SELECT is not SQL as sqlglot knows"  # beginning of a warning
+
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     """Return the statements of a program, in order; pieces with only comments are left out.
@@ -118,7 +120,7 @@ def _warnings(query: Span, text: str, dialect: Dialect) -> tuple[str, ...]:
     objection = _objection(text, query, dialect)
     if objection is None:
         return ()
-    return (f"the SELECT is not SQL as sqlglot knows {dialect.name} ({objection}); the database decides",)
+    return (f"{DOUBT} {dialect.name} ({objection}); the database decides",)
 
 
 def _objection(text: str, span: Span, dialect: Dialect) -> str | None:

@@ -6,6 +6,7 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from edl.errors import Span
 from sqlflow_edl.syntax.dialects import Dialect, sqlglot_name
 
 if TYPE_CHECKING:
@@ -43,3 +44,22 @@ def trees(sql: str, dialect: Dialect) -> list[exp.Expr]:
     finally:
         logger.setLevel(level)
     return [tree for tree in found if tree is not None]
+
+
+def place_of_error(sql: str, dialect: Dialect) -> Span | None:
+    """Return the place of the first word that sqlglot does not understand, or None if it names none."""
+    import sqlglot
+    from sqlglot.errors import ParseError, SqlglotError
+
+    try:
+        sqlglot.parse(sql, read=sqlglot_name(dialect))
+    except ParseError as error:
+        found = error.errors[0] if error.errors else {}
+        line, column, word = found.get("line"), found.get("col"), found.get("highlight") or ""
+        if line is None or column is None:
+            return None
+        before = sum(len(each) for each in sql.splitlines(keepends=True)[: line - 1])
+        return Span(before + column - len(word), before + column)
+    except (SqlglotError, RecursionError, ValueError, IndexError):
+        return None
+    return None

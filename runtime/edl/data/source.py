@@ -151,6 +151,7 @@ class Source(Results, Protocol):
     temporary_tables_are_private: bool  # no other connection sees them
     model_store: str  # folder of the models by default, if they are not in the database
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
+    finds_syntax_errors: bool  # of statements that it does not run, see `syntax_error`
 
     def schema(self, query: str) -> pa.Schema:
         """Return names and types of the query's columns, without running it."""
@@ -192,6 +193,14 @@ class Source(Results, Protocol):
 
         The rows are shown: they may be `edl.data.displayed_rows.DisplayedRows`, with texts where a value has no type.
         `parameters` are the values of its `?`, whatever placeholder the database itself uses.
+        """
+        ...
+
+    def syntax_error(self, sql: str) -> SourceError | None:
+        """Return the error of one statement that the database's own parser refuses, without running it.
+
+        None if it accepts the statement, whatever tables it names, or cannot tell. The user's session and transaction
+        are not touched.
         """
         ...
 

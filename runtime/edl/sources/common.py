@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.data.source import Pinned, Results
+    from edl.errors import SourceError
     from edl.spec import Split
 
 
@@ -40,9 +41,13 @@ class BaseSource(ABC):
     temporary_tables = False
     temporary_tables_are_private = True
     model_store = ""
+    finds_syntax_errors = False
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def syntax_error(self, sql: str) -> SourceError | None:
+        return None
 
     def __enter__(self) -> Self:
         return self

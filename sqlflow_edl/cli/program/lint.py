@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,9 +24,10 @@ from sqlflow_edl.cli.program.variables import filled
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax import Statement
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import DOUBT, read
 
 if TYPE_CHECKING:
+    from sqlflow_edl.session.passed_on import Parser
     from sqlflow_edl.session.session import Session
 
 Program = Sequence[Statement | SQLFlowError]
@@ -109,20 +111,29 @@ def opened(options: argparse.Namespace) -> Session:
 
 def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
     """Yield the errors and warnings of a program, also those of columns and models."""
+    from sqlflow_edl.session.passed_on import find_doubt, parser_of
     from sqlflow_edl.session.program_check import ProgramCheck
 
     program = session.read(text)
-    return _problems(program, ProgramCheck(session.compiler).problems(program))
+    errors = ProgramCheck(session.compiler).problems(program)
+    if parser_of(session.source) is not None:
+        return _problems(program, errors, lambda statement: None, is_parsed=True)
+    return _problems(program, errors, partial(find_doubt, dialect=session.dialect))
 
 
 def problems_of(text: str, dialect: str) -> Iterator[Problem]:
     """Yield the errors and warnings of a program that need neither columns nor models."""
-    program = read(text, dialect)
-    return _problems(program, _without_source(program))
+    from sqlflow_edl.session.passed_on import find_doubt, parser_without_source
+
+    program, parser = read(text, dialect), parser_without_source(dialect)
+    errors = _without_source(program, dialect, parser)
+    find = partial(find_doubt, dialect=dialect, parser=parser)
+    return _problems(program, errors, find, is_parsed=parser is not None)
 
 
-def _without_source(program: Program) -> list[SQLFlowError | None]:
+def _without_source(program: Program, dialect: str, parser: Parser | None) -> list[SQLFlowError | None]:
     """Return the error of each statement, as far as it needs neither columns nor models."""
+    from sqlflow_edl.session.passed_on import changes_syntax, check_syntax
     from sqlflow_edl.session.program_check import check_without_columns
 
     found: list[SQLFlowError | None] = []
@@ -130,6 +141,9 @@ def _without_source(program: Program) -> list[SQLFlowError | None]:
         try:
             if isinstance(each, SQLFlowError):
                 raise each
+            if each.kind == "sql":
+                check_syntax(each, dialect, parser)
+                parser = None if changes_syntax(each) else parser
             check_without_columns(each)
             found.append(None)
         except SQLFlowError as error:
@@ -137,12 +151,26 @@ def _without_source(program: Program) -> list[SQLFlowError | None]:
     return found
 
 
-def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:
+def _problems(
+    program: Program,
+    errors: Sequence[SQLFlowError | None],
+    find_doubt: Callable[[Statement], SQLFlowError | None],
+    *,
+    is_parsed: bool = False,
+) -> Iterator[Problem]:
+    """Yield the errors, and the warnings of each statement.
+
+    find_doubt: returns what is doubtful in its SQL. is_parsed: a parser of the database has read its SELECT.
+    """
     for each, error in zip(program, errors, strict=True):
         if error is not None:
             yield from _problems_in(error, each.span if isinstance(each, Statement) else None)
-        if isinstance(each, Statement):
-            for warning in each.warnings:
+        if isinstance(each, SQLFlowError):
+            continue
+        if (doubt := find_doubt(each)) is not None:
+            yield Problem(doubt.span or each.span, "warning", doubt.message, doubt.hint or "")
+        for warning in each.warnings:
+            if not (is_parsed and warning.startswith(DOUBT)):
                 yield Problem(each.select_span or each.span or Span(0, 0), "warning", warning)
 
 

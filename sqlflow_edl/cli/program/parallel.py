@@ -25,8 +25,8 @@ from sqlflow_edl.cli.program.runner import Run, Turn, to_terminated_error
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.program_check import views
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax import Statement
 
 _PATIENCE = 0.2  # seconds between two interrupts of a database

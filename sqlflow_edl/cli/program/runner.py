@@ -20,6 +20,7 @@ from sqlflow_edl.cli.program.output import Output, Sheet
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.passed_on import changes_syntax
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import Statement
 
@@ -74,6 +75,7 @@ class Run:
         self._stopped = ""
         self._last = False  # the statement is the last one
         self._shown = False  # objects of an earlier job are printed
+        self._same_syntax = True  # of the database, for a plan: no earlier statement would change it
 
     def all(self, program: Sequence[Entry]) -> int:
         """Run the statements, report each, and return the exit code."""
@@ -146,13 +148,15 @@ class Run:
 
         A job on Kubernetes is planned as its objects, which are the only output then.
         """
+        same_syntax = self._same_syntax
+        self._same_syntax = same_syntax and not changes_syntax(turn.statement)
         if self._where is None:
-            return self._session.plan(turn.statement)
+            return self._session.plan(turn.statement, syntax=same_syntax)
         from sqlflow_edl.session.manifests import manifests
 
         found = manifests(self._session.compiler, turn.statement, self._where)
         if not found:
-            return replace(self._session.plan(turn.statement), reader=None)
+            return replace(self._session.plan(turn.statement, syntax=same_syntax), reader=None)
         self._narrator.clear()
         turn.sheet.text(f"---\n{found}" if self._shown else found)
         self._shown = True

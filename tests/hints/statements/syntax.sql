@@ -456,3 +456,13 @@ SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast«, STRUCT(2 AS horizo
 -- as: program.py
 -- then: program.py
 SELECT x FROM t TO RUN «'program.py'» INTO r;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}? {}
+-- take: did you mean FROM, WHERE\? (.*)
+«SELECT x FORM t WEHRE x > 1»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: put INTO behind LABEL: (.*)
+«SELECT x, n FROM t INTO m LABEL n»;

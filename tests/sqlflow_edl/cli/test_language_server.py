@@ -95,6 +95,8 @@ def test_programs_are_checked_completed_explained_and_laid_out(monkeypatch: pyte
         assert "did you mean DNNClassifier" in found.message
         assert found.severity == types.DiagnosticSeverity.Error
         assert await editor.types("SELECT * FROM t TO TRAIN DNNClassifier LABEL y INTO m;") == []
+        [wrong] = await editor.types("SELEC 1;")
+        assert wrong.message.endswith("(did you mean SELECT? SELECT 1)")
         await editor.types("select * from t to train DNNClassifier with train.ep")
         assert (await editor.completes(0, 52))[0] == "train.epoch"
         await editor.types("select * from t to train DNNClassifier with train.epoch = 3 label y into m;")

@@ -26,6 +26,7 @@ from edl.sources.duckdb import queries
 from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.errors import opening, raise_interrupt, translated, while_reading
 from edl.sources.duckdb.results import DuckDBResults
+from edl.sources.duckdb.syntax import syntax_error
 from edl.sources.row_order import Column, Ordered, shuffled
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended, not_a_query, not_one_statement
@@ -42,6 +43,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     dialect = "duckdb"
     temporary_tables = True
+    finds_syntax_errors = True
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, url: str) -> None:
         self.url = url
@@ -119,6 +121,9 @@ class DuckDBSource(Transactional, EmbeddedSource):
                 return inner
             self._unread = inner
         return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
+
+    def syntax_error(self, sql: str) -> SourceError | None:
+        return syntax_error(sql, self.connection)
 
     def tables(self) -> list[str]:
         with self._errors(queries.TABLES):

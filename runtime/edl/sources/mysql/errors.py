@@ -5,6 +5,7 @@ MySQL names a word, or the text near a syntax error. It is searched in the query
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ DENIED = frozenset({1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151})
 _CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
 SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060
 _WIDE = 1117
+UNDECLARED = 1327  # SELECT … INTO name, which no declaration can precede outside of routines
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--(?=\s)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<text>'(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)
@@ -87,6 +89,8 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
         return not_one_statement("no statement")
     if number == SYNTAX:
         return _syntax(message, sql, connection)
+    if number == UNDECLARED:
+        return SourceError(message, span=_behind_into(message.rpartition(" ")[2], sql))
     if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
         return _named(number, message, sql, connection)
     if "Too many columns" in message:  # also of the storage engine, which has its own limit
@@ -121,6 +125,15 @@ def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None)
     span = Span(at, token.end() if token else at + 1)
     known = queries.names_of(connection(), LEXICON.names(sql)) if connection is not None else []
     return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, known, "`"))
+
+
+def _behind_into(name: str, sql: str) -> Span | None:
+    """Return the place of the name that follows INTO."""
+    words = list(LEXICON.words(sql))
+    pairs = itertools.pairwise(words)
+    return next(
+        (Span(*word.span()) for into, word in pairs if into[0].upper() == "INTO" and word[0] == name), None
+    )
 
 
 def _named(number: int, message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:

@@ -40,14 +40,17 @@ from edl.sources.mysql.connection import (
     open_connection,
 )
 from edl.sources.mysql.results import MySQLResults
+from edl.sources.mysql.syntax import syntax_error
 from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import DeniedError
+from edl.sources.second_connection import SecondConnection
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended
 from edl.spec import Split
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
 IDLE_SECS = 30.0  # idle time after which a connection is checked before use
+LOCK_SECS = 1  # how long a question waits for a lock, the least of MySQL: the parser looks tables up
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +64,7 @@ class MySQLSource(Transactional, BaseSource):
 
     dialect = "mysql"
     temporary_tables = True
+    finds_syntax_errors = True
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
@@ -74,6 +78,7 @@ class MySQLSource(Transactional, BaseSource):
         self._unread: Any = None
         self._zone: str | None = mysql_types.UTC  # of the session; None if a statement may have set another
         self._results = MySQLResults(self)
+        self._second = SecondConnection(self._connect_again, lambda each: bool(each.open))
         self._pins_tables = ("pin", "file") not in url.options
 
     @classmethod
@@ -101,6 +106,8 @@ class MySQLSource(Transactional, BaseSource):
             self._kill_query()
 
     def close(self) -> None:
+        with suppress(*ERRORS):
+            self._second.close()
         if self._unread is not None:
             self._connection.end()
         elif self._connection.open:
@@ -173,6 +180,14 @@ class MySQLSource(Transactional, BaseSource):
         batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
+    def syntax_error(self, sql: str) -> SourceError | None:
+        own = self._second.get()
+        found = syntax_error(own, sql) if own is not None else None
+        if own is None or found is None:
+            return None
+        modes = [connection.fetch_all("SELECT @@sql_mode") for connection in (own, self.live())]
+        return found if modes[0] == modes[1] else None  # another mode has other quotes and operators
+
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
 
@@ -243,6 +258,12 @@ class MySQLSource(Transactional, BaseSource):
         return found if found.startswith("utf8mb4") else "utf8mb4_general_ci"
 
     # Inside ----------------------------------------------------------------------------------------------
+
+    def _connect_again(self) -> Connection:
+        """Return a connection that waits for no lock, which the user's own transaction may hold."""
+        connection = open_connection(self._url)
+        connection.run(f"SET lock_wait_timeout = {LOCK_SECS}")
+        return connection
 
     def _columns(self, query: str) -> list[Column]:
         """Return the columns of a query.

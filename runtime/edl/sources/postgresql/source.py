@@ -32,11 +32,14 @@ from edl.sources.pinned_tables import PREFIX, DeniedError
 from edl.sources.postgresql import errors, pinning, queries, types, upload
 from edl.sources.postgresql.connection import ERRORS, LEXICON, Connection, check_options, state, with_password
 from edl.sources.postgresql.results import PostgreSQLResults
+from edl.sources.postgresql.syntax import syntax_error
 from edl.sources.postgresql.types import Column
+from edl.sources.second_connection import SecondConnection
 from edl.sources.words import not_a_query
 from edl.spec import Split
 
 IDLE_SECS = 30.0  # idle time after which a connection is checked before use
+LOCK_MS = 200  # how long a question waits for a lock: the parser looks tables up
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +50,7 @@ class PostgreSQLSource(CursorSource[Column]):
 
     dialect = "postgres"
     errors = ERRORS
+    finds_syntax_errors = True
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
@@ -56,6 +60,7 @@ class PostgreSQLSource(CursorSource[Column]):
         self.database = url.path
         self._used = time.monotonic()
         self._results = PostgreSQLResults(self)
+        self._second = SecondConnection(self._connect_again, lambda each: each.is_open)
         self._pins_tables = ("pin", "file") not in url.options
         [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
         self.schema_name: str = schema or "public"
@@ -127,6 +132,12 @@ class PostgreSQLSource(CursorSource[Column]):
         schema = pa.schema([(column.name, column.kind) for column in columns])
         batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
         return DisplayedRows(schema, join_small_batches(batches, schema))
+
+    def syntax_error(self, sql: str) -> SourceError | None:
+        own, user = self._second.get(), self.connection.driver.info
+        if own is None or user.parameter_status("standard_conforming_strings") == "off":
+            return None
+        return syntax_error(own, sql)
 
     def tables(self) -> list[str]:
         return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
@@ -212,6 +223,16 @@ class PostgreSQLSource(CursorSource[Column]):
         self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
     ) -> pa.RecordBatch:
         return types.batch(columns, rows)
+
+    def _connect_again(self) -> Connection:
+        """Return a connection that waits for no lock, which the user's own transaction may hold."""
+        connection = Connection(self._url)
+        connection.run(f"SET lock_timeout = {LOCK_MS}")
+        return connection
+
+    def close(self) -> None:
+        self._second.close()
+        super().close()
 
     def _check_schema(self, asked: str | None) -> None:
         if asked and asked != self.schema_name:

@@ -56,6 +56,9 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
     if match := _NEAR.search(str(error)):
         span = _near(connection, sql, match["token"])
         return SourceError(message, span=span, hint=_reserved(connection, sql, span))
+    if "incomplete input" in message:
+        words = list(LEXICON.words(sql))
+        return SourceError(message, span=Span(*words[-1].span()) if words else None)
     if match := _UNRECOGNIZED.search(str(error)):
         return SourceError(message, span=_word(sql, match["token"]))
     match = _NAMED.search(message) or _AMBIGUOUS.search(message) or _CALLED.search(message)

@@ -31,6 +31,7 @@ from edl.sources.cursors import FETCH_ROWS, CursorSource
 from edl.sources.sqlite import queries, results, types
 from edl.sources.sqlite.errors import LEXICON, check_query, opening, translated
 from edl.sources.sqlite.results import SQLiteResults
+from edl.sources.sqlite.syntax import syntax_error
 from edl.sources.sqlite.types import Column
 from edl.spec import Split
 
@@ -44,6 +45,7 @@ class SQLiteSource(CursorSource[Column]):
 
     dialect = "sqlite"
     temporary_tables = True
+    finds_syntax_errors = True
     errors = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, before Python 3.12
     home = '"main".'
     begin = "BEGIN IMMEDIATE"
@@ -122,6 +124,9 @@ class SQLiteSource(CursorSource[Column]):
         columns = types.from_values([Column(name, "") for name, *_ in cursor.description], rows)
         schema = types.schema(columns)
         return DisplayedRows(schema, [types.displayed_batch(columns, rows)] if rows else [])
+
+    def syntax_error(self, sql: str) -> SourceError | None:
+        return syntax_error(sql)
 
     def tables(self) -> list[str]:
         self._end_result()

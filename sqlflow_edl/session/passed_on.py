@@ -1,0 +1,143 @@
+"""Syntax of what is passed on to the database: ordinary SQL, and the SELECT of extended statements.
+
+The database's own parser decides, before anything runs. Where a small change makes a valid statement of one that it
+refuses, that statement is the hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from edl.data import Source
+from edl.errors import Span, SQLFlowError, StatementSyntaxError
+from edl.sources import syntax
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lookalikes import corrected
+from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replaced
+from sqlflow_edl.syntax.queries import place_of_error, trees
+
+Parser = Callable[[str], SQLFlowError | None]  # returns the error of one statement of the database
+_CALL = "edl_table"  # in place of a call of PREDICT, which is longer
+# what changes how the database reads the statements behind it
+_CHANGES_SYNTAX = re.compile(
+    r"\A\s*(?:LOAD|INSTALL|CALL)\b|sql_mode|standard_conforming_strings|_parser", re.IGNORECASE
+)
+_PLACE = re.compile(r"\. Line \d+, Col: \d+")  # in sqlglot's messages
+
+
+def changes_syntax(statement: Statement) -> bool:
+    """Return True if the database may read later statements otherwise once this one has run."""
+    return statement.kind == "sql" and _CHANGES_SYNTAX.search(statement.text) is not None
+
+
+def parser_of(source: Source) -> Parser | None:
+    """Return the parser of the source's database, or None if it does not tell what it would refuse."""
+    return source.syntax_error if source.finds_syntax_errors else None
+
+
+def parser_without_source(dialect: str) -> Parser | None:
+    """Return the parser of an embedded database, or None for the dialect of a server."""
+    return partial(syntax.syntax_error, dialect=dialect) if dialect in syntax.PARSERS else None
+
+
+def check_syntax(statement: Statement, dialect: str, parser: Parser | None) -> None:
+    """Raise the error of SQL that the parser refuses, at its place in the program."""
+    sql, span = _passed_on(statement)
+    if parser is None or (error := _error(sql, dialect, parser)) is None:
+        return
+    if statement.refused is not None:
+        raise statement.refused
+    error.span = error.span.shifted(span.start) if error.span else span
+    _add_correction(error, statement, dialect, parser)
+    raise error
+
+
+def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None) -> SQLFlowError | None:
+    """Return what is doubtful in SQL that may be of another database than that of the dialect, or None.
+
+    The SELECT of an extended statement is read by the parser, if there is one; ordinary SQL by sqlglot, if there is
+    none. sqlglot does not know every statement of a database: one of a kind that it does not know is doubted only if a
+    small change makes it one that it knows.
+    """
+    if parser is not None:
+        try:
+            if statement.kind != "sql":
+                check_syntax(statement, dialect, parser)
+        except SQLFlowError as error:
+            return error
+        return None
+    doubt = (
+        _error(statement.text, dialect, partial(_doubt, dialect=dialect)) if statement.kind == "sql" else None
+    )
+    if doubt is None:
+        return None
+    is_placed = doubt.span is not None
+    doubt.span = doubt.span.shifted(statement.span.start) if doubt.span else None
+    _add_correction(doubt, statement, dialect, partial(_doubt, dialect=dialect))
+    return doubt if is_placed or doubt.hint else None
+
+
+def _passed_on(statement: Statement) -> tuple[str, Span]:
+    """Return the SQL of a statement that its database reads, and its place; empty if there is none."""
+    if statement.kind == "sql":
+        return statement.text, statement.span
+    return statement.select, statement.select_span or statement.span
+
+
+def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, parser: Parser) -> None:
+    """Let the hint of an error, whose place is in the program, be the statement that was meant, if one is found."""
+
+    def refusal(text: str) -> SQLFlowError | None:
+        return _refusal(text, dialect, parser)
+
+    start = statement.span.start
+    place = error.span.shifted(-start) if error.span else None
+    error.hint = corrected(statement.text, dialect_named(dialect), place, refusal) or error.hint
+
+
+def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:
+    """Return the error of a text that is to be one statement, extended or not, as far as its syntax goes."""
+    found = read(text, dialect)
+    if len(found) != 1:
+        return StatementSyntaxError("this is not one statement")
+    [statement] = found
+    if isinstance(statement, SQLFlowError):
+        return statement
+    sql, span = _passed_on(statement)
+    if (error := _error(sql, dialect, parser)) is not None:
+        error.span = error.span.shifted(span.start) if error.span else None
+    return error
+
+
+def _error(sql: str, dialect: str, parser: Parser) -> SQLFlowError | None:
+    """Return the error of SQL, if there is any, with a table in place of each call of PREDICT: all places stay."""
+    if not sql or not calls_predict(sql):
+        return parser(sql) if sql else None
+    try:
+        calls = predict_calls(sql, dialect)
+    except StatementSyntaxError:  # of a call, which the check of calls reports
+        return None
+    return parser(
+        replaced(sql, [(each.span, _CALL.ljust(each.span.end - each.span.start)) for each in calls])
+    )
+
+
+def _doubt(sql: str, dialect: str) -> StatementSyntaxError | None:
+    """Return what sqlglot has against SQL; an error without a place if it knows no such kind of statement."""
+    from sqlglot import exp
+
+    known, message = dialect_named(dialect), "this is not SQL as sqlglot knows"
+    try:
+        found = trees(sql, known)
+    except ValueError as error:
+        why = _PLACE.sub("", str(error))
+        return StatementSyntaxError(
+            f"{message} {known.name} ({why}); the database decides", span=place_of_error(sql, known)
+        )
+    if any(isinstance(tree, exp.Command) for tree in found):
+        return StatementSyntaxError(f"{message} {known.name}; the database decides")
+    return None
