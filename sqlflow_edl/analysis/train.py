@@ -197,6 +197,7 @@ class TrainingPlan(RowPlan):
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
             device=running.device(self.settings.get("train.device")),
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
+            keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
         raise_all(running.unused_limits(self.settings, made))
         return made

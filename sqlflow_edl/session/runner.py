@@ -179,6 +179,7 @@ class JobRunner:
                 return drift_report.added(Result(statement), drift, found.reference)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
+            used_model.check_explains(statement, planned)
             notes = used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             notes += confidence.notes(planned)

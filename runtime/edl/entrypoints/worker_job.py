@@ -109,9 +109,10 @@ class WorkerJob:
         program, kind = self.program, self.program.spec.kind
         _, reader = job_runner.rows_of(program, self._job)
         weights = initial_weights.trained_weights(self.storage.model())
+        background = initial_weights.trained_background(self.storage.model(), program.spec)
         staged = self.storage.results()
         worker = scoring_worker(
-            program, reader, weights, self.tasks, ignore, threading.Event(), self.draining
+            program, reader, weights, self.tasks, ignore, threading.Event(), self.draining, background
         )
         self._describe(worker.metrics)
         meter = Meter(ignore, PHASES[kind], reader.rows)

@@ -13,6 +13,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     residuals.json         errors of the validation rows; models of a number that have such rows
     calibration.json       temperature, thresholds, curves and confusion by the validation rows; classifiers that have
                            such rows
+    background.arrow       rows with which EXPLAIN compares others; models that do not explain themselves
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -30,7 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,9 +39,13 @@ import numpy as np
 from edl.errors import SpecError
 from edl.files import sync
 from edl.jobs.trials import Trial
+from edl.models import background as background_rows
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
 from edl.spec import Calibration, JobSpec, Residuals, Uncertainty, from_json, to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 Figures = dict[str, float | None]  # None: NaN
@@ -51,6 +56,7 @@ _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
 _FITTING, _TRIALS = "fitting.json", "trials.json"
 _RESIDUALS, _CALIBRATION = "residuals.json", "calibration.json"
+_BACKGROUND = background_rows.FILE
 _UNCERTAINTY: Mapping[type, str] = {Residuals: _RESIDUALS, Calibration: _CALIBRATION}
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
@@ -83,7 +89,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Contents of an archive. Weights are read on demand."""
+    """Contents of an archive. Weights and background rows are read on demand."""
 
     spec: JobSpec
     program: dict[str, bytes]  # path inside the program folder -> contents
@@ -94,12 +100,20 @@ class Archive:
     trials: tuple[Trial, ...]
     residuals: Residuals | None
     calibration: Calibration | None
+    has_background: bool
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
         """Read the weights: name -> array. Raises SpecError if they are damaged."""
         with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.loads(member.read())
+
+    def background(self) -> pa.RecordBatch | None:
+        """Read the background rows, None if there are none. Raises SpecError if they are damaged."""
+        if not self.has_background:
+            return None
+        with _opened(self._file) as archive:
+            return background_rows.from_bytes(archive.read(_BACKGROUND))
 
     def parameters(self) -> int:
         """Return the number of values in the weights, without reading them. Raises SpecError if they are damaged."""
@@ -126,6 +140,7 @@ def write_archive(
     fitting: Fitting | None = None,
     trials: Sequence[Trial] = (),
     uncertainty: Uncertainty | None = None,
+    background: pa.RecordBatch | None = None,
 ) -> None:
     """Write a model's archive, which appears at `path` once it is complete.
 
@@ -140,6 +155,7 @@ def write_archive(
         **({_FITTING: _json(fitting)} if fitting is not None else {}),
         **({_TRIALS: _json(list(trials))} if trials else {}),
         **({_UNCERTAINTY[type(uncertainty)]: _json(uncertainty)} if uncertainty is not None else {}),
+        **({_BACKGROUND: background_rows.to_bytes(background)} if background is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
     for name in members:
@@ -179,6 +195,7 @@ def read_archive(file: Path | bytes) -> Archive:
             trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
             residuals=_residuals(archive) if _RESIDUALS in names else None,
             calibration=_calibration(archive) if _CALIBRATION in names else None,
+            has_background=_BACKGROUND in names,
             _file=file,
         )
 
@@ -264,7 +281,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _WEIGHTS):
+    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _BACKGROUND, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from edl.data import Pinned
 from edl.data.pinned import read_pinned
@@ -41,6 +42,7 @@ def save(
     outcome: Outcome,
     started: datetime,
     fitting: Fitting | None = None,
+    background: pa.RecordBatch | None = None,
 ) -> None:
     """Write the archive of a trained model."""
     spec = trained_spec(program, rows)
@@ -55,6 +57,7 @@ def save(
         fitting=fitting if not program.edited else None,
         trials=outcome.trials,
         uncertainty=outcome.uncertainty,
+        background=background if not program.edited else None,
     )
 
 

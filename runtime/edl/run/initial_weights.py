@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edl.arrays import Array
 from edl.checkpoints import POSITION, trainer
@@ -17,6 +18,10 @@ from edl.jobs.job_folder import JobFolder
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
 from edl.ps.checkpoint import manifests
+from edl.spec import TREES, JobSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def is_archive(path: Path) -> bool:
@@ -42,6 +47,14 @@ def trained_temperature(path: Path) -> float:
     """Return the temperature by which the model of an archive was calibrated, 1 without one."""
     calibration = read_archive(path).calibration if is_archive(path) else None
     return 1.0 if calibration is None else calibration.temperature
+
+
+def trained_background(path: Path | None, spec: JobSpec) -> pa.RecordBatch | None:
+    """Read the background rows of a model for a job that explains rows by them; None for others, and without any."""
+    compares = spec.kind == "explain" and spec.explanation is not None and not spec.explanation.background
+    if not compares or spec.framework in TREES or path is None or not is_archive(path):
+        return None
+    return read_archive(path).background()
 
 
 def take(job: JobFolder, path: Path) -> None:

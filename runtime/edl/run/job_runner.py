@@ -40,7 +40,8 @@ from edl.models import weights as weight_files
 from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
-from edl.run.initial_weights import trained_temperature, trained_weights
+from edl.run.background import background_rows
+from edl.run.initial_weights import trained_background, trained_temperature, trained_weights
 from edl.run.one_process import keeping_state
 from edl.spec import ENSEMBLE, TREES, JobSpec, Label, RawLabel, Rows, each_label, label_offset
 from edl.worker.evaluation.inference import evaluate, predict
@@ -99,7 +100,8 @@ def run(
         else:
             do = predict if program.spec.work == "predict" else evaluate
             found = trained_weights(weights)
-            outcome = do(program, reader, found, results, observer=observer, cancelled=cancelled)
+            background = trained_background(weights, program.spec)
+            outcome = do(program, reader, found, results, background, observer=observer, cancelled=cancelled)
     except BaseException:
         results.clear()
         raise
@@ -140,7 +142,8 @@ def training(
 
             outcome, weights = finished(program, reader, outcome, weights, cancelled)
         fitting = read_fitting(job.rows)
-        save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
+        background = background_rows(program.spec, reader, kept.training)
+        save(job.archive, program, pinned, kept, weights, outcome, started, fitting, background)
         return msgspec.structs.replace(
             outcome, archive=job.archive.name, edited=program.edited, uncertainty=None
         )

@@ -277,11 +277,15 @@ class Explanation(Struct, frozen=True):
     """Settings of an explanation by Shapley values of the columns, see `edl.worker.evaluation.shapley`.
 
     `level` is the model, for the importance of each column over all rows, or each of the rows. `samples` is the
-    number of rows of the query that a row is compared with; more make the values more exact and take longer.
+    number of rows that a row is compared with; more make the values more exact and take longer. They are background
+    rows of the model, or, with `background`, rows of the query. `rows`: how many of the query's rows are explained, the
+    first ones in the pinned order; unset for all.
     """
 
     level: Literal["model", "rows"] = "model"
     samples: int = 32
+    background: Literal["query"] | msgspec.UnsetType = msgspec.UNSET
+    rows: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Output(Struct, frozen=True):
@@ -408,6 +412,9 @@ class JobSpec(Struct, frozen=True):
     members: tuple[Member, ...] = ()  # of an ensemble
     search: Search | None = None  # for the members of an ensemble
     edited: bool = False  # model.py differs from the compiler's
+    keep_rows: Literal["none"] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # none: no background row is one of the training
     version: int = VERSION
 
     @property

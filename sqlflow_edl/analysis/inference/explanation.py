@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 import msgspec
 
 from edl import spec
@@ -94,11 +97,20 @@ def explanation(
         explanation=spec.Explanation(
             "rows" if of_rows else "model",
             value_of(attributes, "explain.samples", default_samples(len(trained.columns))),
+            _background(model, attributes),
         ),
         output=spec.Output(table, predicted, keep),
         batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
         cluster=cluster_of(attributes, "explain"),
     )
+
+
+def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["query"] | msgspec.UnsetType:
+    """Return whether rows are compared with rows of the query instead of those that the model keeps."""
+    written = "explain.background" in attributes and attributes["explain.background"].value == "query"
+    if model.spec.framework in spec.TREES:
+        return msgspec.UNSET
+    return "query" if written or not model.has_background else msgspec.UNSET
 
 
 def default_samples(columns: int) -> int:

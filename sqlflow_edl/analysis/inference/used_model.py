@@ -47,9 +47,7 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
             if any(each.key.casefold() == "explain.samples" for each in statement.attributes):
                 found.append("explain.samples has no effect: the Shapley values of trees are exact")
             return tuple(found)
-        if used.rows.total == 1:
-            found.append("all values are 0 for a single row: select more rows to compare it with")
-        return tuple(found)
+        return (*found, *_compared_with_query(used))
     decided = _of_training(statement, trained, used)
     taken = [each for each in used.columns if each.casefold() == used.output.column.casefold()]
     if used.kind == "predict" and taken:
@@ -65,6 +63,37 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
         *decided,
         f"each row counts once: the query has no column {column}, which weighed the rows in training",
     )
+
+
+FEW_ROWS = 30  # of a query that are compared with each other
+
+
+def check_explains(statement: ast.Statement, used: spec.JobSpec) -> None:
+    """Raise SemanticError for a single row that could be compared with itself alone."""
+    explanation = used.explanation
+    if explanation is None or not explanation.background or used.rows.total != 1:
+        return
+    written = any(each.key.casefold() == "explain.background" for each in statement.attributes)
+    remedy = (
+        "leave explain.background out"
+        if written
+        else "train the model again: it then keeps rows to compare with"
+    )
+    raise SemanticError(
+        "EXPLAIN compares rows with other rows of the query; this query has only one, so nothing can be explained",
+        span=statement.select_span,
+        hint=f"{remedy}, or select more rows",
+    )
+
+
+def _compared_with_query(used: spec.JobSpec) -> tuple[str, ...]:
+    """Return a note on few rows that are compared with each other."""
+    explanation = used.explanation
+    if explanation is None or not explanation.background or used.rows.total >= FEW_ROWS:
+        return ()
+    model = used.trained_model
+    why = f"{model} keeps no rows of its training; a model that is trained again does"
+    return (f"these {used.rows.total} rows are compared with each other alone: {why}",)
 
 
 def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:

@@ -426,6 +426,16 @@ TRAIN = (
         choices=("keras", "torch", "lightgbm", "xgboost"),
         aliases=("framework",),
     ),
+    Attribute(
+        "model.keep_rows",
+        "text",
+        "Rows that the model keeps to explain predictions by comparison. sample: at most 200 rows of the training, of "
+        "the columns that it reads. none: no row of the training, but rows made of the quantiles and the frequent "
+        "values of each column. Trees keep none.",
+        "sample",
+        choices=("sample", "none"),
+        aliases=("keep_rows",),
+    ),
 )
 
 BY_VERB = {"TRAIN": TRAIN, "PREDICT": PREDICT, "EVALUATE": EVALUATE, "EXPLAIN": EXPLAIN}

@@ -75,7 +75,7 @@ _FOLDS = next({row.name, *row.aliases} for row in SEARCH if row.name == FOLDS)
 SHARED = (
     "train.seed", "train.weight_column", "train.on_bad_row", "train.text_numbers", "train.class_weights",
     "validation.fraction", "validation.select", "validation.test_fraction", "validation.metrics", "validation.split",
-    "validation.column", "validation.calibration", "validation.threshold",
+    "validation.column", "validation.calibration", "validation.threshold", "model.keep_rows",
 )  # fmt: skip
 _OWN = tuple(row for row in TRAIN if row.name in (TIME_LIMIT, ACTIVATE))
 # of a TRAIN statement with several values

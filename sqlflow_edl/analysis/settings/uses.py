@@ -99,12 +99,20 @@ EXPLAIN = (
     Attribute(
         "explain.samples",
         "integer",
-        "Number of background rows, drawn at random from the query, that each row is compared with; more "
-        "rows are more exact and slower. Of more than 100 columns, the default is 3,200 divided by their number, "
+        "Number of background rows, drawn at random, that each row is compared with; more rows are more exact and "
+        "slower. Of more than 100 columns, the default is 3,200 divided by their number, "
         "and at least 4.",
         32,
         low=1,
         high=10_000,
+    ),
+    Attribute(
+        "explain.background",
+        "text",
+        "Rows that each row is compared with. model: those that the model keeps of its training, so that a row has the "
+        "same values alone and among others. query: rows of the query. Trees need neither.",
+        "model",
+        choices=("model", "query"),
     ),
     *_of_jobs("explain"),
 )

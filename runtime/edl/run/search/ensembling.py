@@ -26,6 +26,7 @@ from edl.models.fitting import read_fitting
 from edl.program import SPEC_FILE, Program, load, unload
 from edl.program.folders import CANDIDATES, MEMBERS
 from edl.run.archive import save
+from edl.run.background import background_rows
 from edl.run.search.judge import Judge
 from edl.run.search.selection import select
 from edl.run.search.trial_runner import folder_of, refit_folder_of
@@ -134,6 +135,7 @@ class Ensembling:
             curve=found.curve,
             lineage=lineage,
             fitting=found.fitting,
+            background=found.background(),
             trials=outcome.trials,
             uncertainty=outcome.uncertainty,
         )
@@ -152,7 +154,10 @@ class Ensembling:
         rows = msgspec.structs.replace(self.program.spec.rows, pinned=True, digest=pinned.digest)
         with self._ensemble(weights, rows, models) as ensemble:
             fitting = read_fitting(self.job.rows)
-            save(self.job.archive, ensemble, pinned, rows, arrays, outcome, self._started, fitting)
+            background = background_rows(ensemble.spec, self.judge.reader, rows.training)
+            save(
+                self.job.archive, ensemble, pinned, rows, arrays, outcome, self._started, fitting, background
+            )
 
     @contextmanager
     def _ensemble(

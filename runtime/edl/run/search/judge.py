@@ -52,11 +52,11 @@ class Judge:
         self.search: Search = program.spec.search
         self._spec = program.spec
         self._job = job
-        self.pinned, reader = job_runner.rows_of(program, job)
+        self.pinned, self.reader = job_runner.rows_of(program, job)
         rows = program.spec.rows
         known = rows.validation * self.search.folds  # rows that a model scores without having seen them
         first = rows.training + rows.validation - known
-        self._labels, self._weights = _truth(program.spec, reader, first)
+        self._labels, self._weights = _truth(program.spec, self.reader, first)
 
     @functools.cached_property
     def validation(self) -> slice:

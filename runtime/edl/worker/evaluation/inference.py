@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
 
 from edl.arrays import Array
 from edl.data import Reader
@@ -38,18 +39,22 @@ def predict(
     reader: Reader,
     weights: Mapping[str, Array],
     sink: ResultSink,
+    background: pa.RecordBatch | None = None,
     *,
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Predict or explain the pinned rows in their order and write the results to `sink`."""
+    """Predict or explain the pinned rows in their order and write the results to `sink`.
+
+    background: rows with which explained rows are compared, in place of those of the query.
+    """
     began = time.monotonic()
     tasks = _tasks(program.spec, reader)
     wanted = wanted_results(program)
     if not reader.rows:
         sink.stage(0, 0, [wanted.empty(reader.schema)])
         return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
-    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled, background=background)
     worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
     return Outcome(program.spec.kind, reader.rows, time.monotonic() - began, tasks=tasks.job.plan.parts)
 
@@ -59,6 +64,7 @@ def evaluate(
     reader: Reader,
     weights: Mapping[str, Array],
     sink: ResultSink,
+    background: pa.RecordBatch | None = None,
     *,
     observer: Observer,
     cancelled: threading.Event,
@@ -70,7 +76,7 @@ def evaluate(
     if not reader.rows:
         raise JobError(f"there are no rows to {program.spec.kind}")
     tasks = _tasks(program.spec, reader)
-    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled, background=background)
     worker.finish(
         Measuring(program.spec.kind, finding(program), sink),
         Meter(observer, PHASES[program.spec.kind], reader.rows),
@@ -121,6 +127,7 @@ def scoring_worker(
     observer: Observer,
     cancelled: threading.Event,
     draining: threading.Event | None = None,
+    background: pa.RecordBatch | None = None,
 ) -> Worker:
     """Return a worker with the model's weights for the program's kind of job."""
     spec, blocks = program.spec, Blocks(program, reader)
@@ -130,7 +137,8 @@ def scoring_worker(
     if spec.kind == "explain" and spec.framework in TREES:
         scorer = TreeExplainer(program, adapter, spec.batch_size)
     elif spec.kind == "explain":
-        scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks), cancelled)
+        walks = draw(spec, blocks, background)
+        scorer = Explainer(program, adapter, spec.batch_size, blocks, walks, cancelled)
     return Worker(
         blocks,
         scorer,

@@ -2,10 +2,12 @@
 
 The value of a column is its Shapley value (Shapley 1953, "A value for n-person games"; Štrumbelj and Kononenko 2014,
 "Explaining prediction models and individual predictions with feature contributions"), estimated by random walks. A walk
-begins at a sampled row of the query and replaces its columns by those of the row to explain, one after another in a
+begins at a sampled background row and replaces its columns by those of the row to explain, one after another in a
 random order. The change of the score at a replacement is the contribution of that column. Each order is walked
 backwards too, which makes the estimate more exact than another random order would (Mitchell et al. 2022, "Sampling
 permutations for Shapley value estimation").
+
+Background rows are those that the model keeps of its training, or rows of the query if it keeps none.
 
 All rows are explained by the same walks, drawn from the job's seed. So one walk of many rows is a few arrays, any
 worker gives the same values, and the values of a row add up to its score minus the mean score of the sampled rows.
@@ -32,6 +34,7 @@ from edl.data.batch_reader import BatchReader
 from edl.data.names import fitting, unique_names
 from edl.errors import JobError
 from edl.jobs.outcome import JobCancelledError
+from edl.models.background import over_columns
 from edl.program import Program
 from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
@@ -48,24 +51,35 @@ _STREAM = 0x5A9  # random stream of the walks
 class Walks:
     """Walks from sampled rows over all columns, in both directions.
 
-    `rows` are the positions of the start rows. `orders` has the column positions in order of replacement, (walks,
-    columns).
+    `rows` are the start rows. `orders` has the column positions in order of replacement, (walks,
+    columns). `of_query`: the start rows are among the rows that are explained.
     """
 
     rows: pa.RecordBatch
     orders: npt.NDArray[np.int64]
+    of_query: bool = True
 
 
-def draw(spec: JobSpec, blocks: Blocks) -> Walks:
-    """Return the walks of a job, a function of its seed and its number of rows (at least 1)."""
+def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None) -> Walks:
+    """Return the walks of a job, a function of its seed and its number of rows (at least 1).
+
+    background: rows that the model keeps, under the names that its columns had in the training. They are not used if
+    they do not fit the columns of the query, nor by an edited program, which may read columns that no model keeps.
+    """
     samples = (spec.explanation or Explanation()).samples
-    random, rows = generator(spec.training.seed, _STREAM), blocks.reader.rows
+    kept = None
+    if background is not None and not spec.edited:
+        kept = over_columns(background, spec.columns, blocks.reader.schema)
+    random = generator(spec.training.seed, _STREAM)
+    rows = blocks.reader.rows if kept is None else kept.num_rows
     again = rows < samples  # sample with replacement, each row about equally often
     positions = (
         np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
     )
     columns = np.tile(np.arange(len(spec.columns)), (samples, 1))
-    return Walks(_rows_at(blocks, np.sort(positions)), random.permuted(columns, axis=1))
+    starts = np.sort(positions)
+    found = _rows_at(blocks, starts) if kept is None else kept.take(pa.array(starts))
+    return Walks(found, random.permuted(columns, axis=1), of_query=kept is None)
 
 
 def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
@@ -101,7 +115,7 @@ class Explainer(Scorer):
         scores = self._scores_of(block)
         chosen = self._chosen(scores)
         own = _pick(scores, chosen)
-        values = self._values(block.batch, own, chosen)
+        values = self._values(self._like_starts(block.batch), own, chosen)
         return np.column_stack([scores, self._without[chosen], values])
 
     @property
@@ -129,11 +143,22 @@ class Explainer(Scorer):
         mean: Floats = self._starts.mean(axis=0)
         return mean
 
+    def _like_starts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with columns of the types of the start rows: whole numbers become those with a fraction."""
+        starts = self.walks.rows.schema
+        if all(starts.field(name).type == batch.schema.field(name).type for name in self._columns):
+            return batch
+        columns = {
+            name: values.cast(starts.field(name).type, safe=False) if name in self._columns else values
+            for name, values in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
     def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
         """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
         total = np.zeros((len(own), len(self._columns)))
         # Every walk ends where it begins; the values would be rounding errors.
-        if self.blocks.reader.rows == 1:
+        if self.walks.of_query and self.blocks.reader.rows == 1:
             return total
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)

@@ -67,13 +67,20 @@ def program(
     return load(made, spec)
 
 
-def explained(found: Program, reader: Reader, folder: Path, cancelled: threading.Event | None = None) -> Any:
+def explained(
+    found: Program,
+    reader: Reader,
+    folder: Path,
+    cancelled: threading.Event | None = None,
+    background: pa.RecordBatch | None = None,
+) -> Any:
     do: Callable[..., Any] = predict if found.spec.work == "predict" else evaluate
     outcome = do(
         found,
         reader,
         {"one": np.ones(1, np.float32)},
         ResultFolder(folder / "results"),
+        background,
         observer=Events(),
         cancelled=cancelled or threading.Event(),
     )
@@ -204,6 +211,38 @@ def test_all_rows_are_drawn_equally_often_where_they_are_few(tmp_path: Path) -> 
 
 def test_one_row_is_as_usual_as_can_be(tmp_path: Path) -> None:
     assert not values(of_rows(tmp_path, NUMBER, table(1))).any()
+
+
+def test_one_row_is_compared_with_the_rows_that_the_model_keeps(tmp_path: Path) -> None:
+    kept, row = table(40), table(1, seed=4)
+    given = {"output": Output(column="y"), "explanation": Explanation("rows", 40)}
+    found = program(tmp_path / "program", NUMBER, **given)
+    [background] = kept.select(["a", "b", "c"]).rename_columns(["A", "B", "C"]).to_batches()
+    _, one = explained(found, rows_of(tmp_path / "rows", row), tmp_path, background=background)
+
+    def score(x: Floats) -> Floats:
+        scored: Floats = x[:, 0] * x[:, 1] + 3 * x[:, 2]
+        return scored
+
+    together = np.vstack([matrix(row), matrix(kept)])
+    # Over its own comparison with itself, which is 0, the mean of the definition has one more row.
+    expected = shapley(score, together)[0] * 41 / 40
+    np.testing.assert_allclose(values(one)[0], expected, atol=1e-5)
+    assert one["y_base"][0].as_py() == pytest.approx(score(matrix(kept)).mean(), rel=1e-5)
+    assert one["y_base"][0].as_py() + values(one).sum() == pytest.approx(one["y"][0].as_py(), rel=1e-5)
+
+
+def test_whole_numbers_are_compared_with_kept_ones_that_have_a_fraction(tmp_path: Path) -> None:
+    row = pa.table({"id": [0], "a": [2], "b": [0.0], "c": [0.0]})
+    kept = pa.record_batch({"a": [0.5, 1.5], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    found = program(
+        tmp_path / "program",
+        "2 * a + 0 * b * c",
+        output=Output(column="y"),
+        explanation=Explanation("rows", 2),
+    )
+    _, result = explained(found, rows_of(tmp_path / "rows", row), tmp_path, background=kept)
+    assert result["a_shap"].to_pylist() == pytest.approx([2.0])
 
 
 class SetAfter(threading.Event):

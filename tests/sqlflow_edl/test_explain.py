@@ -1,0 +1,155 @@
+"""EXPLAIN of one row and of few rows: by the rows that a model keeps of its training."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.errors import SemanticError
+from edl.models import background
+from edl.models.archive import FORMAT, read_archive
+from edl.models.registry.records import ModelRecord
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+
+ROWS = 2400
+draw = np.random.default_rng(7)
+TENURE, CALLS = draw.integers(0, 60, ROWS), draw.poisson(1.5, ROWS)
+PLAN = np.array(["basic", "plus"])[draw.integers(0, 2, ROWS)]
+CHURNED = draw.random(ROWS) < 1 / (1 + np.exp(0.1 * TENURE - CALLS - 2.0 * (PLAN == "basic")))
+CUSTOMERS = pa.table(
+    {
+        "id": range(ROWS),
+        "tenure": TENURE,
+        "calls": CALLS,
+        "plan": PLAN,
+        "noise": draw.random(ROWS),
+        "churned": CHURNED,
+    }
+)
+COLUMNS = ("tenure", "calls", "plan")
+ONE = "SELECT * FROM customers WHERE id = 7"
+LINEAR = "TO TRAIN LinearClassifier WITH model.framework = torch, train.epochs = 20, train.batch_size = 64"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("explain")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(f"duckdb:///{folder}/customers.duckdb", create=True) as opened:
+            fill(opened, "customers", CUSTOMERS)
+            list(
+                opened.run(
+                    f"SELECT tenure, calls, plan, churned FROM customers {LINEAR} LABEL churned INTO churn"
+                )
+            )
+            yield opened
+
+
+def last(session: Session, text: str) -> Result:
+    return list(session.run(text))[-1]
+
+
+def row_of(session: Session, text: str) -> dict[str, float]:
+    [row] = last(session, text).to_arrow().to_pylist()
+    return dict(row)
+
+
+def stored(session: Session, model: str, folder: Path) -> Path:
+    session.registry.load(model, folder / "model.zip")
+    return folder / "model.zip"
+
+
+def shares(row: dict[str, float]) -> list[float]:
+    return [row[f"{name}_shap"] for name in COLUMNS]
+
+
+def test_the_values_of_one_row_add_up_and_are_not_zero(session: Session) -> None:
+    row = row_of(session, f"{ONE} TO EXPLAIN churn WITH explain.level = rows")
+    assert row["churned_base"] + sum(shares(row)) == pytest.approx(row["churned_prob_true"])
+    assert all(abs(each) > 0.001 for each in shares(row))
+
+
+def test_a_row_has_the_same_values_alone_and_among_others(session: Session) -> None:
+    few = "SELECT * FROM customers WHERE id < 40 ORDER BY id"
+    among = last(session, f"{few} TO EXPLAIN churn WITH explain.level = rows").to_arrow().to_pylist()
+    alone = row_of(session, f"{ONE} TO EXPLAIN churn WITH explain.level = rows")
+    assert shares(alone) == pytest.approx(shares(among[7]))
+
+
+def test_explain_predict_of_one_row_adds_up(session: Session) -> None:
+    row = last(session, f"SELECT * FROM ML.EXPLAIN_PREDICT(MODEL churn, ({ONE}))").to_arrow().to_pylist()[0]
+    values = [each["attribution"] for each in row["top_feature_attributions"]]
+    assert row["baseline_prediction_value"] + sum(values) == pytest.approx(row["prediction_value"])
+    assert row["prediction_value"] == pytest.approx(row["probability"])
+    assert all(values)
+
+
+def test_rows_may_be_compared_with_those_of_the_query(session: Session) -> None:
+    text = "SELECT * FROM customers WHERE plan = 'plus' AND id < 200"
+    written = "WITH explain.background = query, explain.level = model"
+    found = last(session, f"{text} TO EXPLAIN churn {written}").figures
+    assert found is not None
+    assert found["plan"] == 0, "all rows of the query have the same plan"
+    assert (last(session, f"{text} TO EXPLAIN churn").figures or {})["plan"]
+
+
+def test_without_kept_rows_a_single_row_is_an_error(session: Session, tmp_path: Path) -> None:
+    _store_as_earlier_version(session, tmp_path)
+    with pytest.raises(SemanticError, match="this query has only one, so nothing can be explained") as caught:
+        last(session, f"{ONE} TO EXPLAIN earlier")
+    assert "train the model again" in str(caught.value.hint)
+    few = last(session, "SELECT * FROM customers WHERE id < 5 TO EXPLAIN earlier")
+    assert "these 5 rows are compared with each other alone: earlier@1 keeps no rows" in few.notes[0]
+    with pytest.raises(SemanticError) as caught:
+        last(session, f"{ONE} TO EXPLAIN churn WITH explain.background = query")
+    assert "leave explain.background out" in str(caught.value.hint)
+
+
+def _store_as_earlier_version(session: Session, folder: Path) -> None:
+    """Store the model as if it had been trained before models kept rows."""
+    path = stored(session, "churn", folder)
+    with zipfile.ZipFile(path) as full, zipfile.ZipFile(folder / "earlier.zip", "w") as bare:
+        bare.comment = FORMAT
+        for entry in full.infolist():
+            if entry.filename != background.FILE:
+                bare.writestr(entry, full.read(entry.filename))
+    archive = read_archive(folder / "earlier.zip")
+    assert not archive.has_background
+    record = ModelRecord("LinearClassifier", "torch", ROWS, {}, archive.spec.statement)
+    session.registry.save("earlier", folder / "earlier.zip", record)
+
+
+def test_a_model_may_keep_quantiles_in_place_of_rows(session: Session, tmp_path: Path) -> None:
+    text = f"SELECT tenure, calls, plan, churned FROM customers {LINEAR}, model.keep_rows = none"
+    last(session, f"{text} LABEL churned INTO discreet")
+    kept = read_archive(stored(session, "discreet", tmp_path)).background()
+    assert kept is not None
+    assert set(kept["plan"].to_pylist()) == {"basic", "plus"}
+    row = row_of(session, f"{ONE} TO EXPLAIN discreet WITH explain.level = rows")
+    assert row["churned_base"] + sum(shares(row)) == pytest.approx(row["churned_prob_true"])
+    assert all(shares(row))
+
+
+def test_a_model_keeps_at_most_200_rows_of_the_columns_that_it_reads(
+    session: Session, tmp_path: Path
+) -> None:
+    kept = read_archive(stored(session, "churn", tmp_path)).background()
+    assert kept is not None
+    assert (kept.num_rows, set(kept.schema.names)) == (200, set(COLUMNS))
+
+
+def test_trees_explain_one_row_without_kept_rows(session: Session, tmp_path: Path) -> None:
+    text = "SELECT tenure, calls, plan, churned FROM customers TO TRAIN BoostedTreesClassifier WITH"
+    last(session, f"{text} train.num_boost_round = 5 LABEL churned INTO trees")
+    assert not read_archive(stored(session, "trees", tmp_path)).has_background
+    row = row_of(session, f"{ONE} TO EXPLAIN trees WITH explain.level = rows")
+    logit = np.log(row["churned_prob_true"] / row["churned_prob_false"])
+    assert row["churned_base"] + sum(shares(row)) == pytest.approx(logit, rel=1e-5)
