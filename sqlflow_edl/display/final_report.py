@@ -9,7 +9,7 @@ from edl.jobs.trials import Trial
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.text import counted, leading_shares, number
 
 MOST_BARS, LONGEST_BAR = 20, 40
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
@@ -87,6 +87,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     ):  # those said before the training may have scrolled away
         yield "" if position else "warnings", warning
     yield from _members(result.trials)
+    if result.importances:
+        yield "important", leading_shares(result.importances)
     yield from _curve(result.curve)
     if result.model:
         name = expressions.model(result.model)

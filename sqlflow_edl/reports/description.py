@@ -10,7 +10,7 @@ from edl.models.registry.records import ModelVersion
 from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, Increment, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
-from sqlflow_edl.reports.importances import importances
+from sqlflow_edl.reports.importances import importances, shares
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.near_perfect import archived_doubt
 
@@ -120,10 +120,20 @@ def _metrics(archive: Archive) -> Rows:
 
 
 def _importances(archive: Archive) -> Rows:
-    """List the columns of trees, the most important first."""
-    for found in importances(archive):
-        splits = words.counted(round(found.splits), "split")
-        yield found.column, f"gain {words.percent(found.gain)}, {splits}"
+    """List the columns by the importance that a search measured, or of trees by their splits, the largest first."""
+    of_trees = {
+        each.column: f"gain {words.percent(each.gain)}, {words.counted(round(each.splits), 'split')}"
+        for each in importances(archive)
+    }
+    measured = archive.importances
+    if measured is None:
+        yield from of_trees.items()
+        return
+    found = shares(archive)
+    yield "measured by", found.by if found is not None else ""
+    for column, share in measured.shares.items():
+        facts = [words.percent(share), words.number(measured.columns[column]), of_trees.get(column, "")]
+        yield column, "; ".join(filter(None, facts))
 
 
 def _calibration(archive: Archive) -> Rows:

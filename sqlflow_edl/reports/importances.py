@@ -1,20 +1,30 @@
-"""Importance of the columns of trees, by the splits in the model."""
+"""Importance of the columns of a model: by its search, and of trees by their splits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl.models.archive import Archive
-from edl.spec import TREES, matrix_columns
+from edl.spec import TREES, ClassLabel, JobSpec, RankingLabel, matrix_columns
+from sqlflow_edl.reports.text import counted, value
 
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Importance of a column. gain: its share of the improvement by all splits. splits: on it."""
+    """Importance of a column of trees. gain: its share of the improvement by all splits. splits: on it."""
 
     column: str
     gain: float
     splits: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Share of each column of a model in the importance of all, the largest first. by: how it was measured."""
+
+    by: str
+    columns: Mapping[str, float]
 
 
 def importances(archive: Archive) -> list[Importance]:
@@ -28,9 +38,37 @@ def importances(archive: Archive) -> list[Importance]:
     found: dict[str, dict[str, float]] = {}
     for kind in ("gain", "split"):
         values = found[kind] = dict.fromkeys(spec.columns, 0.0)
-        for columns, value in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
+        for columns, each in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
             for column in columns:
-                values[column] += float(value) / len(columns)
+                values[column] += float(each) / len(columns)
     total = sum(found["gain"].values()) or 1.0
     ordered = sorted(found["gain"].items(), key=lambda pair: -pair[1])
     return [Importance(column, gain / total, found["split"][column]) for column, gain in ordered]
+
+
+def shares(archive: Archive) -> Shares | None:
+    """Return the shares that the search of a model measured, else those of trees by their splits."""
+    found = archive.importances
+    if found is not None:
+        rows = counted(found.rows, f"{found.measured_on} row")
+        of = unit(archive.spec, is_margin=False)
+        return Shares(f"mean size of the Shapley values in {rows}, in {of}", found.shares)
+    of_trees = importances(archive)
+    if not of_trees:
+        return None
+    return Shares("share of the gain of all splits", {each.column: each.gain for each in of_trees})
+
+
+def unit(spec: JobSpec, *, is_margin: bool) -> str:
+    """Name the unit of the contributions of columns. is_margin: they add up to the margin of trees."""
+    label = spec.label
+    if isinstance(label, RankingLabel):
+        return "the score of a row"
+    if not isinstance(label, ClassLabel):
+        takes_logarithm = is_margin and spec.loss.name in _OF_LOGARITHMS
+        return f"the logarithm of {label.column}" if takes_logarithm else f"the unit of {label.column}"
+    explained = value(label.classes[1]) if label.binary else "the predicted class"
+    return f"{'log-odds' if is_margin else 'the probability'} of {explained}"
+
+
+_OF_LOGARITHMS = ("poisson", "gamma", "tweedie")  # losses

@@ -173,7 +173,7 @@ def show_importances(registry: Registry, statement: Statement) -> Result:
         found = importances(archive)
     if not found:
         raise SemanticError(
-            f"{statement.model} has no trees, whose splits tell the importance of a column",
+            f"FEATURE_IMPORTANCE works for models of trees; {statement.model} is of another kind",
             span=statement.model.span if statement.model else None,
             hint=f"write SELECT … TO EXPLAIN {statement.model}",
         )

@@ -55,6 +55,7 @@ class Result:
     ending: str = ""  # reason for the end of a training that did not take all its epochs
     curve: tuple[EpochEnd, ...] = ()  # of a training
     trials: tuple[Trial, ...] = ()  # of a search
+    importances: Mapping[str, float] | None = None  # shares of the columns, the largest first; of a search
     model: str = ""  # name@version of the trained model
     stored_in: str = ""  # URL of the store that keeps the model
     job: str = ""  # id of the training

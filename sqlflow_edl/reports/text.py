@@ -15,6 +15,7 @@ from edl.spec.forecast import Step
 from edl.spec.job import ROW_LIMITS
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
+LEADING = 5  # columns of a summary, by their importance
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
 
@@ -241,6 +242,13 @@ def number(found: float | None) -> str:
 def percent(share: float | None) -> str:
     """Format a share with one decimal: 34.2 %."""
     return "not defined" if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def leading_shares(columns: Mapping[str, float]) -> str:
+    """List the most important columns by their shares: `tenure 34.2 %, calls 27.6 %; 8 others`."""
+    listed = [f"{name} {percent(share)}" for name, share in list(columns.items())[:LEADING]]
+    others = len(columns) - len(listed)
+    return ", ".join(listed) + (f"; {others:,} other{'s' if others > 1 else ''}" if others else "")
 
 
 def counted(count: int, noun: str = "row") -> str:

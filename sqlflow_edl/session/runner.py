@@ -142,6 +142,7 @@ class JobRunner:
             ending=outcome.ending,
             curve=outcome.curve,
             trials=outcome.trials,
+            importances=outcome.importances.shares if outcome.importances else None,
             model=model,
             stored_in=registry.url,
             job=job.id,

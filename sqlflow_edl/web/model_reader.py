@@ -15,7 +15,7 @@ from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import no_version
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.reports.description import describe
-from sqlflow_edl.reports.importances import Importance, importances
+from sqlflow_edl.reports.importances import Shares, shares
 from sqlflow_edl.serving.store import Fingerprint, Store
 
 MOST = 64  # models in memory
@@ -32,7 +32,7 @@ class Model:
     version: ModelVersion
     archive: Archive | None
     sections: Sections
-    importances: tuple[Importance, ...]
+    importances: Shares | None
     versions: tuple[ModelVersion, ...]
 
 
@@ -82,7 +82,7 @@ class ModelReader:
         self._lock = threading.Lock()
         self._listing = Listing()
         self._seen: Fingerprint | None = None
-        self._archives: OrderedDict[str, tuple[Archive, tuple[Importance, ...], Sections]] = OrderedDict()
+        self._archives: OrderedDict[str, tuple[Archive, Shares | None, Sections]] = OrderedDict()
 
     def listing(self) -> Listing:
         """Return the versions. A registry that cannot be read now, as one that a training has open, keeps those of
@@ -112,7 +112,7 @@ class ModelReader:
         found = listing.find(reference)
         versions = listing.of(found.name)
         if found.state != "ready":
-            return Model(found, None, _sections(describe(found, None)), (), versions)
+            return Model(found, None, _sections(describe(found, None)), None, versions)
         with self._lock:
             if found.archive not in self._archives:
                 self._archives[found.archive] = self._read(found)
@@ -127,13 +127,13 @@ class ModelReader:
         ]
         return Model(found, archive, sections, important, versions)
 
-    def _read(self, found: ModelVersion) -> tuple[Archive, tuple[Importance, ...], Sections]:
+    def _read(self, found: ModelVersion) -> tuple[Archive, Shares | None, Sections]:
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
             with self._store.opened() as registry:
                 registry.load(found.reference, file)
             archive = read_archive(file)
-            sections, important = _sections(describe(found, archive)), tuple(importances(archive))
+            sections, important = _sections(describe(found, archive)), shares(archive)
         return replace(archive, program={}), important, sections
 
 

@@ -17,6 +17,8 @@ from edl.models.archive import Archive, read_archive
 from edl.run.training_client import available_cores
 from edl.spec import ENSEMBLE
 from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.display.final_report import facts
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.observer import Silent
@@ -203,6 +205,30 @@ def test_the_importance_of_a_column_is_that_for_the_whole_ensemble(searched: Sea
     rows = searched.rows("SELECT x, y, city, price FROM houses TO EXPLAIN prices")
     assert {row["feature"] for row in rows} == {"x", "y", "city"}
     assert rows[0]["feature"] == "x"
+
+
+def test_a_search_ends_with_the_importances_of_the_columns(searched: Searched) -> None:
+    result = searched.results["prices"]
+    assert result.importances is not None
+    assert set(result.importances) == {"x", "y", "city"}
+    assert next(iter(result.importances)) == "x"
+    [line] = [value for name, value in facts(result) if name == "important"]
+    assert line.startswith("x ")
+    assert line.count(" %") == 3
+    rows = [row for row in searched.rows("DESCRIBE MODEL prices") if row["section"] == "importance"]
+    assert [row["name"] for row in rows] == ["measured by", *result.importances]
+    assert rows[0]["value"] == "mean size of the Shapley values in 40 test rows, in the unit of price"
+    assert (
+        "in the probability of true" in described(searched, "weighed")["importance", "measured by"].casefold()
+    )
+
+
+def test_a_report_shows_the_importances_of_an_ensemble(searched: Searched, tmp_path: Path) -> None:
+    file = tmp_path / "prices.html"
+    assert main(["report", "prices", "--source", searched.session.source.url, "-o", str(file)]) == 0
+    text = file.read_text(encoding="utf-8")
+    assert 'aria-label="Importances: x' in text
+    assert "mean size of the Shapley values in 40 test rows" in text
 
 
 def test_an_ensemble_is_described_with_its_members(searched: Searched) -> None:

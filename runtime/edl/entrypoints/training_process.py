@@ -177,7 +177,7 @@ class JobServer:
     def _run(self, request: Run, job: JobFolder, stop: Stop) -> Outcome:
         from edl.program import read_spec
         from edl.run import job_runner
-        from edl.run.search import driver, trial
+        from edl.run.search import driver, explaining, trial
 
         folder = Path(request.program)
         weights = Path(request.weights) if request.weights else None
@@ -198,6 +198,8 @@ class JobServer:
                     interrupted=stop.interrupted,
                 )
             if request.trial is not None:
+                if request.trial.explained:
+                    return explaining.run(program, job, request.trial.explained, cancelled=stop.cancelled)
                 # Nobody follows a trial, and a round of trees may take less time than an event.
                 left_out = request.trial.left_out
                 return trial.run(

@@ -13,6 +13,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     residuals.json         errors of the validation rows; models of a number that have such rows
     calibration.json       temperature, thresholds, curves and confusion by the validation rows; classifiers that have
                            such rows
+    importances.json       importances of the columns; searches only
     background.arrow       rows with which EXPLAIN compares others; models that do not explain themselves
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
@@ -42,7 +43,7 @@ from edl.jobs.trials import Trial
 from edl.models import background as background_rows
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
-from edl.spec import Calibration, JobSpec, Residuals, Uncertainty, from_json, to_json
+from edl.spec import Calibration, Importances, JobSpec, Residuals, Uncertainty, from_json, to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +57,7 @@ _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
 _FITTING, _TRIALS = "fitting.json", "trials.json"
 _RESIDUALS, _CALIBRATION = "residuals.json", "calibration.json"
-_BACKGROUND = background_rows.FILE
+_IMPORTANCES, _BACKGROUND = "importances.json", background_rows.FILE
 _UNCERTAINTY: Mapping[type, str] = {Residuals: _RESIDUALS, Calibration: _CALIBRATION}
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
@@ -100,6 +101,7 @@ class Archive:
     trials: tuple[Trial, ...]
     residuals: Residuals | None
     calibration: Calibration | None
+    importances: Importances | None
     has_background: bool
     _file: Path | bytes
 
@@ -140,6 +142,7 @@ def write_archive(
     fitting: Fitting | None = None,
     trials: Sequence[Trial] = (),
     uncertainty: Uncertainty | None = None,
+    importances: Importances | None = None,
     background: pa.RecordBatch | None = None,
 ) -> None:
     """Write a model's archive, which appears at `path` once it is complete.
@@ -155,6 +158,7 @@ def write_archive(
         **({_FITTING: _json(fitting)} if fitting is not None else {}),
         **({_TRIALS: _json(list(trials))} if trials else {}),
         **({_UNCERTAINTY[type(uncertainty)]: _json(uncertainty)} if uncertainty is not None else {}),
+        **({_IMPORTANCES: _in_order(importances)} if importances is not None else {}),
         **({_BACKGROUND: background_rows.to_bytes(background)} if background is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
@@ -195,6 +199,7 @@ def read_archive(file: Path | bytes) -> Archive:
             trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
             residuals=_residuals(archive) if _RESIDUALS in names else None,
             calibration=_calibration(archive) if _CALIBRATION in names else None,
+            importances=_parsed(archive, _IMPORTANCES, Importances) if _IMPORTANCES in names else None,
             has_background=_BACKGROUND in names,
             _file=file,
         )
@@ -215,6 +220,11 @@ def program_files(folder: Path) -> dict[str, bytes]:
 
 def _json(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
+
+
+def _in_order(importances: Importances) -> bytes:
+    """Return JSON with the columns in their order, the largest first."""
+    return msgspec.json.format(msgspec.json.encode(importances), indent=2) + b"\n"
 
 
 def _entry(name: str, compression: int) -> zipfile.ZipInfo:
@@ -281,7 +291,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _BACKGROUND, _WEIGHTS):
+    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _IMPORTANCES, _BACKGROUND, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 

@@ -57,6 +57,7 @@ def save(
         fitting=fitting if not program.edited else None,
         trials=outcome.trials,
         uncertainty=outcome.uncertainty,
+        importances=outcome.importances or None,
         background=background if not program.edited else None,
     )
 

@@ -26,10 +26,15 @@ LEAST_COUNT = 10  # of a value that is kept without its row
 _STREAM = 0xBAC6  # random stream of the order of quantiles
 
 
+def can_be_explained(spec: JobSpec) -> bool:
+    """Return True if the model predicts one number, or classes, from columns that its JobSpec names."""
+    explained = isinstance(spec.label, ClassLabel | RegressionLabel | RankingLabel)
+    return explained and spec.zoo is None and spec.forecast is None and bool(spec.columns)
+
+
 def needs_background(spec: JobSpec) -> bool:
     """Return True if the model is explained by comparison with other rows; trees explain themselves."""
-    explained = isinstance(spec.label, ClassLabel | RegressionLabel | RankingLabel)
-    return explained and spec.framework not in TREES and spec.zoo is None and spec.forecast is None
+    return can_be_explained(spec) and spec.framework not in TREES
 
 
 def background_rows(spec: JobSpec, reader: Reader, training: int) -> pa.RecordBatch | None:
@@ -38,7 +43,7 @@ def background_rows(spec: JobSpec, reader: Reader, training: int) -> pa.RecordBa
     training: number of the first rows of the reader, which are training rows.
     """
     columns = [name for name in spec.columns if name in reader.schema.names]
-    if not needs_background(spec) or not training or not columns or len(columns) < len(spec.columns):
+    if not needs_background(spec) or not training or len(columns) < len(spec.columns):
         return None
     if spec.keep_rows == "none":
         return _within_limit(_quantile_rows(spread_rows(reader, 0, training, MEASURED_ROWS, columns), spec))

@@ -21,13 +21,15 @@ class TrialRun(msgspec.Struct, frozen=True):
     """Deviations of a trial of a search from its program.
 
     `time_limit` in seconds, 0 is that of the program; `rotation` of the rows. With `epochs` the model is trained on all
-    rows for so many epochs, and no rows validate. `left_out` training rows, the last ones, are not learned from.
+    rows for so many epochs, and no rows validate. `left_out` training rows, the last ones, are not learned from. With
+    `explained`, the trained model of the trial is explained for so many seconds, and nothing is trained.
     """
 
     time_limit: float = 0.0
     rotation: int = 0
     epochs: int = 0
     left_out: int = 0
+    explained: float = 0.0
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):

@@ -42,6 +42,7 @@ from edl.spec.features import (
     with_columns,
 )
 from edl.spec.forecast import Forecast
+from edl.spec.importances import Importances, mean_importances
 from edl.spec.job import (
     ALL_ROWS,
     BLOCK,
@@ -133,6 +134,7 @@ __all__ = [
     "ForecastLabel",
     "Function",
     "HashBucket",
+    "Importances",
     "Increment",
     "Interval",
     "ItemCategory",
@@ -184,6 +186,7 @@ __all__ = [
     "label_columns",
     "label_offset",
     "matrix_columns",
+    "mean_importances",
     "num_ids",
     "source_columns",
     "sources",

@@ -110,6 +110,7 @@ def _facts(result: Result | None) -> dict[str, Any]:
         model=result.model,
         figures=dict(result.figures) if result.figures is not None else None,
         measured_on=result.measured_on,
+        importances=dict(result.importances) if result.importances else None,
         ending=result.ending,
         rows_written=result.rows,
         notes=result.notes,

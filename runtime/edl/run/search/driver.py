@@ -19,7 +19,9 @@ from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
+from edl.run.background import can_be_explained
 from edl.run.one_process import keeping_search
+from edl.run.search import explaining
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
@@ -97,9 +99,13 @@ def _run(
         weights = ensembling.choose()
         refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)
         _check(interrupted)
+        explains = not ends_early and can_be_explained(search.candidates[0].spec)
+        explained = pool.explain(list(weights), explaining.budget(search), cancelled) if explains else {}
+        _check(interrupted)
     finally:
         pool.close()
-    return ensembling.store(weights, refitted, "interrupted" if ends_early else "")
+    important = explaining.importances(program.spec, weights, explained)
+    return ensembling.store(weights, refitted, "interrupted" if ends_early else "", important)
 
 
 def _check(interrupted: threading.Event) -> None:

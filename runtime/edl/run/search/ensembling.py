@@ -30,7 +30,7 @@ from edl.run.background import background_rows
 from edl.run.search.judge import Judge
 from edl.run.search.selection import select
 from edl.run.search.trial_runner import folder_of, refit_folder_of
-from edl.spec import JobSpec, Member, Rows, to_json
+from edl.spec import Importances, JobSpec, Member, Rows, to_json
 from edl.worker.evaluation.calibrating import calibration_notes
 
 
@@ -61,7 +61,13 @@ class Ensembling:
             raise JobError("no candidate of the search could be trained", hint=hint)
         return select(scores, self.judge.measure, self.judge.search.max_members)
 
-    def store(self, weights: Mapping[int, float], refitted: Mapping[int, int], ending: str = "") -> Outcome:
+    def store(
+        self,
+        weights: Mapping[int, float],
+        refitted: Mapping[int, int],
+        ending: str = "",
+        importances: Importances | None = None,
+    ) -> Outcome:
         """Write the archive of the chosen models. Return the outcome of the search.
 
         refitted: the epochs of those that were trained on all rows. ending: the reason why the search ended early, if
@@ -86,6 +92,7 @@ class Ensembling:
             trials=tuple(_weighed(trials, weights, refitted if self.judge.search.refit else None)),
             notes=calibration_notes(self.program.spec, certain),
             uncertainty=certain,
+            importances=msgspec.UNSET if importances is None else importances,
         )
         models = {number: self._models(number, refit=number in refitted) for number in weights}
         if sum(map(len, models.values())) == 1:
@@ -138,6 +145,7 @@ class Ensembling:
             background=found.background(),
             trials=outcome.trials,
             uncertainty=outcome.uncertainty,
+            importances=outcome.importances or None,
         )
 
     def _store_ensemble(

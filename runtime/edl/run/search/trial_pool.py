@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
+from edl.run.search.explaining import seconds_of_each
 from edl.run.search.refitting import Refit
 from edl.run.search.schedule import LAG, Schedule, promoted
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
@@ -126,6 +127,28 @@ class TrialPool:
         self._refits = list(refits)
         self._run(self._run_refits, cancelled)
         return self._refitted
+
+    def explain(
+        self, numbers: Sequence[int], seconds: float, cancelled: threading.Event
+    ) -> Mapping[int, Outcome]:
+        """Measure the importances of columns for the models of trials, in about so many seconds for all.
+
+        Return the outcomes of those that have ended, by number.
+        """
+        each = seconds_of_each(seconds, numbers, len(self._runners))
+        waiting, found = list(numbers), dict[int, Outcome]()
+
+        def work(runner: TrialRunner) -> None:
+            while waiting and not self._stopped:
+                number = waiting.pop(0)
+                result = runner.explain(number, each)
+                if result.outcomes:
+                    found[number] = result.outcomes[0]
+                else:
+                    log(f"trial {number + 1} is not explained: {result.error}")
+
+        self._run(work, cancelled)
+        return found
 
     def close(self) -> None:
         """End the training processes."""

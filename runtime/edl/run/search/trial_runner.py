@@ -111,6 +111,14 @@ class TrialRunner:
         training = refit_folder_of(self._job, number), TrialRun(epochs=epochs)
         return self._run(number, [training], seconds / GRACE, limited=False)
 
+    def explain(self, number: int, seconds: float) -> TrialResult:
+        """Measure the importances of the columns for the model of a trial, in about so many seconds.
+
+        They are the figures of the outcome. For errors see `run`.
+        """
+        training = folder_of(self._job, number, 0), TrialRun(explained=seconds)
+        return self._run(number, [training], 2 * seconds, limited=False)
+
     def _run(
         self, number: int, trainings: Sequence[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
     ) -> TrialResult:

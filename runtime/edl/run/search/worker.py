@@ -18,7 +18,9 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
+from edl.run.background import can_be_explained
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
+from edl.run.search import explaining
 from edl.run.search.choices import Choice, Choices
 from edl.run.search.driver import began_at, event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
@@ -175,8 +177,10 @@ class SearchWorker:
             weights = ensembling.choose()
             with self._watched(has_model=True):
                 refitted = self._refit(weights)
+                explained = self._explain(weights)
             ending = "interrupted" if self._ends_early else ""
-            outcome = self._keep(ensembling.store(weights, refitted, ending))
+            important = explaining.importances(self._program.spec, weights, explained)
+            outcome = self._keep(ensembling.store(weights, refitted, ending, important))
         except JobCancelledError:
             self._tasks.give_back(Report(task))
             return
@@ -195,6 +199,17 @@ class SearchWorker:
                 ended = bool(self._runner.refit(refit.number, refit.epochs, self._left).outcomes)
             if ended:
                 found[refit.number] = refit.epochs
+        return found
+
+    def _explain(self, weights: Mapping[int, float]) -> dict[int, Outcome]:
+        """Measure the importances of the columns for the chosen models; return their outcomes."""
+        search, found = self._judge.search, dict[int, Outcome]()
+        if self._ends_early or not can_be_explained(search.candidates[0].spec):
+            return found
+        seconds = explaining.seconds_of_each(explaining.budget(search), list(weights), 1)
+        for number in weights:
+            if outcomes := self._runner.explain(number, seconds).outcomes:
+                found[number] = outcomes[0]
         return found
 
     @contextmanager

@@ -19,7 +19,8 @@ the probability of the class that is predicted for the row.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,13 +61,14 @@ class Walks:
     of_query: bool = True
 
 
-def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None) -> Walks:
+def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None, samples: int = 0) -> Walks:
     """Return the walks of a job, a function of its seed and its number of rows (at least 1).
 
     background: rows that the model keeps, under the names that its columns had in the training. They are not used if
     they do not fit the columns of the query, nor by an edited program, which may read columns that no model keeps.
+    samples: number of walks, by default that of the job.
     """
-    samples = (spec.explanation or Explanation()).samples
+    samples = samples or (spec.explanation or Explanation()).samples
     kept = None
     if background is not None and not spec.edited:
         kept = over_columns(background, spec.columns, blocks.reader.schema)
@@ -154,21 +156,43 @@ class Explainer(Scorer):
         }
         return pa.RecordBatch.from_pydict(columns)
 
+    def mean_sizes(self, batch: pa.RecordBatch, until: float) -> Floats:
+        """Return the mean absolute value of each column over some rows, (columns,).
+
+        It is computed by all walks, or by those that begin before `until`, as of `time.monotonic`, and at least one.
+        """
+        scores = self._scores_of(self._block(batch))
+        chosen = self._chosen(scores)
+        total, walked = np.zeros((len(scores), len(self._columns))), 0
+        for walk in self._walked(batch, _pick(scores, chosen), chosen):
+            total, walked = total + walk, walked + 1
+            if time.monotonic() >= until:
+                break
+        sizes: Floats = np.abs(total / max(1, walked)).mean(axis=0)
+        return sizes
+
     def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
         """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
         total = np.zeros((len(own), len(self._columns)))
         # Every walk ends where it begins; the values would be rounding errors.
         if self.walks.of_query and self.blocks.reader.rows == 1:
             return total
+        for walk in self._walked(batch, own, chosen):
+            total += walk
+        return total / len(self.walks.orders)
+
+    def _walked(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Iterator[Floats]:
+        """Yield the contributions of each walk, the mean of both directions, (rows, columns)."""
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)
             differ = np.stack([_differ(batch.column(name), row.column(name)) for name in self._columns])
+            found = np.zeros((len(own), len(self._columns)))
             for order in (there, there[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
                 passed = self._passed(batch, row, start[chosen], order, differ, chosen)
-                total[:, order] += np.diff(np.vstack([passed, own]), axis=0).T
-        return total / (2 * len(self.walks.orders))
+                found[:, order] += np.diff(np.vstack([passed, own]), axis=0).T
+            yield found / 2
 
     def _passed(
         self,

@@ -99,6 +99,16 @@ def test_the_figures_are_of_the_test_rows_which_chose_nothing(searched: Searched
     assert searched.archive.metrics == searched.outcome.figures
 
 
+def test_the_importances_of_the_columns_are_measured_on_the_test_rows(searched: Searched) -> None:
+    found = searched.archive.importances
+    assert found is not None
+    assert (found.rows, found.measured_on) == (TEST, "test")
+    assert set(found.columns) == set(searched.archive.spec.columns)
+    assert next(iter(found.columns)) == "x", "z is noise"
+    assert sum(found.shares.values()) == pytest.approx(1)
+    assert searched.outcome.importances == found
+
+
 def test_the_weights_are_those_of_the_models_of_each_member_and_fold(searched: Searched) -> None:
     weights = searched.archive.weights()
     members = range(len(searched.archive.spec.members))

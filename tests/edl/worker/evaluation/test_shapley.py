@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +24,9 @@ from edl.jobs.outcome import JobCancelledError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Explanation, Label, Output, Rows
 from edl.tasks.job_state import plan
-from edl.worker.evaluation.inference import evaluate, predict
-from edl.worker.evaluation.shapley import Explainer
-from edl.worker.input.blocks import Block
+from edl.worker.evaluation.inference import evaluate, predict, trained_adapter
+from edl.worker.evaluation.shapley import Explainer, draw
+from edl.worker.input.blocks import Block, Blocks
 from tests.edl.programs import Events, rows_of, simple
 
 COLUMNS = ("a", "b", "c")
@@ -243,6 +244,30 @@ def test_whole_numbers_are_compared_with_kept_ones_that_have_a_fraction(tmp_path
     )
     _, result = explained(found, rows_of(tmp_path / "rows", row), tmp_path, background=kept)
     assert result["a_shap"].to_pylist() == pytest.approx([2.0])
+
+
+def explainer(folder: Path, rows: pa.Table) -> tuple[Explainer, pa.RecordBatch]:
+    """One that compares the rows with each other."""
+    found = program(folder / "program", NUMBER)
+    [batch] = rows.select(list(COLUMNS)).combine_chunks().to_batches()
+    blocks = Blocks(found, BatchReader(batch))
+    adapter = trained_adapter(found, blocks.read(0, 2, "predict"), "predict", {"one": np.ones(1, np.float32)})
+    walks = draw(found.spec, blocks, batch, batch.num_rows)
+    return Explainer(found, adapter, 9, blocks, walks, threading.Event()), batch
+
+
+def test_sizes_are_those_of_all_walks_or_of_those_that_begin_in_time(tmp_path: Path) -> None:
+    rows = table(16)
+    made, batch = explainer(tmp_path, rows)
+    each = shapley(lambda x: x[:, 0] * x[:, 1] + 3 * x[:, 2], matrix(rows))
+    np.testing.assert_allclose(made.mean_sizes(batch, math.inf), np.abs(each).mean(axis=0), atol=1e-5)
+    one = np.abs(next(made._walked(batch, *_scored(made, batch)))).mean(axis=0)
+    np.testing.assert_allclose(made.mean_sizes(batch, 0.0), one, atol=1e-6)
+
+
+def _scored(made: Explainer, batch: pa.RecordBatch) -> tuple[Floats, npt.NDArray[np.intp]]:
+    scores = made._scores_of(made._block(batch))
+    return scores[:, 0], made._chosen(scores)
 
 
 class SetAfter(threading.Event):
