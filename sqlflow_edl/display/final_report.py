@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
-from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted, leading_shares, number
@@ -24,7 +23,7 @@ def final_report(result: Result) -> list[str]:
     rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return [result.message, *lines] if result.model else lines
+    return [result.message, *filter(None, [result.verdict]), *lines] if result.model else lines
 
 
 def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
@@ -68,9 +67,9 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     refit = [f"trial {trial.number} for {counted(trial.refit, 'epoch')}" for trial in chosen if trial.refit]
     without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
-        yield "refit", f"on all rows, after the figures were measured: {', '.join(refit)}"
+        yield "retrained", f"on all rows, after measuring: {', '.join(refit)}"
     if without:
-        yield "" if refit else "refit", f"not trained on all rows: {', '.join(without)}"
+        yield "" if refit else "retrained", f"not on all rows, for lack of time: {', '.join(without)}"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -80,7 +79,10 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.figures:
         if result.measured_on:
             yield "metrics", f"of {result.measured_on}"
-        for name, value in result.figures.items():
+        figures = dict(result.figures)
+        if figures.get("loss") == figures.get("log_loss") is not None:
+            del figures["loss"]
+        for name, value in figures.items():
             yield name, number(value)
     for position, warning in enumerate(
         result.warnings
@@ -91,14 +93,6 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "important", leading_shares(result.importances)
     yield from _curve(result.curve)
     if result.model:
-        name = expressions.model(result.model)
         yield "model", f"{result.model} in {result.stored_in}"
-        yield "next", f"DESCRIBE MODEL {name}"
-        if result.trials:
-            yield "", f"SHOW TRIALS {name}"
-        if not result.figures:  # a transform
-            yield "", f"SHOW FEATURES FOR {name} (SELECT …)"
-            yield "", f"SELECT … TO TRAIN … COLUMN FEATURES({name}) …"
-            return
-        yield "", f"SELECT … TO EVALUATE {name}"
-        yield "", f"SELECT … TO PREDICT table.column USING {name}"
+        for position, statement in enumerate(result.next_statements):
+            yield "" if position else "next", statement

@@ -16,8 +16,8 @@ LEAST_SHARE = 0.01  # share of rows done before the time left is shown
 def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
     """Format the progress of a phase.
 
-    learnt: metrics of the validation rows after the last epoch. tally: counts of the job's tasks and
-    instances.
+    learnt: metrics of the validation rows after the last epoch, of a search that of its best trial. tally:
+    counts of the job's tasks and instances.
     """
     parts = _reached(event, learnt) if event else []
     if tally is not None:
@@ -26,6 +26,8 @@ def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tall
 
 
 def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
+    if event.phase == "search":
+        return _searched(event, learnt)
     share = min(1.0, event.rows / event.total) if event.total else 0.0
     what = f"epoch {event.epoch}/{event.epochs}" if event.epochs else event.phase
     parts = [f"{what} {bar(share)} {share:.0%}"]
@@ -38,6 +40,18 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     if event.rows_per_second > 0 and share >= LEAST_SHARE:
         bound = "at most " if event.may_end_early else ""
         parts.append(f"{bound}{left((event.total - event.rows) / event.rows_per_second)} left")
+    return parts
+
+
+def _searched(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
+    """Format the time of a search, or without a limit its trials, with the metric of its best model."""
+    done, total = (event.seconds, event.limit) if event.limit else (event.rows, event.total)
+    share = min(1.0, done / total) if total else 0.0
+    parts = [f"search {bar(share)} {share:.0%}"]
+    parts += [f"best {name} {number(found)}" for name, found in learnt.items()]
+    parts.append(f"{event.rows:,} of up to {event.total:,} trials")
+    if event.limit:
+        parts.append(f"{left(max(0.0, event.limit - event.seconds))} left")
     return parts
 
 
@@ -72,10 +86,16 @@ def epoch(event: EpochEnd) -> str:
 
 
 def trial(event: TrialEnd) -> str:
-    """Format the end of a trial: its metric, or why it failed, and the time that is left."""
+    """Format the end of a trial: its metric, or why it failed, and the time left. SHOW TRIALS has its settings."""
     found = event.error or f"{event.metric} {number(event.value)}{', the best' if event.best else ''}"
     remains = "" if event.left is None else f"; {left(max(0.0, event.left))} left"
-    return f"  trial {event.number}/{event.trials} {event.name}: {found} ({event.seconds:.1f} s{remains})"
+    model = event.name.partition(", ")[0]
+    return f"  trial {event.number}/{event.trials} {model}: {found} ({event.seconds:.1f} s{remains})"
+
+
+def best(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """Return the metric of the best trial so far. before: that before this one."""
+    return {event.metric: event.value} if event.best else before
 
 
 def left(seconds: float) -> str:

@@ -118,7 +118,7 @@ class ResultSet:
         importances = largest(self.figures) if self.result.statement.kind == "explain" else []
         names = [] if importances else list(facts(replace(self.result, curve=())))
         return (
-            html.report(self.message, names)
+            html.report("\n".join(filter(None, (self.message, self.result.verdict))), names)
             + html.image(bars([(name, value) for name, value, _ in importances], "Importances"))
             + html.image(learning_curve(self.curve))
         )

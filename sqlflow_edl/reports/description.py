@@ -13,6 +13,7 @@ from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances, shares
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.near_perfect import archived_doubt
+from sqlflow_edl.reports.verdict import verdict
 
 Rows = Iterator[tuple[str, str]]  # name, value
 
@@ -108,6 +109,8 @@ def _metrics(archive: Archive) -> Rows:
     """List the metrics, and the rows that they were measured on."""
     spec, found = archive.spec, archive.metrics
     kind, count = measured_rows(archive)
+    if said := verdict(archive):
+        yield "verdict", said
     if kind != "training":
         which = f", {words.split(spec.split)}" if kind == "validation" and spec.split else ""
         which += f", {words.backtest(spec.forecast)}" if spec.forecast else ""

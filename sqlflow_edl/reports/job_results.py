@@ -8,13 +8,17 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.models.archive import read_archive
 from edl.models.fitting import Fitting
-from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec
+from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec, Output, SeveralLabels
+from edl.worker.evaluation.prediction import added_names
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.syntax.ast import Statement
 
 FEW_ROWS = 2000  # of more, the interval of an accuracy is narrower than 0.05
@@ -50,14 +54,20 @@ def written(
     )
 
 
-def trained_on(trained: JobSpec, model: str) -> str:
+def trained_on(trained: JobSpec, model: str, trials: int = 0) -> str:
+    """Return a sentence about a training. trials: of a search, those that ended."""
     if trained.search is not None:
-        candidates, rows = counted(trained.search.count, "candidate"), trained.rows
+        search, rows = trained.search, trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
         on = f"{model} on {counted(rows.training)}{each}"
-        if trained.search.count == 1:
-            return f"trained {trained.search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
-        return f"searched among {candidates} for {on}, {_chosen_on(trained)}"
+        if search.count == 1:
+            return f"trained {search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
+        tried = f"tried {trials:,} of up to {counted(search.count, 'candidate')}"
+        if trials == search.count:
+            tried = f"tried {counted(trials, 'candidate')}"
+        elif search.time_limit:
+            tried += f" in {search.time_limit:g} s"
+        return f"{tried} for {on}, {_chosen_on(trained)}"
     if trained.framework == NO_FRAMEWORK:
         return f"fitted {counted(len(trained.features), 'feature')} of {model} to {counted(trained.rows.training)}"
     learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
@@ -114,7 +124,7 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
     if kind == "training":
         return counted(count, "training row")
     if kind == "test":
-        measured = f"{counted(count, 'test row')}, which chose nothing"
+        measured = f"{counted(count, 'test row')}, used for neither training nor selection"
     elif trained.forecast is not None:
         measured = f"{counted(count)} of the backtest"
     else:
@@ -124,6 +134,35 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
         return measured
     least, most = wilson(accuracy, count)
     return f"{measured}; accuracy {number(least)} to {number(most)} with 95 % confidence"
+
+
+def verdict_of(job: JobFolder, outcome: Outcome) -> str:
+    """Return the verdict on the model in the job's folder; empty if there is none, as of pods that store it."""
+    path = job.path / outcome.archive
+    return verdict(read_archive(path)) if outcome.archive and path.is_file() else ""
+
+
+def next_statements(trained: JobSpec, model: str) -> tuple[str, ...]:
+    """Return statements that use the model, with the names of its label and of its second class."""
+    name = expressions.model(model)
+    found = [f"DESCRIBE MODEL {name}"]
+    if trained.search is not None:
+        found.append(f"SHOW TRIALS {name}")
+    if trained.framework == NO_FRAMEWORK:
+        return (
+            *found,
+            f"SHOW FEATURES FOR {name} (SELECT …)",
+            f"SELECT … TO TRAIN … COLUMN FEATURES({name}) …",
+        )
+    label = trained.label
+    column = "" if isinstance(label, SeveralLabels) else label.column
+    quoted = expressions.name(column, trained.query.dialect) if column else "column"
+    found += [f"SELECT … TO EVALUATE {name}", f"SELECT … TO PREDICT table.{quoted} USING {name}"]
+    if isinstance(label, ClassLabel) and label.binary:
+        likely = added_names(label, column, Output(), (), trained.query.source.partition(":")[0])[-1]
+        order = expressions.name(likely, trained.query.dialect)
+        found.append(f"SELECT * FROM PREDICT({name}, (SELECT …)) ORDER BY {order} DESC")
+    return tuple(found)
 
 
 def doubts(trained: JobSpec, outcome: Outcome, fitting: Fitting | None, model: str) -> tuple[str, ...]:

@@ -41,9 +41,10 @@ class Result:
     message: a sentence for people. notes: decisions of the compiler and what it left out, a sentence each.
     warnings: facts about the rows that make the figures of a training mean less than they seem, with advice.
     figures: loss and metrics of a training or evaluation, or importances of columns; a value is None if it is
-    undefined. reader: rows that have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or
-    batch by batch; of a `pa.RecordBatchReader`, `DisplayedRows` are made. view: form in which they are shown to
-    people. computed: columns that a model computed.
+    undefined. verdict: sentences about them. next_statements: what to do with the model. reader: rows that have
+    not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch; of a
+    `pa.RecordBatchReader`, `DisplayedRows` are made. view: form in which they are shown to people. computed:
+    columns that a model computed.
     """
 
     statement: Statement
@@ -51,12 +52,14 @@ class Result:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     figures: Mapping[str, float | None] | None = None
+    verdict: str = ""
     measured_on: str = ""  # rows behind the figures of a training: 10 validation rows
     ending: str = ""  # reason for the end of a training that did not take all its epochs
     curve: tuple[EpochEnd, ...] = ()  # of a training
     trials: tuple[Trial, ...] = ()  # of a search
     importances: Mapping[str, float] | None = None  # shares of the columns, the largest first; of a search
     model: str = ""  # name@version of the trained model
+    next_statements: tuple[str, ...] = ()
     stored_in: str = ""  # URL of the store that keeps the model
     job: str = ""  # id of the training
     rows: int = 0  # written to a table

@@ -16,6 +16,7 @@ from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, sour
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
+from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.web.model_reader import Model
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
@@ -71,6 +72,10 @@ class ModelView:
     @property
     def archive(self) -> Archive | None:
         return self.model.archive
+
+    @property
+    def verdict(self) -> str:
+        return verdict(self.archive) if self.archive is not None else ""
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -97,14 +97,11 @@ def described(searched: Searched, model: str) -> dict[tuple[str, str], str]:
 def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None:
     result = searched.results["prices"]
     assert result.message == (
-        "searched among 2 candidates for prices@1 on 60 rows in each of 2 folds, chosen on 120 rows"
+        "tried 2 candidates for prices@1 on 60 rows in each of 2 folds, chosen on 120 rows"
     )
-    assert result.measured_on == "40 test rows, which chose nothing"
+    assert result.measured_on == "40 test rows, used for neither training nor selection"
     sizes = searched.results["sizes"]
-    assert (
-        sizes.message
-        == "searched among 2 candidates for sizes@1 on 120 rows, chosen on 40 rows stratified by size"
-    )
+    assert sizes.message == "tried 2 candidates for sizes@1 on 120 rows, chosen on 40 rows stratified by size"
     assert sizes.measured_on.startswith("40 validation rows")
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 

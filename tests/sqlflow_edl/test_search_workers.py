@@ -147,4 +147,4 @@ def test_an_interrupt_ends_a_search_with_workers_with_the_trials_that_have_ended
         [result] = session.run("SELECT x, y, price FROM houses LABEL price WITH auto.folds = 1 INTO early")
     assert "interrupted" in result.ending
     assert [trial.weight for trial in result.trials if trial.value is not None] == [1.0]
-    assert all(trial.error == "its time was up" for trial in result.trials if trial.value is None)
+    assert all(trial.error == "stopped at the time limit" for trial in result.trials if trial.value is None)

@@ -44,7 +44,8 @@ class Narrator:
             self._last_step = event.step - event.step % self._every
             self._write(f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}")
         if self._live:
-            share = 100 * event.rows / max(event.total, 1)
+            done, total = (event.seconds, event.limit) if event.limit else (event.rows, event.total)
+            share = 100 * done / max(total, 1)
             loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)

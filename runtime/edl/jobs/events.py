@@ -21,7 +21,11 @@ Figures = dict[str, float | None]
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """Progress of a phase; at most about five a second."""
+    """Progress of a phase; at most about five a second.
+
+    Of a search, `rows` counts ended trials. It may take `limit` seconds, of which `seconds` are over; both are 0
+    without a limit.
+    """
 
     phase: Phase
     rows: int
@@ -32,6 +36,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     step: int = 0
     loss: float | None = None
     may_end_early: bool = False
+    seconds: float = 0.0
+    limit: float = 0.0
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):

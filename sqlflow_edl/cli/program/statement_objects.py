@@ -107,6 +107,7 @@ def _facts(result: Result | None) -> dict[str, Any]:
         return {}
     return _given(
         message=result.message,
+        verdict=result.verdict,
         model=result.model,
         figures=dict(result.figures) if result.figures is not None else None,
         measured_on=result.measured_on,

@@ -225,6 +225,8 @@ def test_a_training_is_its_report_with_the_curve() -> None:
         message="trained DNNRegressor m@1 on 90 rows",
         figures={"loss": 0.25, "auc": None},
         measured_on="10 validation rows",
+        verdict="Right in 9 of 10 rows.",
+        next_statements=("SELECT … TO PREDICT table.y USING m",),
         model="m@1",
         stored_in="duckdb:///a&b.duckdb",
     )
@@ -233,11 +235,13 @@ def test_a_training_is_its_report_with_the_curve() -> None:
     html = shown(found)
     assert ">not defined</td>" in html
     assert "m@1 in duckdb:///a&amp;b.duckdb" in html
-    assert "TO PREDICT table.column USING m<" in html
+    assert "TO PREDICT table.y USING m<" in html
+    assert "Right in 9 of 10 rows." in html
     assert html.count("<polyline") == 2
     first = repr(found).splitlines()[:3]
     assert first == [
         "trained DNNRegressor m@1 on 90 rows",
+        "Right in 9 of 10 rows.",
         "metrics  of 10 validation rows",
         "loss     0.25",
     ]

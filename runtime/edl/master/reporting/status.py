@@ -55,6 +55,7 @@ class StatusReporter:
         self._tally: Tally | None = None
         self._rate: RecentRate | None = None  # set with the first rows
         self._rows = 0  # at the last event
+        self._seconds = 0.0
 
     def publish(self, now: float) -> None:
         """Publish news, at the backend's interval."""
@@ -177,8 +178,12 @@ class StatusReporter:
     def _publish_progress(self, now: float) -> None:
         state, training = self._tasks.job.state, self._spec.training
         rows, kind = progress.rows(self._tasks), self._spec.work
-        if rows == self._rows:
+        search, seconds = self._spec.search, 0.0
+        if search is not None and search.time_limit:
+            seconds = min(self._tasks.state.seconds, search.time_limit)
+        if rows == self._rows and int(seconds) == int(self._seconds):
             return
+        self._seconds = seconds
         self._rate = self._rate or RecentRate(now, rows)
         self._rate.add(now, rows)
         self._rows = rows
@@ -196,6 +201,8 @@ class StatusReporter:
                 state.step,
                 progress.loss(self._tasks),
                 training.early_stopping > 0,
+                seconds,
+                search.time_limit if search is not None else 0.0,
             )
         )
 

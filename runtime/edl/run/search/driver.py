@@ -66,11 +66,16 @@ def _run(
     def left() -> float | None:
         return pool.left if search.time_limit else None
 
+    def progress() -> None:
+        done, limit = len(judge.trials()), search.time_limit
+        passed = limit - pool.left if limit else 0.0
+        observer(Progress("search", min(search.count, done), search.count, 0.0, seconds=passed, limit=limit))
+
     def ended(turn: int, number: int, result: TrialResult) -> float | None:
         trial = judge.record(turn, number, result)
         others = [each for place, each in judge.trials().items() if place != number]
         observer(event(search, trial, best=is_best(judge, trial, others), left=left()))
-        observer(Progress("search", min(search.count, len(others) + 1), search.count, 0.0))
+        progress()
         return None if trial.value is None else judge.measure.error(trial.value)
 
     def screened(turn: int, number: int, result: TrialResult) -> float | None:
@@ -87,9 +92,10 @@ def _run(
         ended=ended,
         screened=screened,
         reserved=partial(reserved, judge, slots),
+        tick=progress if search.time_limit else lambda: None,
     )
     ensembling = Ensembling(program, job, judge, began)
-    observer(Progress("search", 0, search.count, 0.0))
+    progress()
     try:
         pool.run(cancelled)
         ends_early = cancelled.is_set()

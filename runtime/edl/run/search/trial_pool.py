@@ -27,6 +27,7 @@ SCREENING = 1 / 3  # share of the time in which candidates are trained on some o
 NOT_BEGUN = "there was no time for it"
 SHARE = 0.5  # of the remaining time that a trial may take while others wait
 _POLL_SECONDS = 0.1
+TICK_SECONDS = 1.0
 
 Ended = Callable[[int, int, TrialResult], float | None]
 Train = Callable[[TrialRunner, int, float], TrialResult]
@@ -66,6 +67,7 @@ class TrialPool:
     programs: folder with the candidates' programs. ended: called with the turn, the number and the result of each
     trial, by one thread at a time; it returns the error of the model, None without one. screened: the same, of
     trainings on some of the rows. reserved: returns the seconds that trials leave to the refits.
+    tick: called about once a second, by one thread at a time with `ended`.
     """
 
     def __init__(
@@ -79,12 +81,14 @@ class TrialPool:
         ended: Ended,
         screened: Ended,
         reserved: Callable[[], float] = lambda: 0.0,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
         self._search = search
         self._ended = ended
         self._screened = screened
         self._reserved = reserved
-        self._began = time.monotonic()
+        self._tick = tick
+        self._ticked_at = self._began = time.monotonic()
         self._lock = threading.Condition()
         slots = min(slots, search.count)
         self._schedule = Schedule(search, lag=LAG * slots)
@@ -181,6 +185,10 @@ class TrialPool:
                     runner.hurry()
             for slot in slots:
                 slot.join(_POLL_SECONDS)
+            if time.monotonic() - self._ticked_at >= TICK_SECONDS:
+                self._ticked_at = time.monotonic()
+                with self._lock:
+                    self._tick()
 
     def _stop(self) -> None:
         """Begin no other trial, and cancel those that run."""

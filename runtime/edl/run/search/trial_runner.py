@@ -141,7 +141,7 @@ class TrialRunner:
                 if not error:
                     log(f"trial {number + 1} is begun again: {died.message}")
             except JobCancelledError:
-                error = "its time was up"
+                error = "stopped at the time limit"
             except SQLFlowError as failed:
                 error = failed.message
         if error and self._stopped:  # which tells nothing of the candidate
@@ -161,7 +161,7 @@ class TrialRunner:
                 self._cancel()
 
     def skip(self) -> None:
-        """Cancel the present trial, which is recorded as one whose time was up."""
+        """Cancel the present trial, which is recorded as stopped at the time limit."""
         with self._lock:
             self._cancel()
 

@@ -52,7 +52,7 @@ def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_anothe
 ) -> None:
     monkeypatch.setattr(trial_runner, "GRACE", -1.0)
     outcome = run(searching(tmp_path / "program", [PLAIN[1], LONG], time_limit=1e6))
-    assert [trial.error for trial in outcome.trials] == ["", "its time was up"]
+    assert [trial.error for trial in outcome.trials] == ["", "stopped at the time limit"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,91 @@
+"""Verdict on a model in words: how good it is on rows that it was not trained on, beside a guess without a model.
+
+Of classes the guess is the most frequent one of the same rows, and of numbers their mean: R² is 1 minus the ratio of
+both squared errors, so that the guess has the root mean square error RMSE / sqrt(1 - R²).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from edl.models.archive import Archive
+from edl.spec import Calibration, ClassLabel, RegressionLabel, Residuals
+from sqlflow_edl.reports.intervals import measured_rows
+from sqlflow_edl.reports.text import counted, number, percent, value
+
+Figures = Mapping[str, float | None]
+
+
+def verdict(archive: Archive) -> str:
+    """Return sentences about the metrics of a classifier or a regression, or an empty text of other models."""
+    label, (kind, count) = archive.spec.label, measured_rows(archive)
+    rows = counted(count, f"{kind} row")
+    if archive.spec.forecast is not None or not count:
+        return ""
+    if isinstance(label, ClassLabel):
+        return " ".join(_of_classes(label, archive.metrics, rows, archive.calibration))
+    if isinstance(label, RegressionLabel):
+        exact = archive.residuals if archive.residuals and archive.residuals.rows == count else None
+        return " ".join(_of_numbers(archive.metrics, rows, exact))
+    return ""
+
+
+def _of_classes(
+    label: ClassLabel, figures: Figures, rows: str, calibration: Calibration | None
+) -> Iterator[str]:
+    accuracy = figures.get("accuracy")
+    if accuracy is None:
+        return
+    guess = _most_frequent(label, calibration.confusion if calibration is not None else ())
+    said = f"Right in {percent(accuracy)} of {rows}"
+    if guess is None:
+        yield f"{said}."
+    else:
+        name, share = guess
+        yield f"{said}; always {name}: {percent(share)}."
+        if accuracy <= share:
+            yield f"So it is no better than always {name}."
+    if label.binary:
+        yield from _of_positive_class(value(label.classes[1]), figures)
+
+
+def _most_frequent(label: ClassLabel, confusion: Sequence[Sequence[float]]) -> tuple[str, float] | None:
+    """Return the most frequent class of the rows and its share; None where their confusion is not known."""
+    sizes = [math.fsum(row) for row in confusion]
+    if len(sizes) != len(label.classes) or not (total := math.fsum(sizes)):
+        return None
+    most = max(range(len(sizes)), key=sizes.__getitem__)
+    return value(label.classes[most]), sizes[most] / total
+
+
+def _of_positive_class(name: str, figures: Figures) -> Iterator[str]:
+    recall, precision = figures.get("recall"), figures.get("precision")
+    if not recall:
+        if recall == 0:
+            yield f"It finds no row of {name}."
+    elif precision is not None:
+        yield f"It finds {percent(recall)} of {name}; {percent(precision)} of those that it calls {name} are {name}."
+    else:
+        yield f"It finds {percent(recall)} of {name}."
+
+
+def _of_numbers(figures: Figures, rows: str, residuals: Residuals | None) -> Iterator[str]:
+    rmse, r2 = figures.get("rmse"), figures.get("r2")
+    if rmse is None:
+        return
+    said = f"Off by {_amount(rmse)} (root mean square) on {rows}"
+    if r2 is None or r2 >= 1:
+        yield f"{said}."
+    else:
+        yield f"{said}; always their mean: {_amount(rmse / math.sqrt(1 - r2))}."
+        if r2 <= 0:
+            yield "So it is no better than always the mean."
+    if residuals is not None and residuals.quantiles:
+        middle = residuals.quantiles[(len(residuals.quantiles) - 1) // 2]
+        yield f"Half of the rows are off by at most {_amount(middle)}."
+
+
+def _amount(found: float) -> str:
+    """Format a number with separators of thousands, if it is large."""
+    return f"{found:,.0f}" if 1e3 <= abs(found) < 1e15 else number(found)
