@@ -238,7 +238,7 @@ def test_a_training_is_its_report_with_the_curve() -> None:
     assert "TO PREDICT table.y USING m<" in html
     assert "Right in 9 of 10 rows." in html
     assert html.count("<polyline") == 2
-    first = repr(found).splitlines()[:3]
+    first = repr(found).splitlines()[:4]
     assert first == [
         "trained DNNRegressor m@1 on 90 rows",
         "Right in 9 of 10 rows.",
