@@ -174,7 +174,7 @@ def _square(
 
 
 def error_curve(found: Residuals) -> str:
-    """Draw the absolute errors of the validation rows, from the least to the largest."""
+    """Draw the absolute errors of test or validation rows, from the least to the largest."""
     count = len(found.quantiles)
     points = [(100 * place / count, error) for place, error in enumerate(found.quantiles, 1)]
-    return line_chart({"absolute error": points}, "percent of the validation rows")
+    return line_chart({"absolute error": points}, "percent of the rows")

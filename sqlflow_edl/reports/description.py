@@ -32,7 +32,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("label", [(each.column, words.label(each)) for each in each_label(spec.label)]),
             ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
-            ("left out", fitting.left_out.items()),
+            ("left out", left_out(archive)),
             (
                 "warnings",
                 ((str(number), text) for number, text in enumerate(warnings(archive, version.name), 1)),
@@ -47,6 +47,15 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("lineage", _lineage(archive.lineage, spec.query.increment)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
+
+
+def left_out(archive: Archive) -> Rows:
+    """List the columns that the model, or members of an ensemble, do not read, with the reason."""
+    models = [member.spec for member in archive.spec.members] or [archive.spec]
+    known = archive.fitting.left_out if archive.fitting is not None else {}
+    for columns, why in known.items():
+        if described := words.left_out(columns, why, models, "member"):
+            yield columns, described
 
 
 def warnings(archive: Archive, model: str) -> tuple[str, ...]:

@@ -55,7 +55,10 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     for column in spec.columns:
         yield "columns", column, "", ""
     left_out = {", ".join(each.columns): each.why for each in plan.decisions if each.fitted is None}
-    yield from (("left out", columns, "", why) for columns, why in left_out.items())
+    models = [each.spec for each in search.candidates]
+    for columns, reason in left_out.items():
+        if described := text.left_out(columns, reason, models, "candidate"):
+            yield "left out", columns, "", described
     yield from (("warnings", each.about, each.message, each.advice) for each in warnings)
     yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
     each = "in each fold" if search.folds > 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -130,6 +130,18 @@ def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
     for name, features in job.inputs.items():
         for feature in features:
             yield feature, [f"in {name}"] if len(job.inputs) > 1 else []
+
+
+def left_out(columns: str, why: str, models: Sequence[spec.JobSpec], noun: str) -> str:
+    """Describe why columns are left out, and by how many of the models; empty if all of them read the columns.
+
+    columns: names with commas between them, or a part of a column. noun: what the models are.
+    """
+    names = set(columns.split(", "))
+    without = sum(names.isdisjoint(model.columns) for model in models)
+    if not without:
+        return ""
+    return why if without == len(models) else f"by {without:,} of {counted(len(models), noun)}: {why}"
 
 
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:

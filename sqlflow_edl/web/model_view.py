@@ -14,7 +14,7 @@ from edl.models.fitting import ColumnSummary, Histogram
 from edl.models.registry.records import ModelVersion
 from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
-from sqlflow_edl.reports.description import warnings
+from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.web.model_reader import Model
@@ -35,7 +35,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Column:
-    """Column of the query. features: what the model makes of it, or why it is left out."""
+    """Column of the query. features: what the model makes of it. left_out: why it, or members of it, do not."""
 
     name: str
     type: str
@@ -60,11 +60,15 @@ class Column:
 
 @dataclass(frozen=True)
 class ModelView:
-    """What the page of a model shows besides the sections of its description."""
+    """What the page of a model shows besides the sections of its description.
+
+    measured_rows, row_kind: of the metrics, scores and errors: test, validation or training rows.
+    """
 
     model: Model
     metrics: Sequence[Metric]
-    measured_on: str
+    measured_rows: int
+    row_kind: str
     curves: Sequence[tuple[str, Series, str]]  # title, lines, name of the horizontal axis
     columns: Sequence[Column]
     warnings: Sequence[str]
@@ -136,12 +140,13 @@ def view(model: Model) -> ModelView:
     """Derive what the page of the model shows."""
     archive = model.archive
     if archive is None:
-        return ModelView(model, (), "", (), (), ())
+        return ModelView(model, (), 0, "", (), (), ())
     kind, count = measured_rows(archive)
     return ModelView(
         model,
         _metrics(archive),
-        words.counted(count, f"{kind} row"),
+        count,
+        kind,
         list(_curves(archive)),
         list(_columns(archive)),
         warnings(archive, model.version.name),
@@ -176,11 +181,7 @@ def _columns(archive: Archive) -> Iterator[Column]:
     """Yield the label, then the columns of the query in their order."""
     spec, fitting = archive.spec, archive.fitting
     summaries = fitting.columns if fitting is not None else {}
-    left_out = {
-        name: why
-        for names, why in (fitting.left_out.items() if fitting is not None else ())
-        for name in names.split(", ")
-    }
+    without = {name: why for names, why in left_out(archive) for name in names.split(", ")}
     fields = {field.name: str(field.type) for field in spec.query.schema}
     labels = {each.column: words.label(each) for each in each_label(spec.label)}
     for name in sorted(fields, key=lambda name: name not in labels):
@@ -188,7 +189,7 @@ def _columns(archive: Archive) -> Iterator[Column]:
         is_label = name in labels
         shown = [labels[name]] if is_label else features
         summary = summaries.get(name)
-        yield Column(name, fields[name], shown, summary, left_out.get(name, ""), is_label)
+        yield Column(name, fields[name], shown, summary, without.get(name, ""), is_label)
 
 
 def _described(feature: Feature) -> str:

@@ -28,6 +28,15 @@ class Decision:
         """Sentence on columns that are left out."""
         return f"{', '.join(self.columns)} is left out: {self.why}"
 
+    def note_of(self, candidates: Sequence[spec.Candidate]) -> str:
+        """Sentence on columns that some candidates leave out; empty if none does."""
+        names = {name for columns in self.columns for name in columns.split(", ")}
+        without = sum(names.isdisjoint(each.spec.columns) for each in candidates)
+        if without == len(candidates):
+            return self.note
+        some = f"{', '.join(self.columns)} is left out by {without:,} of {len(candidates):,} candidates: {self.why}"
+        return some if without else ""
+
 
 def decision(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""

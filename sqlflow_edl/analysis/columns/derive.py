@@ -241,9 +241,9 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
         as_ids = "" if what == "text" else ", as an id is"
         return (
             column,
-            f"its {what} is different in every row{as_ids}; name it in COLUMN to use it all the same",
+            f"its {what} is different in every row{as_ids}; name it in COLUMN to use it anyway",
         )
     if Want.TEXT in draft.wants and _is_free_text(found):
         function = f"HASH({expressions.argument(column)})"
-        return column, f"most of its texts occur once; write {function} in COLUMN to use it all the same"
+        return column, f"most of its texts occur once; write {function} in COLUMN to use it anyway"
     return None

@@ -129,9 +129,9 @@ class SearchPlan(RowPlan):
             job = msgspec.structs.replace(fitted, statement=text)
             found.append(spec.Candidate(name, job, draft.point))
             tried_first += number <= self.ordered
-        self.notes.extend(
-            dict.fromkeys(note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
-        )
+        partly = {each.note: each.note_of(found) for each in self.decisions if each.fitted is None}
+        notes = (note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
+        self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not found:
             raise failed[0]
         return self._spec(found, divided, tried_first)

@@ -38,8 +38,8 @@ def test_an_id_that_the_select_brings_is_no_feature_and_the_answer_says_so(sessi
     found = planned(session, "SELECT * FROM people TO TRAIN DNNRegressor LABEL pay INTO m")
     assert found.spec.columns == ("age", "even")
     assert [note for note in found.plan.notes if "left out" in note] == [
-        "id is left out: its number is different in every row, as an id is; name it in COLUMN to use it all the same",
-        "name is left out: its text is different in every row; name it in COLUMN to use it all the same",
+        "id is left out: its number is different in every row, as an id is; name it in COLUMN to use it anyway",
+        "name is left out: its text is different in every row; name it in COLUMN to use it anyway",
     ]
     assert found.warnings == ()
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from edl.jobs.trials import Trial
+from edl.models.archive import read_archive
+from edl.models.registry.records import ModelRecord, ModelVersion
+from edl.spec import Calibration, ClassLabel, Residuals
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.web.model_reader import Model
+from sqlflow_edl.web.report import report_of
+from tests.edl.models.conftest import SPEC, write
 
 
 def test_a_report_is_one_file_that_refers_to_nothing(source: str, tmp_path: Path) -> None:
@@ -18,6 +27,28 @@ def test_a_report_is_one_file_that_refers_to_nothing(source: str, tmp_path: Path
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
     assert 'aria-label="ROC curve of TRUE' in text
     assert "version 2" in text
+
+
+@pytest.mark.parametrize(("total", "kind"), [(60, "test"), (40, "validation")])
+def test_a_report_names_the_rows_that_its_scores_and_errors_are_of(
+    total: int, kind: str, tmp_path: Path
+) -> None:
+    rows = msgspec.structs.replace(SPEC.rows, total=total, training=30, validation=10)
+    record = ModelRecord("Ensemble", "ensemble", 30, {}, SPEC.statement)
+    version = ModelVersion("m", 1, "ready", True, "2026-01-01T00:00:00", record, "", "abc", 1000, "0")
+
+    def page(**parts: Any) -> str:
+        parts["spec"] = msgspec.structs.replace(SPEC, rows=rows, label=parts.pop("label", SPEC.label))
+        archive = read_archive(write(tmp_path / "m.zip", trials=[Trial(1, "DNN", SPEC.statement)], **parts))
+        return report_of(Model(version, archive, {}, (), (version,)))
+
+    classes = page(
+        label=ClassLabel("y", ("a", "b")), uncertainty=Calibration(confusion=((9.0, 1.0), (0.0, 10.0)))
+    )
+    assert f'Predicted classes <span class="faint">of the {kind} rows</span>' in classes
+    errors = page(uncertainty=Residuals(20, (1.0, 2.0)))
+    assert f'Errors <span class="faint">of 20 {kind} rows</span>' in errors
+    assert f'Metrics <span class="faint">of {20 if kind == "test" else 10} {kind} rows</span>' in errors
 
 
 @pytest.mark.soak

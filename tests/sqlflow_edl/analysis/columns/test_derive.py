@@ -186,7 +186,7 @@ def test_a_text_of_remarks_is_left_out_and_the_answer_says_so(many: Session) -> 
     found = of(many, "remark, half, y FROM many")
     assert {column for each in found.spec.features for column in spec.source_columns(each)} == {"half"}
     assert (
-        "remark is left out: most of its texts occur once; write HASH(remark) in COLUMN to use it all the same"
+        "remark is left out: most of its texts occur once; write HASH(remark) in COLUMN to use it anyway"
         in (found.notes)
     )
 
