@@ -112,7 +112,7 @@ def inputs(
     parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> ModelInputs:
     """Return the parent's features, over the columns of this query."""
-    renamed = used_model.columns(statement, schema, parent.spec.columns, errors)
+    renamed = used_model.columns(statement, schema, parent.spec.columns, errors, parent.spec.query)
     return used_model.renamed_inputs(parent.spec, renamed)
 
 

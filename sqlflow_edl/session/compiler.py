@@ -27,7 +27,8 @@ from edl.spec.strategy import chosen
 from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
-from sqlflow_edl.analysis.inference import confidence, stored_readings
+from sqlflow_edl.analysis.inference import confidence, stored_readings, used_model
+from sqlflow_edl.analysis.inference.column_types import check_types
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
@@ -145,6 +146,9 @@ class Compiler:
             return self._with_held_out(search.plan(statement, query, schema, self.reused(statement)))
         last, models = self._last_query(statement, parent), self.reused(statement)
         planned = train.plan(statement, query, schema, parent, self.workers, last, models=models)
+        if parent is not None:
+            again = used_model.over_schema(parent.spec, schema)
+            check_types(statement, parent.spec, again, schema, self._has_values)
         self._check_encryption(statement, running.cluster(planned.settings))
         return self._with_held_out(planned)
 
@@ -220,6 +224,7 @@ class Compiler:
         self.read_as(trained.spec, statement)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
+        check_types(statement, trained.spec, planned, schema, self._has_values)
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
@@ -339,6 +344,9 @@ class Compiler:
         arrow = self.source.schema(select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
+
+    def _has_values(self, query: str) -> bool:
+        return any(batch.num_rows for batch in self.source.stream(query))
 
     def _check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:
         """Raise SourceError, at the table's name, if the table could not take the result of the statement."""

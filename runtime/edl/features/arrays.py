@@ -37,6 +37,15 @@ _EXACT_TENS = 22  # and each power of ten up to this one; the quotient of two do
 _SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
+class ColumnTypeError(SemanticError):
+    """A column has a type of which a feature takes no values. wanted, target: what it needs, and to what to convert."""
+
+    def __init__(self, column: str, kind: pa.DataType, wanted: str, target: str) -> None:
+        message = f"column {column} is of type {kind} where {wanted} is needed"
+        super().__init__(message, hint=f"convert it to {target} in the query")
+        self.column = column
+
+
 def numbers(array: pa.Array, column: str) -> Floats:
     """Return the column as float64, shape (n,), with NaN for NULL.
 
@@ -136,10 +145,7 @@ def _nulls(array: pa.Array, column: str, wanted: str) -> pa.Array:
     """
     if array.null_count == len(array):
         return pa.nulls(len(array))
-    raise SemanticError(
-        f"column {column} is of type {array.type} where {wanted} is needed",
-        hint=f"convert it to {wanted} in the query",
-    )
+    raise ColumnTypeError(column, array.type, wanted, wanted)
 
 
 # Numbers ---------------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from edl.errors import SemanticError
-from edl.features.arrays import Bools, Floats, Ints, plain, valid
+from edl.features.arrays import Bools, ColumnTypeError, Floats, Ints, plain, valid
 from edl.spec.features import PART_SIZES, Part
 
 _PARTS: Mapping[Part, tuple[Callable[[pa.Array], pa.Array], int]] = {  # function, and its first value
@@ -66,10 +65,7 @@ def _instants(array: pa.Array, column: str, part: str) -> pa.Array:
     if types.is_time(kind) and part in TIME_PARTS:
         return array
     wanted = "a time" if part in TIME_PARTS else "a date"
-    raise SemanticError(
-        f"column {column} is of type {kind} where {wanted} is needed",
-        hint="convert it to a timestamp in the query",
-    )
+    raise ColumnTypeError(column, kind, wanted, "a timestamp")
 
 
 def _ints(array: pa.Array) -> Ints:

@@ -50,7 +50,7 @@ def evaluation(
     except SQLFlowError as error:
         errors.append(error)
     wanted = [name for name in columns_read(trained) if name != trained.label.column]
-    renamed = columns(statement, schema, wanted, errors)
+    renamed = columns(statement, schema, wanted, errors, trained.query)
     names = trained.metrics
     if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
         # the backtest of the training has no share of its own: it calibrates them

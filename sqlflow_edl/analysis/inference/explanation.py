@@ -64,7 +64,7 @@ def explanation(
     """Return the JobSpec of an EXPLAIN statement, without its rows."""
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
-    renamed = columns(statement, schema, columns_read(trained), errors)
+    renamed = columns(statement, schema, columns_read(trained), errors, trained.query)
     if isinstance(trained.label, spec.SeveralLabels):
         first = trained.label.labels[0].column
         errors.append(

@@ -58,7 +58,7 @@ def prediction(
     """Return the JobSpec of a PREDICT statement, without its rows."""
     _, attributes = check_prediction(statement)
     trained, errors = model.spec, list[SQLFlowError]()
-    renamed = columns(statement, schema, columns_read(trained), errors)
+    renamed = columns(statement, schema, columns_read(trained), errors, trained.query)
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)

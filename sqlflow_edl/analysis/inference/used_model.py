@@ -10,6 +10,7 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
@@ -204,15 +205,27 @@ def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[st
     }
 
 
+def over_schema(trained: spec.JobSpec, schema: Schema) -> spec.JobSpec:
+    """Return the JobSpec with its features over the columns of a query that has them all."""
+    renamed = {name: found for name in trained.columns if (found := schema.find(name)) is not None}
+    return msgspec.structs.replace(trained, inputs=renamed_inputs(trained, renamed))
+
+
 def columns(
-    statement: ast.Statement, schema: Schema, wanted: Sequence[str], errors: list[SQLFlowError]
+    statement: ast.Statement,
+    schema: Schema,
+    wanted: Sequence[str],
+    errors: list[SQLFlowError],
+    trained: spec.Query,
 ) -> dict[str, str]:
-    """Map the model's columns to the query's; add an error for missing ones."""
+    """Map the model's columns to the query's; add an error for missing ones. trained: query of the training."""
     found = {column: schema.find(column) for column in wanted}
     missing = [column for column, name in found.items() if name is None]
     if missing:
         near = did_you_mean(missing[0], schema.names, list_up_to=0) if len(missing) == 1 else None
-        hint = near or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
+        made = (expression_of_training(trained, column) for column in missing)
+        hint = near or next(filter(None, made), None)
+        hint = hint or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
         plural = "s" if len(missing) > 1 else ""
         errors.append(
             SemanticError(

@@ -445,3 +445,9 @@ SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN COMBINE(«[x]», w) LABEL y I
 -- as: x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x))))))))))))))))))))))) AS s
 -- as: s
 SELECT «x», y FROM t TO TRAIN DNNRegressor COLUMN «x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x)))))))))))))))))))))))» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.inference.column_types expression_of_training
+-- hint: the training selected {}
+-- take: the training selected (x \* 2 AS twice)
+-- first: SELECT x * 2 AS twice, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_twice;
+SELECT «x», y FROM t TO EVALUATE of_twice;

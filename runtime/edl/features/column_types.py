@@ -1,0 +1,61 @@
+"""Columns whose types features and labels cannot be computed from, found without rows: by one made-up row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from edl.errors import SQLFlowError
+from edl.features.arrays import ColumnTypeError
+from edl.features.labels import target
+from edl.features.transform import Features
+from edl.spec import Feature, Label, source_columns
+from edl.spec.computed import functions
+from edl.spec.features import sources
+
+_VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
+
+
+def find_unfit_columns(
+    features: Iterable[Feature], label: Label | None, schema: pa.Schema, columns: Collection[str]
+) -> dict[str, ColumnTypeError]:
+    """Return the error of each of the columns whose type in the schema a feature, or the label, does not take.
+
+    label: to be compared with predictions; None if it is not read. Other columns than `columns` are not looked at. What
+    a value means cannot be told from a type, so that rows may still have errors; a column that has only NULL has none,
+    whatever its type.
+    """
+    wanted = set(columns)
+    batch = pa.RecordBatch.from_arrays([_example(field.type) for field in schema], names=schema.names)
+    found: dict[str, ColumnTypeError] = {}
+    for compute in _computations(features, label, wanted):
+        # without a value that makes sense, anything else may be wrong
+        with contextlib.suppress(SQLFlowError, pa.ArrowException, ArithmeticError, LookupError, ValueError):
+            try:
+                compute(batch)
+            except ColumnTypeError as error:
+                if error.column in wanted:
+                    found.setdefault(error.column, error)
+    return found
+
+
+def _computations(
+    features: Iterable[Feature], label: Label | None, wanted: set[str]
+) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    for feature in features:
+        own = any(True for source in sources(feature) for _ in functions(source))  # of a user's: not run here
+        if not own and not wanted.isdisjoint(source_columns(feature)):
+            yield Features(feature).transform
+    if label is not None and label.column in wanted:
+        to_predict = target(label)
+        yield lambda batch: to_predict.transform(batch, "evaluate")
+
+
+def _example(kind: pa.DataType) -> pa.Array:
+    """Return a column of the type with one value, or with NULL if none is simple."""
+    for value in _VALUES:
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.array([value], kind)
+    return pa.nulls(1, kind)

@@ -1,0 +1,107 @@
+"""Types of a query's columns against those that a model was trained on, before any process starts.
+
+The hint of a wrong one, and of a missing one, is the expression of the training statement that made the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from edl import spec
+from edl.errors import SemanticError, Span, raise_all
+from edl.features.column_types import find_unfit_columns
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.syntax import ast
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
+
+_LONGEST = 160  # characters of an expression in a hint
+_BEFORE_ITEM = frozenset(("SELECT", "DISTINCT", "ALL"))
+_BEFORE_TABLE = frozenset(("FROM", "JOIN"))
+
+
+def check_types(
+    statement: ast.Statement,
+    trained: spec.JobSpec,
+    used: spec.JobSpec,
+    schema: Schema,
+    has_values: Callable[[str], bool],
+) -> None:
+    """Raise an error for each column of a type that the model, or the comparison with its label, does not take.
+
+    used: JobSpec of the statement. has_values: tells if a query has rows, here those in which a column is not NULL:
+    a database may give NULL any type.
+    """
+    if trained.edited or (
+        used.report == "drift" and not used.output.name
+    ):  # of another program; nothing is computed
+        return
+    before = {field.name.casefold(): field.type for field in trained.query.schema}
+    changed = [
+        field.name for field in schema.arrow if before.get(field.name.casefold(), "") != str(field.type)
+    ]
+    label = used.label if used.kind == "evaluate" else None
+    found = find_unfit_columns(used.features, label, schema.arrow, changed) if changed else {}
+    raise_all(
+        [
+            SemanticError(
+                error.message,
+                span=_place(statement, name, schema.dialect),
+                hint=expression_of_training(trained.query, name) or error.hint,
+            )
+            for name, error in found.items()
+            if has_values(_values_of(name, statement.select, schema.dialect))
+        ]
+    )
+
+
+def expression_of_training(query: spec.Query, column: str) -> str | None:
+    """Return the hint with the expression that made a column of the training rows, or None if not one is found."""
+    tokens = list(code_tokens(query.select, 0, dialect_named(query.dialect)))
+    made = set[str]()
+    for at, token in enumerate(tokens):
+        if at > 1 and tokens[at - 1].word == "AS" and _is_named(token, column):
+            first = _beginning(tokens, at - 2)
+            if first is not None and first < at - 2:  # more than another name
+                made.add(" ".join(query.select[tokens[first].start : token.end].split()))
+    if len(made) != 1 or len(expression := made.pop()) > _LONGEST:
+        return None
+    return f"the training selected {expression}"
+
+
+def _beginning(tokens: Sequence[Token], last: int) -> int | None:
+    """Return the first token of the item of a SELECT that ends there, or None if it is none."""
+    depth = 0
+    for at in range(last, -1, -1):
+        token = tokens[at]
+        depth -= token.nesting
+        if depth < 0 or (depth == 0 and (token.text == "," or token.word in _BEFORE_ITEM)):
+            return at + 1
+        if depth == 0 and token.word in _BEFORE_TABLE:
+            return None
+    return None
+
+
+def _is_named(token: Token, column: str) -> bool:
+    is_name = token.kind in ("word", "name")
+    return is_name and name_value(token.text).casefold() == column.casefold()
+
+
+def _place(statement: ast.Statement, column: str, dialect: str) -> Span | None:
+    """Return the place of a column in the query, or that of the query if it is not named exactly once."""
+    span = statement.select_span
+    if span is None:
+        return None
+    named = [
+        Span(token.start, token.end).shifted(span.start)
+        for token in code_tokens(statement.select, 0, dialect_named(dialect))
+        if _is_named(token, column)
+    ]
+    return named[0] if len(named) == 1 else span
+
+
+def _values_of(column: str, select: str, dialect: str) -> str:
+    """Return the query of one row of a query in which a column has a value."""
+    name = expressions.name(column, dialect)
+    return f"SELECT {name} FROM (\n{select}\n) AS sqlflow_edl_given WHERE {name} IS NOT NULL LIMIT 1"
