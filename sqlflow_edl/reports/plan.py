@@ -118,8 +118,12 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
     what = "contribution of each column in each row" if rows else "importance of each column over all rows"
     predictions = 1 + 2 * spec.explanation.samples * (len(spec.columns) - 1)
     yield "explanation", "level", spec.explanation.level, what
+    if spec.explanation.rows:
+        yield "explanation", "rows", f"up to {spec.explanation.rows:,}", "drawn at random from the query"
     if spec.framework in TREES:
         return
+    of = "rows of the query" if spec.explanation.background else "rows that the model keeps of its training"
+    yield "explanation", "background", of, "with which each row is compared"
     yield (
         "explanation",
         "samples",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 
 from edl import data
@@ -35,7 +34,7 @@ from edl.models.fitting import read_fitting
 from edl.models.pending import Intent, Rival, handled, write_intent
 from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
-from edl.spec import NO_FRAMEWORK, JobSpec, Rows
+from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.search.plan import AnyPlan
@@ -174,17 +173,17 @@ class JobRunner:
                 return self._features(statement, found)
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
-                pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
+                shuffle = used_model.is_sampled(found.planned)
+                pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
                 pinned.check_fits(None if statement.kind == "predict" else found.planned.columns)
             if not pinned.rows and statement.kind != "predict":
                 raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
-            rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
-            planned = msgspec.structs.replace(found.planned, rows=rows)
+            planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
-            notes = used_model.notes(statement, found.trained, planned)
+            notes += used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             notes += confidence.notes(planned)
             if planned.kind in ("predict", "evaluate"):

@@ -153,3 +153,40 @@ def test_trees_explain_one_row_without_kept_rows(session: Session, tmp_path: Pat
     row = row_of(session, f"{ONE} TO EXPLAIN trees WITH explain.level = rows")
     logit = np.log(row["churned_prob_true"] / row["churned_prob_false"])
     assert row["churned_base"] + sum(shares(row)) == pytest.approx(logit, rel=1e-5)
+
+
+def test_the_importance_for_a_model_is_over_a_thousand_rows_and_says_so(session: Session) -> None:
+    result = last(session, "SELECT * FROM customers TO EXPLAIN churn")
+    assert result.notes == (
+        "importances over 1,000 of the 2,400 rows, drawn at random; WITH explain.rows = 0 takes all",
+    )
+    every = last(session, "SELECT * FROM customers TO EXPLAIN churn WITH explain.rows = 0")
+    assert not every.notes
+    assert result.figures is not None
+    assert every.figures == pytest.approx(result.figures, rel=0.1)
+    assert every.figures != result.figures
+
+
+def test_a_sample_is_the_same_every_time_and_in_any_order(session: Session) -> None:
+    text = "SELECT * FROM customers TO EXPLAIN churn WITH explain.rows = 300, explain.samples = 4"
+    once = last(session, text).figures
+    assert last(session, text).figures == once
+    assert last(
+        session,
+        "SELECT * FROM customers ORDER BY id DESC TO EXPLAIN churn WITH explain.rows = 300, "
+        "explain.samples = 4",
+    ).figures == pytest.approx(once)
+
+
+@pytest.mark.soak
+def test_workers_explain_the_sample_of_one_process(session: Session) -> None:
+    text = "SELECT * FROM customers TO EXPLAIN churn WITH explain.rows = 300, explain.samples = 4"
+    found = last(session, f"{text}, explain.num_workers = 2").figures
+    assert found == pytest.approx(last(session, text).figures)
+
+
+def test_the_plan_says_which_rows_are_explained_and_compared(session: Session) -> None:
+    plan = last(session, "EXPLAIN SELECT * FROM customers TO EXPLAIN churn").to_arrow().to_pylist()
+    found = {row["name"]: row["value"] for row in plan if row["section"] == "explanation"}
+    assert found["rows"] == "up to 1,000"
+    assert found["background"] == "rows that the model keeps of its training"

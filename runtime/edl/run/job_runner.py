@@ -29,7 +29,7 @@ from edl.data.arrow_types import schema_of
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
-from edl.data.rotated import RotatedReader
+from edl.data.rotated import RotatedReader, ShortReader
 from edl.errors import JobError
 from edl.features.folds import with_folds
 from edl.forecasting import ExamplesReader, with_examples
@@ -115,7 +115,10 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     if program.spec.kind == "train" and job.validation_rows.is_dir():
         validation = _open_rows(program, read_pinned(job.validation_rows), job.validation_rows)
         reader = JoinedReader(reader, validation)
-    rows = program.spec.rows
+    rows, explanation = program.spec.rows, program.spec.explanation
+    if program.spec.kind == "explain" and explanation is not None and explanation.rows:
+        left_out = max(0, reader.rows - explanation.rows)
+        reader = ShortReader(reader, explanation.rows, left_out) if left_out else reader
     if rows.rotation:
         reader = RotatedReader(reader, rows.rotation, rows.training + rows.validation)
     return pinned, with_examples(with_folds(reader, program.spec), program)

@@ -41,6 +41,11 @@ EXPLAINERS = {
 
 LEAST_SAMPLES = 4
 WALKED = 3200  # samples times columns, above which a row is compared with fewer samples
+WALKED_BY_MODELS = 480  # the same of an ensemble, for its importances: samples times columns times models
+SAMPLED_ROWS, LEAST_ROWS = (
+    1000,
+    200,
+)  # over which the importance for a model is the mean; of large ensembles fewer
 
 
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
@@ -96,8 +101,11 @@ def explanation(
         temperature=uncertainty.temperature(model),
         explanation=spec.Explanation(
             "rows" if of_rows else "model",
-            value_of(attributes, "explain.samples", default_samples(len(trained.columns))),
+            value_of(attributes, "explain.samples", default_samples(trained, of_rows=of_rows)),
             _background(model, attributes),
+            msgspec.UNSET
+            if of_rows or trained.forecast is not None  # a sample has no whole series
+            else value_of(attributes, "explain.rows", sampled_rows(trained)) or msgspec.UNSET,
         ),
         output=spec.Output(table, predicted, keep),
         batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
@@ -113,9 +121,26 @@ def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["
     return "query" if written or not model.has_background else msgspec.UNSET
 
 
-def default_samples(columns: int) -> int:
+def default_samples(trained: spec.JobSpec, *, of_rows: bool) -> int:
     """Return the background rows that each row is compared with where nothing is written.
 
-    The predictions of a row grow with samples times columns, and each is slower the more columns the model has.
+    The predictions of a row grow with samples times columns, and each is slower the more columns the model has. The
+    importance for an ensemble is a mean over many rows, so that each row needs fewer.
     """
-    return min(max(WALKED // max(columns, 1), LEAST_SAMPLES), spec.Explanation().samples)
+    columns, most = max(len(trained.columns), 1), WALKED
+    if trained.members and not of_rows:
+        columns, most = columns * _models(trained), WALKED_BY_MODELS
+    return min(max(most // columns, LEAST_SAMPLES), spec.Explanation().samples)
+
+
+def sampled_rows(trained: spec.JobSpec) -> int:
+    """Return the rows over which the importance for a model is the mean where nothing is written."""
+    if not trained.members:
+        return SAMPLED_ROWS
+    predictions = LEAST_SAMPLES * len(trained.columns) * _models(trained)
+    return min(SAMPLED_ROWS, max(LEAST_ROWS, SAMPLED_ROWS * WALKED_BY_MODELS // max(predictions, 1)))
+
+
+def _models(trained: spec.JobSpec) -> int:
+    """Return the number of models of an ensemble."""
+    return sum(member.folds for member in trained.members)

@@ -66,6 +66,24 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
     )
 
 
+def is_sampled(planned: spec.JobSpec) -> bool:
+    """Return True if a job takes some of the query's rows at random."""
+    return planned.explanation is not None and bool(planned.explanation.rows)
+
+
+def with_rows(planned: spec.JobSpec, rows: int, digest: str) -> tuple[spec.JobSpec, tuple[str, ...]]:
+    """Return the JobSpec for so many pinned rows, and a note if it takes only some of them."""
+    taken = rows
+    if planned.explanation is not None and planned.explanation.rows:
+        taken = min(rows, planned.explanation.rows)
+    found = msgspec.structs.replace(planned, rows=spec.Rows(True, taken, 0, 0, digest))
+    if taken == rows:
+        return found, ()
+    return found, (
+        f"importances over {taken:,} of the {rows:,} rows, drawn at random; WITH explain.rows = 0 takes all",
+    )
+
+
 FEW_ROWS = 30  # of a query that are compared with each other
 
 

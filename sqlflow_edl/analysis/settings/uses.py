@@ -97,11 +97,20 @@ EXPLAIN = (
         choices=("model", "rows"),
     ),
     Attribute(
+        "explain.rows",
+        "integer",
+        "Number of rows of the query, drawn at random, over which the importance for the model is the mean; 0 takes "
+        "all rows. Of ensembles of many models over many columns, the default is smaller, at least 200. A forecast "
+        "takes all rows.",
+        1000,
+        low=0,
+    ),
+    Attribute(
         "explain.samples",
         "integer",
         "Number of background rows, drawn at random, that each row is compared with; more rows are more exact and "
         "slower. Of more than 100 columns, the default is 3,200 divided by their number, "
-        "and at least 4.",
+        "and at least 4; for the importances of an ensemble, 480 divided by columns and models, from 4 to 32.",
         32,
         low=1,
         high=10_000,
