@@ -6,7 +6,8 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ import msgspec
 
 from edl import spec
 from edl.data import Source, TextSource
+from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError, raise_all
 from edl.features import target as target_of
@@ -83,7 +85,8 @@ class Compiler:
     workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
-    of a schema file. retrained: model that is trained again, whose training tells how files are read.
+    of a schema file. retrained: model that is trained again, whose training tells how files are read. checks_rights:
+    the account that compiles is the one that will run.
     """
 
     source: Source
@@ -96,6 +99,7 @@ class Compiler:
     deadline: float = 0.0
     only_schema: bool = False
     retrained: str = ""
+    checks_rights: bool = True
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -353,6 +357,24 @@ class Compiler:
         if target:
             with at(target_span(statement)):
                 self.source.check_target(target, appended)
+                self.check_may_write(target, append=appended is not None)
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        """Raise MissingRightError if the account may not write a result table."""
+        if self.checks_rights:
+            try:
+                self.source.check_may_write(target, append=append)
+            except MissingRightError as error:
+                error.add_hint(
+                    "without the table the rows are a result, which sqlflow run -o FILE.csv writes"
+                )
+                raise
+
+    def check_rights(self, statement: Statement) -> None:
+        """Raise MissingRightError if the account may not store the model of a TRAIN statement. Nothing is created."""
+        for name in statement.into if self.checks_rights else ():
+            with at(name.span), with_other_store():
+                self.registry.check_rights(str(name))
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """Set the number of workers and the priority, and resolve the choices left to the compiler."""
@@ -396,6 +418,16 @@ class Compiler:
     def _has_master(self) -> bool:
         """True if every job has a master, whatever its statement says."""
         return self.detached or self.place is not None or bool(self.deadline)
+
+
+@contextmanager
+def with_other_store() -> Iterator[None]:
+    """Name the other place for models in the hint of a missing right to write them into the database."""
+    try:
+        yield
+    except MissingRightError as error:
+        error.add_hint("--model-store DIR keeps models in a folder, for which no right is needed")
+        raise
 
 
 def target_span(statement: Statement) -> Span | None:

@@ -32,6 +32,7 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
 
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     planned = compiler.planned(statement)
+    compiler.check_rights(statement)
     return plan.training(planned) + _activated(compiler, planned) + _kept(compiler)
 
 

@@ -118,6 +118,9 @@ class ProgramCheck:
         for name in statement.into:
             with _collected(errors), at(name.span):
                 check_name(str(name))
+        if not errors:
+            with _collected(errors):
+                compiler.check_rights(statement)
         with _collected(errors):
             parent = self._stored(statement.using)
             if statement.using is not None and not _is_small(parent):

@@ -48,7 +48,7 @@ from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
-from sqlflow_edl.session.compiler import Compiler, Use, target_span
+from sqlflow_edl.session.compiler import Compiler, Use, target_span, with_other_store
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.syntax.ast import Statement
@@ -106,7 +106,7 @@ class JobRunner:
         registry = self._compiler.registry
         plan = self._compiler.training_plan(statement, self._submitter.warm)
         name = str(statement.into[0])
-        with at(statement.into[0].span):
+        with at(statement.into[0].span), with_other_store():
             registry.check_save(name)
         with self._job(statement) as job:
             fixed = pin_and_fit(self._source, plan, job, self._observer)

@@ -81,6 +81,7 @@ def checked(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
         try:
             with at(name.span):
                 compiler.source.check_target(str(name))
+                compiler.check_may_write(str(name))
         except SQLFlowError as error:
             errors.append(error)
     raise_all(errors)

@@ -14,6 +14,7 @@ _UNFIT = {"mysql": re.compile("[\U00010000-\U0010ffff]"), "maxcompute": re.compi
 _BEFORE_TABLES = ("from", "join", "into", "update", "table")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_NAME = 63  # characters of a column name that every database accepts
+PROBE = "sqlflow_edl_probe"  # table that is never made, only the right to make it is asked for
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -38,6 +38,10 @@ class UnreachableError(SourceError):
         super().__init__(message, span=span, hint=in_pod if found else hint)
 
 
+class MissingRightError(SourceError):
+    """The account may not do this, or the database only reads."""
+
+
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Pinned rows that stay in their source.
 
@@ -194,6 +198,17 @@ class Source(Results, Protocol):
         The rows are shown: they may be `edl.data.displayed_rows.DisplayedRows`, with texts where a value has no type.
         `parameters` are the values of its `?`, whatever placeholder the database itself uses.
         """
+        ...
+
+    def check_rights(self, statements: Sequence[str]) -> None:
+        """Raise MissingRightError if the account may not run one of the statements, as far as the database tells.
+
+        None of them has an effect. The user's session and transaction are not touched.
+        """
+        ...
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        """Raise MissingRightError if the account may not make the table `target`, or add rows to it."""
         ...
 
     def syntax_error(self, sql: str) -> SourceError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -45,6 +45,12 @@ class BaseSource(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def check_rights(self, statements: Sequence[str]) -> None:
+        return None
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        return None
 
     def syntax_error(self, sql: str) -> SourceError | None:
         return None

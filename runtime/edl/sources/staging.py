@@ -19,11 +19,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from edl.data.arrow_types import Watched, columns_and_batches
-from edl.data.names import dotted, quoted
+from edl.data.names import PROBE, dotted, quoted
 from edl.data.source import Source
 from edl.errors import SourceError
 from edl.sources.appending import columns_for
-from edl.sources.staging_tables import Bookkeeping, few_rows
+from edl.sources.staging_tables import RESULTS, STAGED, Bookkeeping, few_rows, without_rows
 
 MARK = "made by sqlflow-edl"
 STAGE = "sqlflow_edl_stage_"  # followed by a digest
@@ -117,6 +117,10 @@ class Staging(ABC):
         `appended`: columns of rows to add; any table that has them will do.
         """
         self._check(self._place(target), target, "", appended)
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        """Raise MissingRightError if this account could not stage and commit a result, see `Source.check_may_write`."""
+        self._source.check_rights(self._statements(self._place(target), append=append))
 
     def stage(
         self,
@@ -237,6 +241,11 @@ class Staging(ABC):
         """Return True if the internal table exists."""
 
     # Steps -----------------------------------------------------------------------------------------------
+
+    def _statements(self, place: Place, *, append: bool) -> list[str]:
+        """Return statements that need the rights of a job that writes the table. They change nothing that is there."""
+        others = [place.home + table for table in (STAGED, RESULTS)] + [place.name] * append
+        return [f"CREATE TABLE {place.home}{PROBE} (a INTEGER)", *map(without_rows, others)]
 
     def _check(self, place: Place, target: str, job: str, appended: pa.Schema | None = None) -> None:
         for found in self._existing(place, target):

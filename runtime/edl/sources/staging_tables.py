@@ -25,6 +25,11 @@ _COLUMNS = {
 }
 
 
+def without_rows(table: str) -> str:
+    """Return an INSERT of no rows, for which a database demands the rights of others."""
+    return f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"
+
+
 def few_rows(source: Source, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a small result."""
     reader = source.execute(query, parameters)

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -115,7 +116,8 @@ def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
     from sqlflow_edl.session.program_check import ProgramCheck
 
     program = session.read(text)
-    errors = ProgramCheck(session.compiler).problems(program)
+    compiler = replace(session.compiler, checks_rights=False)  # who writes programs may only read
+    errors = ProgramCheck(compiler).problems(program)
     if parser_of(session.source) is not None:
         return _problems(program, errors, lambda statement: None, is_parsed=True)
     return _problems(program, errors, partial(find_doubt, dialect=session.dialect))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edl.data import ConflictError, Source, connect
+from edl.data.source import MissingRightError
 from edl.errors import SemanticError, SourceError, SpecError
 from edl.models.registry import tables as tables_module
 from edl.models.registry.records import ModelRecord
@@ -294,3 +295,11 @@ def test_an_account_that_may_not_write_is_told_before_there_is_a_model(postgresq
         source.execute("SET default_transaction_read_only = on")
         with pytest.raises(SourceError, match="read-only"):
             registry.check_save("m")
+
+
+def test_a_sqlite_database_that_is_only_read_lacks_a_right(sqlite: Source) -> None:
+    registry = TableRegistry(sqlite)
+    registry.check_save("m")
+    sqlite.execute("PRAGMA query_only = on")
+    with pytest.raises(MissingRightError, match="readonly"):
+        registry.check_save("m")

@@ -77,6 +77,10 @@ class Registry(ABC):
         self._prepare()
         self._try_writing()
 
+    def check_rights(self, name: str) -> None:
+        """Raise as `check_save` does, as far as it shows without a change; nothing is created."""
+        check_name(name)
+
     def record_failure(self, name: str, record: ModelRecord, reason: str, *, once: str = "") -> int:
         """Store a failed run as a version without an archive; the current version stays. Return its number.
 

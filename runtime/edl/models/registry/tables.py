@@ -16,6 +16,7 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
+from edl.data.names import PROBE
 from edl.data.source import ConflictError, Source
 from edl.errors import SourceError
 from edl.models.registry.base import Registry, Versions, foreign, now
@@ -249,16 +250,30 @@ class TableRegistry(Registry):
 
         self._retried(make)
 
-    def _try_writing(self) -> None:
-        """Change no rows, for which a database demands the same rights."""
+    def check_rights(self, name: str) -> None:
+        super().check_rights(name)
+        is_made = self._exists(MODELS)
+        creates = f"CREATE TABLE {self._source.home}{PROBE} (a INTEGER)"
+        self._source.check_rights(self._changes_of_nothing() if is_made else [creates])
 
+    def _try_writing(self) -> None:
         def change_nothing() -> None:
-            for table in (self._models, self._chunks):
-                self._run(f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0")
-                self._run(f"DELETE FROM {table} WHERE 1 = 0")
-            self._run(f"UPDATE {self._models} SET state = state WHERE 1 = 0")
+            for change in self._changes_of_nothing():
+                self._run(change)
 
         self._retried(change_nothing)
+
+    def _changes_of_nothing(self) -> list[str]:
+        """Return statements that change no rows, for which a database demands the same rights."""
+        changes = [
+            change
+            for table in (self._models, self._chunks)
+            for change in (
+                f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0",
+                f"DELETE FROM {table} WHERE 1 = 0",
+            )
+        ]
+        return [*changes, f"UPDATE {self._models} SET state = state WHERE 1 = 0"]
 
     def _create(self, table: str) -> None:
         """Create the table if it does not exist."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from edl.data.names import named_twice, reserved_hint
-from edl.data.source import ConflictError
+from edl.data.source import ConflictError, MissingRightError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.mysql import queries
 from edl.sources.mysql.connection import Connection, code, is_lost
@@ -96,6 +96,8 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     if "Too many columns" in message:  # also of the storage engine, which has its own limit
         number = _WIDE
     kind = ConflictError if number in _CONFLICTS else SourceError
+    if number in DENIED:
+        kind = MissingRightError
     return kind(message, hint=_HINTS.get(number))
 
 

@@ -40,6 +40,7 @@ from edl.sources.mysql.connection import (
     open_connection,
 )
 from edl.sources.mysql.results import MySQLResults
+from edl.sources.mysql.rights import check_rights
 from edl.sources.mysql.syntax import syntax_error
 from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import DeniedError
@@ -65,6 +66,7 @@ class MySQLSource(Transactional, BaseSource):
     dialect = "mysql"
     temporary_tables = True
     finds_syntax_errors = True
+    _results: MySQLResults
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
@@ -179,6 +181,13 @@ class MySQLSource(Transactional, BaseSource):
         schema = mysql_types.schema(columns)
         batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
         return DisplayedRows(schema, join_small_batches(batches, schema))
+
+    def check_rights(self, statements: Sequence[str]) -> None:
+        if (own := self._second.get()) is not None:
+            check_rights(own, statements)
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        self._results.check_may_write(target, append=append)
 
     def syntax_error(self, sql: str) -> SourceError | None:
         own = self._second.get()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from edl.data.names import reserved_hint
-from edl.data.source import ConflictError
+from edl.data.source import ConflictError, MissingRightError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.postgresql import queries
 from edl.sources.postgresql.connection import LEXICON, Connection, is_lost, state
@@ -57,6 +57,8 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
         message += f": {diagnosis.message_detail.splitlines()[0].rstrip('.')}"
     hint = hint or (diagnosis and _shortened(diagnosis.message_hint))
     kind = ConflictError if code in _CONFLICTS or "concurrently" in message else SourceError
+    if code in DENIED:
+        kind = MissingRightError
     return kind(message, span=span, hint=hint or None)
 
 

@@ -46,6 +46,12 @@ class PostgreSQLResults(NumberedStaging):
         schema, table = (self._source.schema_name, *parts)[-2:]
         return Place((schema, table), quoted(schema) + ".")
 
+    def _statements(self, place: Place, *, append: bool) -> list[str]:
+        first, *others = super()._statements(place, append=append)
+        if not self._source.look_up(queries.has_schema, place.parts[0]):
+            first = f"CREATE SCHEMA {quoted(place.parts[0])}; {first}"
+        return [first, *others]
+
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         schema, table = place.parts
         hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries

@@ -32,6 +32,7 @@ from edl.sources.pinned_tables import PREFIX, DeniedError
 from edl.sources.postgresql import errors, pinning, queries, types, upload
 from edl.sources.postgresql.connection import ERRORS, LEXICON, Connection, check_options, state, with_password
 from edl.sources.postgresql.results import PostgreSQLResults
+from edl.sources.postgresql.rights import check_rights
 from edl.sources.postgresql.syntax import syntax_error
 from edl.sources.postgresql.types import Column
 from edl.sources.second_connection import SecondConnection
@@ -51,6 +52,7 @@ class PostgreSQLSource(CursorSource[Column]):
     dialect = "postgres"
     errors = ERRORS
     finds_syntax_errors = True
+    _results: PostgreSQLResults
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
@@ -132,6 +134,13 @@ class PostgreSQLSource(CursorSource[Column]):
         schema = pa.schema([(column.name, column.kind) for column in columns])
         batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
         return DisplayedRows(schema, join_small_batches(batches, schema))
+
+    def check_rights(self, statements: Sequence[str]) -> None:
+        if (own := self._second.get()) is not None:
+            check_rights(own, statements)
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        self._results.check_may_write(target, append=append)
 
     def syntax_error(self, sql: str) -> SourceError | None:
         own, user = self._second.get(), self.connection.driver.info

@@ -11,6 +11,7 @@ import sqlite3
 from contextlib import suppress
 
 from edl.data.names import reserved_hint
+from edl.data.source import MissingRightError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.sqlite import queries
 from edl.sources.words import Lexicon, not_a_query, not_one_statement
@@ -63,7 +64,8 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
         return SourceError(message, span=_word(sql, match["token"]))
     match = _NAMED.search(message) or _AMBIGUOUS.search(message) or _CALLED.search(message)
     if not match:
-        return SourceError(message, hint=_fixed_hint(message))
+        kind = MissingRightError if "readonly" in message else SourceError
+        return kind(message, hint=_fixed_hint(message))
     what = match.groupdict().get("what")
     last = match["name"].rpartition(".")[2]
     hint = did_you_mean(last, _known(connection, sql, what)) if what else None
