@@ -14,6 +14,7 @@ from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec, Output, SeveralLa
 from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
+from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
@@ -31,7 +32,7 @@ def result_set(
     table = _answer(job, planned, outcome)
     return Result(
         statement,
-        message=_positive_class(planned),
+        message=_positive_class(planned) or _unit(planned),
         notes=notes,
         figures=_figures(planned, outcome),
         reader=table.to_reader(),
@@ -47,7 +48,7 @@ def written(
     done = f"{'added' if statement.append else 'wrote'} {counted(rows)} to {planned.output.name} with {model}"
     return Result(
         statement,
-        message="; ".join(filter(None, (done, _positive_class(planned)))),
+        message="; ".join(filter(None, (done, _positive_class(planned), _unit(planned)))),
         notes=notes,
         rows=rows,
         figures=_figures(planned, outcome),
@@ -195,3 +196,13 @@ def _positive_class(planned: JobSpec) -> str:
     if planned.report != "roc_curve" or not isinstance(planned.label, ClassLabel):
         return ""
     return f"the positive class is {planned.label.classes[1]}"
+
+
+def _unit(planned: JobSpec) -> str:
+    """Name the unit of importances or contributions; return an empty string for other answers."""
+    if planned.kind != "explain":
+        return ""
+    what = (
+        "contributions are" if planned.work == "predict" else "importance is the mean size of contributions,"
+    )
+    return f"{what} in {unit(planned, is_margin=planned.framework in TREES)}"

@@ -37,6 +37,7 @@ from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import confidence, used_model
+from sqlflow_edl.analysis.inference.explanation import of_one_row
 from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
@@ -44,7 +45,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import features as feature_report
-from sqlflow_edl.reports import job_results, text
+from sqlflow_edl.reports import job_results, reasons, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
@@ -171,18 +172,14 @@ class JobRunner:
                 self._submitter.warm(found.trained.framework)
             if found.planned.report == "features":
                 return self._features(statement, found)
-            self._observer.doing("pinning the rows")
-            with placed(statement.select_span):
-                shuffle = used_model.is_sampled(found.planned)
-                pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
-                pinned.check_fits(None if statement.kind == "predict" else found.planned.columns)
-            if not pinned.rows and statement.kind != "predict":
-                raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
+            pinned = self._pin(statement, found.planned, job)
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
             planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
+            one_row = of_one_row(statement, planned, found.trained) if on is None else None
+            planned = one_row or planned
             notes += used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             notes += confidence.notes(planned)
@@ -199,6 +196,9 @@ class JobRunner:
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
             with at(statement.select_span, SQLFlowError if planned.forecast else SemanticError):
                 outcome = self._run(ready)
+            if one_row is not None:
+                explained = job_results.result_set(statement, job, planned, outcome, notes)
+                return reasons.explained_row(explained, planned, read_archive(job.model))
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)
             written = outcome.rows if planned.work == "predict" else outcome.made
@@ -207,6 +207,17 @@ class JobRunner:
                     written = self._commit(ready, outcome).rows
         result = job_results.written(statement, planned, outcome, notes, written, found.reference)
         return drift_report.added(result, drift, found.reference)
+
+    def _pin(self, statement: Statement, planned: JobSpec, job: JobFolder) -> Pinned:
+        """Pin the rows that a model is used on. Raises SemanticError if there are none to measure or to explain."""
+        self._observer.doing("pinning the rows")
+        shuffle = used_model.is_sampled(planned)
+        with placed(statement.select_span):
+            pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
+            pinned.check_fits(None if statement.kind == "predict" else planned.columns)
+        if not pinned.rows and statement.kind != "predict":
+            raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
+        return pinned
 
     def _features(self, statement: Statement, use: Use) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""

@@ -190,3 +190,36 @@ def test_the_plan_says_which_rows_are_explained_and_compared(session: Session) -
     found = {row["name"]: row["value"] for row in plan if row["section"] == "explanation"}
     assert found["rows"] == "up to 1,000"
     assert found["background"] == "rows that the model keeps of its training"
+
+
+def test_one_row_is_explained_by_a_row_for_each_column_with_its_reason(session: Session) -> None:
+    result = last(session, f"{ONE} TO EXPLAIN churn")
+    found = result.to_arrow().to_pylist()
+    row = row_of(session, f"{ONE} TO EXPLAIN churn WITH explain.level = rows")
+    assert [each["feature"] for each in found] == sorted(COLUMNS, key=lambda name: -abs(row[f"{name}_shap"]))
+    assert {each["feature"]: each["contribution"] for each in found} == pytest.approx(
+        {name: row[f"{name}_shap"] for name in COLUMNS}
+    )
+    tenure = next(each for each in found if each["feature"] == "tenure")
+    assert tenure["value"] == str(TENURE[7])
+    assert abs(int(tenure["usual"]) - np.median(TENURE)) <= 3
+    assert tenure["reason"] == f"tenure {TENURE[7]}, usually {tenure['usual']}: {tenure['contribution']:+.2g}"
+    total, base = row["churned_prob_true"], row["churned_base"]
+    assert result.message.startswith(
+        f"churned is {str(total > 0.5).upper()}; the probability of TRUE is {total:.4g}, on average {base:.4g}: "
+    )
+    assert found[0]["reason"] in result.message
+
+
+@pytest.mark.parametrize(
+    ("model", "unit"), [("churn", "the probability of TRUE"), ("trees", "log-odds of TRUE")]
+)
+def test_the_unit_of_contributions_is_named(session: Session, model: str, unit: str) -> None:
+    text = f"SELECT * FROM customers WHERE id < 30 TO EXPLAIN {model}"
+    assert last(session, text).message == f"importance is the mean size of contributions, in {unit}"
+    assert last(session, f"{text} INTO why").message.endswith(f"; contributions are in {unit}")
+
+
+def test_global_explain_of_one_training_row_has_the_columns_of_its_reference(session: Session) -> None:
+    found = last(session, f"SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL churn, ({ONE}))").to_arrow()
+    assert found.column_names == ["feature", "attribution"]

@@ -113,6 +113,24 @@ def explanation(
     )
 
 
+def of_one_row(statement: ast.Statement, planned: spec.JobSpec, trained: spec.JobSpec) -> spec.JobSpec | None:
+    """Return the JobSpec that explains the only row of a query itself, or None if the statement says otherwise.
+
+    It keeps the columns that the model reads.
+    """
+    written = {each.key.casefold() for each in statement.attributes}
+    explanation = planned.explanation
+    if explanation is None or planned.rows.total != 1 or planned.forecast is not None:
+        return None
+    if "explain.level" in written or planned.output.name:
+        return None
+    samples = explanation.samples if "explain.samples" in written else default_samples(trained, of_rows=True)
+    of_row = msgspec.structs.replace(explanation, level="rows", samples=samples, rows=msgspec.UNSET)
+    keep = tuple(name for name in planned.columns if name.casefold() != planned.output.column.casefold())
+    output = msgspec.structs.replace(planned.output, keep=keep)
+    return msgspec.structs.replace(planned, explanation=of_row, output=output)
+
+
 def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["query"] | msgspec.UnsetType:
     """Return whether rows are compared with rows of the query instead of those that the model keeps."""
     written = "explain.background" in attributes and attributes["explain.background"].value == "query"

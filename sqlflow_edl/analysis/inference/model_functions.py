@@ -23,7 +23,7 @@ from edl.features.arrays import numbers
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import instead
-from sqlflow_edl.syntax.ast import Attribute, Name, Statement
+from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
@@ -236,7 +236,11 @@ def _explanation(found: ModelFunction) -> pa.Table:
             span=by_class.value.span,
             hint="write FALSE, or leave it out: that of the predicted class",
         )
-    explains = replace(found.statement, kind="explain", model=found.call.model, using=None)
+    level = Attribute("explain.level", Constant("model", found.span), found.span)
+    attributes = (*found.statement.attributes, level)
+    explains = replace(
+        found.statement, kind="explain", model=found.call.model, using=None, attributes=attributes
+    )
     rows, _ = replace(found, statement=explains).predicted(training=not found.call.query)
     return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
 

@@ -1,0 +1,144 @@
+"""Explanation of one row in words: the value of each column, what is usual, and its contribution to the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from edl.models.archive import Archive
+from edl.models.fitting import Bins, ColumnSummary
+from edl.spec import TREES, ClassLabel, JobSpec
+from sqlflow_edl.reports import table
+from sqlflow_edl.reports.importances import unit
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import moment, number, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LISTED = 3  # reasons of the message
+USUAL = 0.1  # share of the rows from which the most frequent value is usual
+TOLERANCE = 0.02  # of the share of numbers below a median, which is one of the deciles of a sample
+_COLUMNS = ("feature", "value", "usual", "contribution", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Contribution of a column to a prediction. usual: empty if it is not known."""
+
+    column: str
+    value: str
+    usual: str
+    contribution: float
+
+    @property
+    def words(self) -> str:
+        """Reason as words: `tenure 2, usually 26: +0.21`."""
+        usual = f", usually {self.usual}" if self.usual and self.usual != self.value else ""
+        as_usual = ", as usual" if self.usual == self.value else ""
+        return f"{self.column} {self.value}{usual}{as_usual}: {signed(self.contribution)}"
+
+
+def explained_row(result: Result, used: JobSpec, model: Archive) -> Result:
+    """Return the explanation of one row as a row for each column, the largest contribution first.
+
+    result: of EXPLAIN for each row. used: JobSpec of the EXPLAIN.
+    """
+    import pyarrow as pa
+
+    [row] = result.to_arrow().to_pylist()
+    names = result.computed
+    shares = names[len(names) - len(used.columns) :]
+    base = row[names[len(names) - len(used.columns) - 1]]
+    usual = usual_values(model)
+    found = [
+        Reason(column, _shown(row[column]), usual.get(own, ""), row[share] or 0.0)
+        for column, own, share in zip(used.columns, model.spec.columns, shares, strict=True)
+    ]
+    found.sort(key=lambda each: -abs(each.contribution))
+    types = {**dict.fromkeys(_COLUMNS, pa.string()), "contribution": pa.float64()}
+    rows = ((each.column, each.value, each.usual or None, each.contribution, each.words) for each in found)
+    return replace(
+        result,
+        reader=table.typed(types, rows),
+        message=_message(used, row, names[0], base, found),
+        computed=("contribution",),
+    )
+
+
+def _message(used: JobSpec, row: Mapping[str, Any], predicted: str, base: float, found: list[Reason]) -> str:
+    """Return the prediction, what it is on average, and the main reasons."""
+    total = base + sum(each.contribution for each in found)
+    of = unit(used, is_margin=used.framework in TREES)
+    what = f"; {of} is {number(total)}" if isinstance(used.label, ClassLabel) else ""
+    is_ = f"{predicted} is {_shown(row[predicted])}{what}, on average {number(base)}"
+    reasons = "; ".join(each.words for each in found[:LISTED] if each.contribution)
+    return f"{is_}: {reasons}" if reasons else is_
+
+
+def signed(contribution: float) -> str:
+    """Format a contribution with its sign and two digits, or its whole part: +0.21, -0.07, +12346."""
+    return f"{contribution:+.0f}" if abs(contribution) >= 10 else f"{contribution:+.2g}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return str(value).upper()
+    return number(value) if isinstance(value, float) else text(value)
+
+
+# What is usual --------------------------------------------------------------------------------------------------
+
+
+def usual_values(model: Archive) -> dict[str, str]:
+    """Return the median or the most frequent value of each column of the training rows, as far as it is known."""
+    types = {field.name: field.type for field in model.spec.query.schema}
+    known = model.fitting.columns if model.fitting is not None else {}
+    kept = model.background()
+    found = {name: _of_summary(each, types.get(name, "")) for name, each in known.items()}
+    for name in model.spec.columns:
+        if not found.get(name) and kept is not None and name in kept.schema.names:
+            found[name] = _of_rows(kept.column(name))
+    return found
+
+
+def _of_summary(summary: ColumnSummary, type_: str) -> str:
+    if type_ == "bool":
+        return "" if summary.mean is None else _shown(summary.mean >= 0.5)
+    middle = summary.mean if summary.bins is None else _median(summary.bins)
+    if middle is not None:
+        if type_.startswith(("date", "timestamp", "time")):
+            return moment(middle, type_)
+        return f"{middle:.0f}" if type_.startswith(("int", "uint")) else number(middle)
+    if not summary.top:
+        return ""
+    value, count = summary.top[0]
+    return _shown(value) if count >= USUAL * summary.rows else ""
+
+
+def _median(bins: Bins) -> float | None:
+    """Return the largest edge that at most half of the numbers lie below, or a little more."""
+    total, below = sum(bins.counts), 0
+    found = None
+    for edge, count in zip(bins.edges, bins.counts, strict=False):
+        below += count
+        if below <= (0.5 + TOLERANCE) * total:
+            found = edge
+    return found
+
+
+def _of_rows(values: pa.Array) -> str:
+    """Return the median of numbers, or a frequent value of others, among the rows that a model keeps."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = values.drop_null()
+    if not len(known) or pa.types.is_nested(known.type):
+        return ""
+    if pa.types.is_integer(known.type) or pa.types.is_floating(known.type):
+        return _shown(pc.quantile(known, 0.5, interpolation="lower")[0].as_py())
+    most = max(pc.value_counts(known).to_pylist(), key=lambda each: each["counts"])
+    return _shown(most["values"]) if most["counts"] >= USUAL * len(values) else ""
