@@ -35,7 +35,7 @@ from sqlflow_edl.analysis.columns.decisions import Decision, decision
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out, numbers_in_text
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.encodings import of_label
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, written_input
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, written_input
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.inference.used_model import time_zone_notes
@@ -311,22 +311,32 @@ class TrainingPlan(RowPlan):
                     self.decisions.append(without)
                 continue
             try:
-                column = of_label(draft.fit(statistics), label, draft.span)
-                user_model.check_sequence(self.settings.choice.own, column, draft.span)
-                for note in as_lists(draft, column):
-                    self._note(note)
-                if draft.origin:
-                    column = reused.form(column, draft, trees=self.settings.is_trees)
-                if self.settings.is_trees:
-                    column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
-                self._note_on_texts(draft, statistics)
-                fitted.append(Placed(column, draft.input, draft.span))
-                self.decisions.append(decision(draft, column))
+                column, decided = self._column(draft, statistics, label)
+                if decided.fitted is None:
+                    self._note(decided.note)
+                else:
+                    fitted.append(Placed(column, draft.input, draft.span))
+                self.decisions.append(decided)
             except SQLFlowError as error:
                 same = ((each.message, each.span) == (error.message, error.span) for each in errors)
                 if not any(same):  # an item that makes several features
                     errors.append(error)
         return fitted
+
+    def _column(self, draft: Draft, statistics: Statistics, label: spec.Label) -> tuple[Fitted, Decision]:
+        """Fit a draft, in the form that the model takes. The decision may be to leave it out."""
+        column = of_label(draft.fit(statistics), label, draft.span)
+        user_model.check_sequence(self.settings.choice.own, column, draft.span)
+        if self.settings.is_trees and draft.why and (wide := tree_columns.too_wide(column)) is not None:
+            return column, wide
+        for note in as_lists(draft, column):
+            self._note(note)
+        if draft.origin:
+            column = reused.form(column, draft, trees=self.settings.is_trees)
+        if self.settings.is_trees:
+            column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
+        self._note_on_texts(draft, statistics)
+        return column, decision(draft, column)
 
     def _note_on_texts(self, draft: Draft, statistics: Statistics) -> None:
         """Say that the numbers in texts are the feature, and which texts are NULL."""

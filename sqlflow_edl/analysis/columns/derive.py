@@ -16,7 +16,7 @@ from edl import spec
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
-from sqlflow_edl.analysis.checks.text_readings import decimal_mark
+from sqlflow_edl.analysis.checks.text_readings import NumberReading, decimal_mark, read_texts
 from sqlflow_edl.analysis.columns.categories import date_part, presence, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
@@ -103,7 +103,10 @@ def text(
     """
 
     def fit(statistics: Statistics) -> Fitted:
-        delimiter = statistics[column].delimiter
+        found = statistics[column]
+        # Of numbers, a comma separates no items.
+        are_numbers = bool(why) and isinstance(read_texts(found.counts), NumberReading)
+        delimiter = "" if are_numbers else found.delimiter
         cells = Cells(column, "words", delimiter) if delimiter else Cells(column)
         return _by_items(cells, span, statistics, is_category, frequent)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
 
@@ -51,6 +52,16 @@ def fitted(column: Fitted, span: Span | None) -> spec.Feature:
 def described(draft: Draft) -> Draft:
     """Return the draft with the reason that holds for trees, which standardise nothing."""
     return replace(draft, why=draft.why.removesuffix(", standardised"))
+
+
+def too_wide(column: Fitted) -> Decision | None:
+    """Return the decision to leave out a column of lists with more ids than trees take; None of other columns."""
+    category = column.category if isinstance(column, spec.OneHot) else column
+    if not isinstance(category, spec.ListOf | spec.NGrams | spec.Concat) or spec.num_ids(category) <= WIDEST:
+        return None
+    columns = tuple(spec.source_columns(category))
+    why = f"it has lists of {spec.num_ids(category):,} ids, and trees take a column for each, at most {WIDEST:,}"
+    return Decision(columns, f"{why}; VOCABULARIZE(x, max_size=500) in COLUMN keeps the frequent ones")
 
 
 def _counted(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | None) -> spec.OneHot:

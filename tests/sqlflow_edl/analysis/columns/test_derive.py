@@ -335,3 +335,33 @@ def test_the_answer_tells_the_lists_among_several_categories(session: Session) -
 def test_a_text_of_lists_that_a_function_names_as_a_whole_stays_whole(session: Session) -> None:
     [feature] = by_type(session, "ids", "HASH(ids, 9)").spec.features
     assert feature == spec.OneHot(spec.HashBucket("ids", 9))
+
+
+@pytest.fixture
+def amounts() -> Iterator[Session]:
+    """500 amounts of money with decimal commas, and lists of two of 1,500 tags."""
+    euros = [f"€{1 + 7 * i % 9}.{i % 900 + 100},{i % 90 + 10}" for i in range(500)]
+    tags = [f"t{i}|t{i + 1000}" for i in range(500)]
+    with Session("duckdb:") as found:
+        fill(
+            found, "amounts", pa.table({"spent": euros, "tags": tags, "y": [i % 7 * 1.5 for i in range(500)]})
+        )
+        yield found
+
+
+def test_numbers_with_decimal_commas_are_no_lists(amounts: Session) -> None:
+    [found] = amounts.compile("SELECT spent, y FROM amounts TO TRAIN DNNRegressor LABEL y INTO m")
+    assert not [note for note in found.notes if "lists" in note]
+    assert not any(isinstance(spec.category_of(each), spec.ListOf) for each in found.spec.features)
+
+
+def test_lists_of_too_many_items_leave_the_other_columns_to_trees(amounts: Session) -> None:
+    query = "SELECT tags, spent, y FROM amounts"
+    [found] = amounts.compile(f"{query} TO TRAIN BoostedTreesRegressor LABEL y INTO m")
+    assert [each.column for each in map(spec.category_of, found.spec.features)] == ["spent"]
+    assert any(
+        note.startswith("tags is left out: it has lists of 1,001 ids, and trees take a column for each")
+        for note in found.notes
+    )
+    [plan] = amounts.run(f"EXPLAIN {query} LABEL y INTO m")
+    assert "BoostedTreesRegressor (lightgbm)" in str(plan.to_arrow()["name"].to_pylist())
