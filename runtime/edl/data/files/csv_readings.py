@@ -22,11 +22,16 @@ import pyarrow.compute as pc
 from edl.errors import SourceError
 
 TEXT = "VARCHAR"
+SYMBOLS = "$€£¥₹%"  # those of edl.features.text_numbers, which no package of data imports
+NA = "NA"  # of R and pandas, for NULL
+_WITH_NA = f" {NA}"  # end of the name of a reading
 
 _TIME = r"[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _EXPONENT = r"([eE][+-]?\d+)?"
 _WHOLE = r"(0|[1-9]\d*)"
+_MARKS = {".": "a decimal point", ",": "a decimal comma"}
+_NARROW = "\u00a0\u202f"  # blanks that no line ends at
 _EXACT_DIGITS = 15  # a float64 holds every whole number of so many digits
 _MIDNIGHT = r"[ T]24:00(:00(\.0*)?)?"  # the end of a day in ISO 8601, which Arrow does not read
 THREADS = 4
@@ -40,7 +45,8 @@ class Reading:
     `type` is DuckDB's type. `pattern` matches every value without surrounding blanks. `steps` are replacements, each a
     pattern and a text with \\1 for its first group, that make the value one that both DuckDB and Arrow cast to the
     type. `evidence` must match some value. `words` say the form, for notes. `options` of the URL state this reading
-    without evidence. `covers` names a narrower reading: this one fits all values of it.
+    without evidence. `covers` names a narrower reading: this one fits all values of it. `has_na`: some values are `NA`,
+    which is NULL.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Reading:
     words: str = ""
     options: tuple[tuple[str, str], ...] = ()
     covers: str = ""
+    has_na: bool = False
 
     @property
     def arrow(self) -> pa.DataType:
@@ -63,12 +70,16 @@ class Reading:
 
     def sql(self, column: str) -> str:
         """Return SQL that converts the texts of a column of DuckDB, which are trimmed and not empty."""
+        if self.has_na:
+            column = f"nullif({column}, '{NA}')"
         for pattern, replacement in self.steps:
             column = f"regexp_replace({column}, '{pattern}', '{replacement}', 'g')"
         return f"CAST({column} AS {self.type})"
 
     def convert(self, values: pa.Array) -> pa.Array:
         """Convert trimmed texts that match the pattern. Raises pa.ArrowInvalid for a value such as 2024-02-30."""
+        if self.has_na:
+            values = pc.if_else(pc.equal(values, NA), pa.scalar(None, values.type), values)
         for pattern, replacement in self.steps:
             values = pc.replace_substring_regex(values, pattern, replacement)
         if self.type == "BOOLEAN":
@@ -158,6 +169,61 @@ def _dates() -> list[Reading]:
     return found
 
 
+def _amounts() -> list[Reading]:
+    """Make the readings of numbers with marks between thousands, and of those with a symbol, the same in every value.
+
+    `€1,234` may be a thousand or a fraction: some value must tell.
+    """
+    found = [_grouped(",", "."), _grouped(".", ",")]
+    for symbol in SYMBOLS:
+        plain = Reading(
+            f"DOUBLE {symbol}",
+            "DOUBLE",
+            _beside(symbol, r"(0|[1-9]\d{0,14})"),
+            words=f"numbers with {symbol}",
+        )
+        remove = (rf"[{symbol} {_NARROW}]", "")
+        found.append(replace(plain, steps=(remove,)))
+        for grouped in found[:2]:
+            thousands, decimal = grouped.name[-2], grouped.name[-1]
+            whole = rf"(0|[1-9]\d{{0,2}}([{thousands}]\d{{3}}){{1,4}}|[1-9]\d{{0,14}})([{decimal}]\d*)?"
+            found.append(
+                replace(
+                    grouped,
+                    name=f"DOUBLE {symbol}{thousands}{decimal}",
+                    pattern=_beside(symbol, whole),
+                    steps=(remove, *grouped.steps),
+                    words=f"{plain.words} and {_MARKS[decimal]}",
+                    covers=plain.name,
+                )
+            )
+    return found
+
+
+def _beside(symbol: str, number: str) -> str:
+    """Return the pattern of a number with the symbol before or behind it."""
+    blank = rf"[ {_NARROW}]?"
+    return rf"[+-]?[{symbol}]{blank}[+-]?{number}|[+-]?{number}{blank}[{symbol}]"
+
+
+def _grouped(thousands: str, decimal: str) -> Reading:
+    """Make the reading of numbers with these marks; it fits all numbers without a mark between thousands."""
+    whole = rf"(0|[1-9]\d{{0,2}}([{thousands}]\d{{3}}){{1,4}}|[1-9]\d*)"
+    special = "|[+-]?(?i:nan|inf|infinity)" if decimal == "." else ""
+    # `.50` and `.5000` are fractions, `,234.` and `,234,` have thousands.
+    told = rf".*([{decimal}](\d{{1,2}}|\d{{4,}})?\D*|[{thousands}]\d{{3}}[{decimal}{thousands}].*)"
+    return Reading(
+        f"DOUBLE {thousands}{decimal}",
+        "DOUBLE",
+        rf"[+-]?({whole}([{decimal}]\d*)?|[{decimal}]\d+){_EXPONENT}{special}",
+        ((rf"[{thousands}]", ""), *(((",", "."),) if decimal == "," else ())),
+        rf"{told}|\D*0[{decimal}].*",
+        f"numbers with thousands and {_MARKS[decimal]}",
+        (("decimal", decimal),),
+        covers="DOUBLE ," if decimal == "," else "DOUBLE",
+    )
+
+
 # The narrowest first.
 READINGS = {
     reading.name: reading
@@ -184,6 +250,15 @@ READINGS = {
             (("decimal", ","),),
         ),
         *_dates(),
+        *_amounts(),
+        Reading(
+            "BOOLEAN yes",
+            "BOOLEAN",
+            "(?i:yes|no)",
+            (("(?i)^yes$", "true"), ("(?i)^no$", "false")),
+            "(?i:yes)",
+            "yes and no",
+        ),
         # Not a type, but a reason to say why the column is text.
         Reading(
             "VARCHAR digits",
@@ -195,6 +270,14 @@ READINGS = {
     )
 }
 OF_TYPES = {str(kind): name for name, kind in ARROW.items()}  # of plain readings, by Arrow type
+_PLURALS = {
+    "BIGINT": "whole numbers",
+    "DOUBLE": "numbers",
+    "BOOLEAN": "true and false",
+    "DATE": "dates",
+    "TIMESTAMP": "times",
+    "TIMESTAMPTZ": "times",
+}
 _FAMILIES = {"BIGINT": "number", "DOUBLE": "number", "DATE": "date", "TIMESTAMP": "date"}
 
 
@@ -202,11 +285,24 @@ def reading_named(name: str) -> Reading | None:
     """Return the reading of a name; None for text. Raises SourceError for a name of a later version."""
     if name == TEXT:
         return None
+    if (base := name.removesuffix(_WITH_NA)) != name and base in READINGS:
+        return with_na(READINGS[base])
     if name not in READINGS:
         raise SourceError(
             f"columns of CSV are not read as {name!r} by this version", hint="update sqlflow-edl"
         )
     return READINGS[name]
+
+
+def with_na(reading: Reading) -> Reading:
+    """Return the reading in which `NA` is NULL."""
+    return replace(
+        reading,
+        name=f"{reading.name}{_WITH_NA}",
+        pattern=f"{reading.pattern}|{NA}",
+        words=f"{reading.words or _PLURALS[reading.type]}, {NA} for NULL",
+        has_na=True,
+    )
 
 
 def is_plain(name: str) -> bool:
@@ -225,8 +321,8 @@ def are_alike(name: str, other: str) -> bool:
 class Column:
     """Knowledge of a column: the readings that all values so far fit, and the evidence that was seen.
 
-    `number` is the number of values that are not empty. `is_trimmed` is False if some value has blanks around it, and
-    `is_full` if some is empty or blank without being NULL.
+    `number` is the number of values that are not empty; those that are `NA` are left out of it. `is_trimmed` is
+    False if some value has blanks around it, and `is_full` if some is empty or blank without being NULL.
     """
 
     fitting: list[Reading]
@@ -234,20 +330,23 @@ class Column:
     number: int = 0
     is_trimmed: bool = True
     is_full: bool = True
+    has_na: bool = False
 
     @property
     def reading(self) -> Reading | None:
         """First reading with evidence, or None: text."""
         decided = (each for each in self.fitting if not each.evidence or each.name in self.evident)
         found = next(decided, None) if self.number else None
-        return None if found is None or found.type == TEXT else found
+        if found is None or found.type == TEXT:
+            return None
+        return with_na(found) if self.has_na else found
 
     @property
     def undecided(self) -> list[Reading]:
         """Readings that fit a column of text, but are not decided."""
         if not self.number or self.reading is not None:
             return []
-        return [each for each in self.fitting if each.words]
+        return [each for each in self.fitting if each.options or each.type == TEXT]
 
     def observe(self, texts: pa.Array) -> None:
         """Drop the readings that some of the texts do not fit."""
@@ -262,6 +361,9 @@ class Column:
         is_value = pc.not_equal(trimmed, "")
         self.is_full = self.is_full and pc.all(is_value).as_py()
         values = trimmed.filter(is_value)
+        if pc.any(is_na := pc.equal(values, NA)).as_py():
+            self.has_na = True
+            values = values.filter(pc.invert(is_na))
         if len(values):
             self.fitting, self.number = self._fitting(values), self.number + len(values)
 
@@ -295,7 +397,7 @@ class Column:
         if max(-ends["min"].as_py(), ends["max"].as_py()) >= 10**_EXACT_DIGITS:
             return ("BIGINT",)
         self.evident.add("DOUBLE")
-        return ("BIGINT", "DOUBLE", "DOUBLE ,", "VARCHAR digits")
+        return ("BIGINT", "DOUBLE", "DOUBLE ,", "DOUBLE ,.", "DOUBLE .,", "VARCHAR digits")
 
 
 def _decides(reading: Reading, values: pa.Array) -> bool:
@@ -319,7 +421,10 @@ def candidates(options: Mapping[str, str], delimiter: str) -> list[Reading]:
     found = []
     for reading in READINGS.values():
         stated = dict(reading.options)
-        if stated.get("decimal") and (decimal == "." or (delimiter == "," and decimal != ",")):
+        mark = stated.get("decimal")
+        if mark and decimal and mark != decimal:
+            continue
+        if mark == "," and delimiter == "," and not decimal:
             continue
         if reading.name in ("DOUBLE", "VARCHAR digits") and decimal == ",":
             continue

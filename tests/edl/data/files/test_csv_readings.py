@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from edl.data.files.csv_readings import (
     READINGS,
+    SYMBOLS,
     TEXT,
     candidates,
     first_misfit,
@@ -17,6 +18,7 @@ from edl.data.files.csv_readings import (
     reading_named,
 )
 from edl.errors import SourceError
+from edl.features import text_numbers
 
 
 def found(
@@ -39,7 +41,21 @@ def found(
         (["0,234"], "DOUBLE ,"),
         (["1234,567"], "DOUBLE ,"),
         (["1.5", "1,5"], TEXT),
-        (["1.234,50"], TEXT),
+        (["1.234,50", "2"], "DOUBLE .,"),
+        (["2", "1,234.5"], "DOUBLE ,."),
+        (["1,234,567"], "DOUBLE ,."),
+        (["€1.234,50", "€12,00", "-€ 5"], "DOUBLE €.,"),
+        (["1.234 €", "2.345 €"], TEXT),
+        (["$1,234.50", "$7"], "DOUBLE $,."),
+        (["9%", "15 %"], "DOUBLE %"),
+        (["9%", "0.15"], TEXT),
+        (["€5", "$6"], TEXT),
+        (["007 €"], TEXT),
+        (["1", "NA", None], "BIGINT NA"),
+        (["NA", "1,5", "NA"], "DOUBLE , NA"),
+        (["26.12.2024", "NA"], "DATE d.m.Y NA"),
+        (["NA", "x"], TEXT),
+        (["NA"], TEXT),
         (["0.30000000000000004", "1.000000000000000056e-01"], "DOUBLE"),
         (["9007199254740992", "-9234567890123456.0", "0.5"], "DOUBLE"),
         (["9007199254740993", "0.5"], TEXT),
@@ -56,7 +72,9 @@ def found(
         (["26-12-2024"], "DATE d-m-Y"),
         (["2024/12/26", "2024/1/2"], "DATE Y/m/d"),
         (["2024/12/26", "1"], TEXT),
-        (["yes", "no"], TEXT),
+        (["yes", "NO"], "BOOLEAN yes"),
+        (["no", "no"], TEXT),
+        (["yes", "no", "?"], TEXT),
         (["99999999", "88888888", "+55(85)99999"], TEXT),
     ],
 )
@@ -69,7 +87,9 @@ def test_a_column_has_the_reading_that_all_its_values_fit(values: list[str | Non
     ("values", "undecided"),
     [
         (["01/02/2024"], {"DATE d/m/Y", "TIMESTAMP d/m/Y", "DATE m/d/Y", "TIMESTAMP m/d/Y"}),
-        (["1,234", "5,678"], {"DOUBLE ,"}),
+        (["1,234", "5,678"], {"DOUBLE ,", "DOUBLE ,.", "DOUBLE .,"}),
+        (["€1.234"], {"DOUBLE €,.", "DOUBLE €.,"}),
+        (["no"], set()),
         (["12345678901234567890"], {"VARCHAR digits"}),
         (["x", "1,234"], set()),
     ],
@@ -86,7 +106,9 @@ def test_options_decide_and_exclude_readings() -> None:
     assert found(["01/02/2024"], dates="month-first")[0] == "DATE m/d/Y"
     assert found(["13/02/2024"], dates="month-first")[0] == TEXT
     assert found(["1,234"], decimal=",")[0] == "DOUBLE ,"
-    assert found(["1.234"], decimal=",")[0] == TEXT
+    assert found(["1.234"], decimal=",")[0] == "DOUBLE .,"
+    assert found(["€1.234"], decimal=".")[0] == "DOUBLE €,."
+    assert found(["1,234.5"], delimiter=",")[0] == "DOUBLE ,."
     assert found(["1,5"], decimal=".")[0] == TEXT
     assert found(["1,5"], delimiter=",")[0] == TEXT
     assert found(["1,5"], delimiter=",", decimal=",")[0] == "DOUBLE ,"
@@ -105,6 +127,7 @@ EXAMPLES = {
         "2024-02-29 01:02-02",
     ],
     "DOUBLE ,": ["1,5", "-,5", "7", "1,5e3"],
+    "BOOLEAN yes": ["yes", "NO", "Yes"],
 }
 
 
@@ -113,6 +136,8 @@ def examples(name: str) -> list[str]:
     if name in EXAMPLES:
         return EXAMPLES[name]
     kind, _, order = name.partition(" ")
+    if kind == "DOUBLE":
+        return amounts(order)
     days = [
         order.replace("d", day).replace("m", month).replace("Y", "2024")
         for day, month in (("1", "2"), ("29", "02"), ("09", "9"))
@@ -120,9 +145,35 @@ def examples(name: str) -> list[str]:
     return [*days, f"{days[0]} 10:11", f"{days[1]}T23:59:59.5"] if kind == "TIMESTAMP" else days
 
 
-@pytest.mark.parametrize("name", [name for name, reading in READINGS.items() if reading.type != TEXT])
+def amounts(form: str) -> list[str]:
+    """Return numbers with the symbol of a form, and its marks between thousands and before fractions."""
+    symbol, marks = (form[0], form[1:]) if form[0] in SYMBOLS else ("", form)
+    numbers = ["0", "7", "999999999999999"]
+    if marks:
+        thousands, decimal = marks
+        numbers += [f"1{thousands}234{decimal}50", f"12{thousands}345{thousands}678", f"0{decimal}5"]
+    if not symbol:
+        return [*numbers, *(f"-{each}" for each in numbers)]
+    return (
+        [f"{symbol}{each}" for each in numbers]
+        + [f"-{symbol} {each}" for each in numbers]
+        + [f"{each}\u00a0{symbol}" for each in numbers]
+    )
+
+
+def test_symbols_are_those_of_numbers_in_texts() -> None:
+    assert SYMBOLS == text_numbers.SYMBOLS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, reading in READINGS.items() if reading.type != TEXT]
+    + ["BIGINT NA", "DATE NA", "DOUBLE €., NA"],
+)
 def test_duckdb_and_arrow_read_the_same_values(name: str) -> None:
-    reading, values = READINGS[name], pa.array(examples(name))
+    reading, plain = reading_named(name), name.removesuffix(" NA")
+    assert reading is not None
+    values = pa.array([*examples(plain), *(["NA"] if plain != name else [])])
     assert reading.fit(values).to_pylist() == [True] * len(values)
     with duckdb.connect() as connection:
         connection.register("t", pa.table({"v": values}))
@@ -132,14 +183,15 @@ def test_duckdb_and_arrow_read_the_same_values(name: str) -> None:
     assert by_duckdb.combine_chunks().cast(reading.arrow).equals(reading.convert(values))
 
 
-@given(st.lists(st.text("0123456789.,-/+e :TZtrufalsn", max_size=12), max_size=6))
+@given(st.lists(st.text("0123456789.,-/+e :TZtrufalsnNA€%", max_size=12), max_size=6))
 def test_a_reading_that_is_found_converts_every_value(values: list[str]) -> None:
     column = observe_columns(
         ["v"], candidates({}, ";"), [pa.record_batch({"v": pa.array(values, pa.string())})]
     )["v"]
     if column.reading is not None:
         kept = pa.array([value.strip(" ") for value in values if value.strip(" ")], pa.string())
-        assert column.reading.convert(kept).null_count == 0
+        nulls = sum(value == "NA" for value in kept.to_pylist())
+        assert column.reading.convert(kept).null_count == nulls
 
 
 def test_the_first_value_that_does_not_fit_is_found() -> None:
