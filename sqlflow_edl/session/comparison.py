@@ -1,25 +1,42 @@
-"""Comparison of rows with those that a model was fitted to: values that it does not know, and drift."""
+"""Comparison of rows with those that a model was fitted to: unknown values, drift, and rows that trained the model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 
 from edl import data, spec
 from edl.data import Pinned
-from edl.features.arrays import plain
+from edl.data.pinned import pin_rows
+from edl.errors import SQLFlowError
+from edl.features.arrays import Bools, Ints, plain
 from edl.features.categories import encoder
+from edl.features.hashing import Hashes
 from edl.jobs.job_folder import JobFolder
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
 from edl.spec import JobSpec, Vocabulary
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
+from sqlflow_edl.analysis.checks.duplicates import row_hashes
+from sqlflow_edl.analysis.rows.repeatable import is_repeatable, reads_other_tables
 from sqlflow_edl.reports.text import counted
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
 MOST_COLUMNS = 5  # that a note names
+MOST_AGAIN = 1_000_000  # that are pinned again for a note alone
+MOST_AGAIN_OF_SERVERS = 100_000  # the same, where pinned rows are a table in a server
+
+# of the names of Arrow types
+_NUMBERS = ("int", "uint", "float", "double", "halffloat")
+_NESTED = ("list", "large_list", "fixed_size_list", "struct", "map")
 
 
 def drift(
@@ -97,3 +114,183 @@ def _listed(counts: Counter[str], rows: int, what: str) -> str:
     more = f" ({len(found) - MOST_COLUMNS:,} more columns)" if len(found) > MOST_COLUMNS else ""
     has = "has" if len(found) == 1 and found[0][1] == 1 else "have"
     return f"{shown} of {counted(rows)} {has} {what}{more}"
+
+
+# Rows that trained the model -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRows:
+    """Result of the comparison. rows: true for each row that trained the model; empty if it is not known, for `why`."""
+
+    model: str
+    count: int
+    rows: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    why: str = ""
+
+    @property
+    def seen(self) -> int:
+        return int(self.rows.sum())
+
+    def note(self) -> str:
+        """Say how many of the rows trained the model."""
+        these = "this row" if self.count == 1 else f"these {counted(self.count)}"
+        if self.why:
+            return f"how many of {these} trained {self.model} is not known: {self.why}"
+        if not self.seen:
+            return f"none of {these} trained {self.model}"
+        how = f"trained {self.model}, so the metrics are better than on new rows"
+        if self.seen == self.count:
+            return f"{these} {how}" if self.count == 1 else f"all of {these} {how}"
+        return f"{self.seen:,} of {these} {how}; WITH validation.unseen_only = true measures the others alone"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRowsFinder:
+    """Finder of the rows of a statement that trained its model.
+
+    No rows of a training are kept. Those of its query are pinned again, by the seed and the split of the training; if
+    their digest is that of the training, its training rows are known, and compared with the rows of the statement by
+    hashes. reference, model: the model and its archive. query: of the statement. pinned, job: its rows, and its folder.
+    """
+
+    source: data.Source
+    reference: str
+    model: Archive
+    query: spec.Query
+    pinned: Pinned
+    job: JobFolder
+
+    def find(self, *, at_any_cost: bool = False) -> SeenRows | None:
+        """Compare the rows. Return None if the model was trained on rows of other tables.
+
+        at_any_cost: however many rows the training had.
+        """
+        trained = self.model.spec
+        stored, given = trained.query, self.query
+        if not stored.select or stored.source != given.source:
+            return None
+        if trained.forecast is not None and not at_any_cost:
+            return None
+        if reads_other_tables(stored.select, given.select, given.dialect):
+            return None
+        most = MOST_AGAIN if self.pinned.table is None else MOST_AGAIN_OF_SERVERS
+        why = ""
+        if trained.forecast is not None:
+            why = "a forecast is trained on whole series"
+        elif stored.increment is not None:
+            why = "it was trained on rows that were new at that time"
+        elif not is_repeatable(stored.select, given.select, given.dialect):
+            why = "its query is not one that is run again without being written"
+        elif trained.rows.total > most and not at_any_cost:
+            why = f"it was trained on more than {most:,} rows"
+        elif not (columns := self._common_columns()):
+            why = "the query lacks columns of its training, or has them in another type, or they hold lists"
+        else:
+            return self._compared(columns)
+        return SeenRows(self.reference, self.pinned.rows, why=why)
+
+    def _common_columns(self) -> dict[str, str]:
+        """Map columns of the training to those of the statement; empty if a feature or the label is not among them.
+
+        Cells of several values, and values of another type, are not compared.
+        """
+        here = {each.name.casefold(): each for each in reversed(self.query.schema)}
+        trained = self.model.spec
+        pairs = ((each, here.get(each.name.casefold())) for each in trained.query.schema)
+        found = {
+            each.name: own.name
+            for each, own in pairs
+            if own is not None and _are_comparable(each.type, own.type)
+        }
+        needed = {*trained.columns, *filter(None, (each.column for each in spec.each_label(trained.label)))}
+        return found if needed <= found.keys() else {}
+
+    def _compared(self, columns: dict[str, str]) -> SeenRows:
+        try:
+            # without a split, the JobSpec of trees does not tell whether the query's order was kept
+            for shuffle in (True,) if self.model.spec.split is not None else (True, False):
+                with self._pinned_again(shuffle) as before:
+                    if before is not None:
+                        return SeenRows(self.reference, self.pinned.rows, self._seen(before, columns))
+        except SQLFlowError as error:
+            why = f"its query cannot be read again: {error.message}"
+            return SeenRows(self.reference, self.pinned.rows, why=why)
+        why = "its query yields other rows than in its training"
+        return SeenRows(self.reference, self.pinned.rows, why=why)
+
+    @contextmanager
+    def _pinned_again(self, shuffle: bool) -> Iterator[data.Reader | None]:
+        """Provide the rows of the training, or None if the query yields others."""
+        trained = self.model.spec
+        split = msgspec.structs.replace(trained.split, since="") if trained.split is not None else None
+        with TemporaryDirectory(prefix="trained-", dir=self.job.path) as name:
+            folder = Path(name)
+            select, seed = trained.query.select, trained.training.seed
+            pinned = self.source.pin(select, folder, seed=seed, shuffle=shuffle, split=split)
+            try:
+                is_same = pinned.digest == trained.rows.digest
+                yield data.open_reader(pinned, folder) if is_same else None
+            finally:
+                self.source.unpin(pinned, folder)
+
+    def _seen(self, before: data.Reader, columns: dict[str, str]) -> Bools:
+        now = data.open_reader(self.pinned, self.job.rows)
+        known = _hashes(before, trained_rows(self.model, before.rows), list(columns))
+        return _in_both(_hashes(now, now.rows, list(columns.values())), known)
+
+
+def trained_rows(model: Archive, total: int) -> int:
+    """Return how many of the pinned rows of a training, the first ones, trained the model."""
+    trained = model.spec
+    if any(trial.weight and trial.refit for trial in model.trials):
+        return total
+    folds = (
+        trained.rows.validation if trained.folds > 1 else 0
+    )  # each is trained on by the models of other folds
+    return min(trained.rows.training + folds, total)
+
+
+def pin_unseen(seen: SeenRows, pinned: Pinned, source: data.Source, job: JobFolder) -> Pinned:
+    """Pin the rows of the job anew, without those that trained the model, as a file in its folder."""
+    reader = data.open_reader(pinned, job.rows)
+    unseen = pa.array(~seen.rows)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in reader.read(0, reader.rows):
+            yield batch.filter(unseen.slice(start, batch.num_rows))
+            start += batch.num_rows
+
+    stream = pa.RecordBatchReader.from_batches(reader.schema, batches())
+    found = pin_rows(job.rows, stream, source=pinned.source, select=pinned.select, seed=0, shuffled=False)
+    if pinned.table is not None:
+        source.unpin(pinned, job.rows)
+    return found
+
+
+def _are_comparable(before: str, now: str) -> bool:
+    """Return True for types of columns of which equal values have equal hashes."""
+    if before.startswith(_NESTED):
+        return False
+    return before == now or (before.startswith(_NUMBERS) and now.startswith(_NUMBERS))
+
+
+def _hashes(reader: data.Reader, rows: int, columns: list[str]) -> Hashes:
+    found = [row_hashes(batch, columns) for batch in reader.read(0, rows, columns)]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+
+
+def _in_both(own: Hashes, known: Hashes) -> Bools:
+    """Return True for each of the own rows that is known; of equal rows, for as many as are known."""
+    values, counts = np.unique(known, return_counts=True)
+    found: Bools = np.zeros(len(own), dtype=np.bool_)
+    if not len(values) or not len(own):
+        return found
+    order = np.argsort(own, kind="stable")
+    ordered = own[order]
+    begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    rank: Ints = np.arange(len(own)) - np.repeat(begins, np.diff(np.r_[begins, len(own)]))
+    places = np.minimum(np.searchsorted(values, ordered), len(values) - 1)
+    found[order] = (values[places] == ordered) & (rank < counts[places])
+    return found

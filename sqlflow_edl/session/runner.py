@@ -37,6 +37,7 @@ from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import confidence, used_model
+from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import of_one_row
 from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
@@ -176,11 +177,14 @@ class JobRunner:
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
+            seen: tuple[str, ...] = ()
+            if statement.kind == "evaluate":
+                pinned, seen = self._without_seen_rows(statement, found, job, pinned)
             planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
             one_row = of_one_row(statement, planned, found.trained) if on is None else None
             planned = one_row or planned
-            notes += used_model.notes(statement, found.trained, planned)
+            notes += seen + used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
             notes += confidence.notes(planned)
             if planned.kind in ("predict", "evaluate"):
@@ -218,6 +222,39 @@ class JobRunner:
         if not pinned.rows and statement.kind != "predict":
             raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
         return pinned
+
+    def _without_seen_rows(
+        self, statement: Statement, use: Use, job: JobFolder, pinned: Pinned
+    ) -> tuple[Pinned, tuple[str, ...]]:
+        """Return the rows of EVALUATE, without those that trained the model if they are to be left out, and a note.
+
+        Raises SemanticError if they are not known, or no others are left.
+        """
+        self._observer.doing("looking for rows that trained the model")
+        wanted = unseen_only(statement)
+        archive = read_archive(job.model)
+        finder = comparison.SeenRowsFinder(
+            self._source, use.reference, archive, use.planned.query, pinned, job
+        )
+        found = finder.find(at_any_cost=wanted is not None)
+        if wanted is None:
+            return pinned, (found.note(),) if found is not None else ()
+        with at(wanted.written.span):
+            if found is None:
+                return pinned, (
+                    f"{use.reference} was trained on rows of other tables, so all rows are measured",
+                )
+            if self._compiler.place is not None:
+                raise SemanticError(
+                    f"{UNSEEN_ONLY} chooses rows on this machine, which pods do not read",
+                    hint="leave it out, or run the statement without --on kubernetes",
+                )
+            if found.why:
+                raise SemanticError(found.note(), hint=f"leave {UNSEEN_ONLY} out")
+            if found.seen == found.count:
+                raise SemanticError(found.note(), hint="select rows that the model was not trained on")
+        left = f"{found.seen:,} of {pinned.rows:,} rows trained {use.reference} and are left out"
+        return comparison.pin_unseen(found, pinned, self._source, job), (left,) if found.seen else ()
 
     def _features(self, statement: Statement, use: Use) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""

@@ -115,6 +115,11 @@ class _Index:
         return int(np.isin(self._of_row, equal).sum())
 
 
+def row_hashes(batch: pa.RecordBatch, columns: Sequence[str]) -> Hashes:
+    """Return a hash of each row's values in the columns, each of one value a row."""
+    return combine([_hashed(batch.column(name)) for name in columns])
+
+
 def _distinct(found: Hashes) -> int:
     """Count different values by sorting, which is several times faster here than the hash table of `numpy.unique`."""
     return int(np.count_nonzero(np.diff(np.sort(found)))) + 1

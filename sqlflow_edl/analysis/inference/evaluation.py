@@ -24,11 +24,19 @@ from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.uses import EVALUATE
 from sqlflow_edl.syntax import ast
 
+UNSEEN_ONLY = "validation.unseen_only"
+
 
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EVALUATE. Raises errors that need no database."""
     without = {row.name: "EVALUATE without a model" for row in MEASUREMENT}
     return checked(statement, statement.model, EVALUATE, [], without)
+
+
+def unseen_only(statement: ast.Statement) -> Resolved | None:
+    """Return the attribute that leaves out the rows that trained the model, or None."""
+    found = check_evaluation(statement)[1].get(UNSEEN_ONLY)
+    return found if found is not None and found.value else None
 
 
 def evaluation(

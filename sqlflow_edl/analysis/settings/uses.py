@@ -142,6 +142,14 @@ EVALUATE = (
         "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
         aliases=("threshold",),
     ),
+    Attribute(
+        "validation.unseen_only",
+        "boolean",
+        "Leaves out the rows that trained the model. It is an error if they are not known, as when its query yields "
+        "other rows now.",
+        False,
+        aliases=("unseen_only",),
+    ),
     *_of_jobs("evaluate"),
     Attribute(
         "validation.metrics",
