@@ -17,10 +17,13 @@ import msgspec
 
 from edl import spec
 from edl.data import Source, TextSource
+from edl.data.pinned import check_disk
 from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError, raise_all
 from edl.features import target as target_of
+from edl.frameworks import check_installed, is_installed
+from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.measurement import Measurement
@@ -85,8 +88,8 @@ class Compiler:
     workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
-    of a schema file. retrained: model that is trained again, whose training tells how files are read. checks_rights:
-    the account that compiles is the one that will run.
+    of a schema file. retrained: model that is trained again, whose training tells how files are read. runs_here: the
+    account and the machine that compile are those that will run.
     """
 
     source: Source
@@ -99,7 +102,7 @@ class Compiler:
     deadline: float = 0.0
     only_schema: bool = False
     retrained: str = ""
-    checks_rights: bool = True
+    runs_here: bool = True
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -122,6 +125,7 @@ class Compiler:
         warm: called with the framework as soon as it is known, unless the job has workers.
         """
         wrong: list[SQLFlowError] = []
+        framework = spec.ENSEMBLE
         searches = self._searches(statement)
         parent = self.parent(statement)
         try:
@@ -131,9 +135,10 @@ class Compiler:
                     warm(spec.ENSEMBLE)
             else:
                 settings = checked_settings(statement, parent)
+                framework = settings.framework
                 shared = self.workers or self._has_master or chosen(running.cluster(settings)).workers
-                if not (shared or settings.only_fits):
-                    warm(settings.framework)
+                if not (shared or settings.only_fits) and is_installed(framework):
+                    warm(framework)
         except SQLFlowError as error:
             wrong.append(error)
             if not statement.select:
@@ -144,6 +149,8 @@ class Compiler:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
+        with at(statement.model.span if statement.model else None):
+            self._check_machine(framework)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing(self.source.readings, query)
         if searches:
@@ -229,6 +236,9 @@ class Compiler:
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         check_types(statement, trained.spec, planned, schema, self._has_values)
+        if planned.report not in ("drift", "features") or planned.output.name:
+            with at(name.span):
+                self._check_machine(planned.framework, *(each.framework for each in planned.models))
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
@@ -361,7 +371,7 @@ class Compiler:
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         """Raise MissingRightError if the account may not write a result table."""
-        if self.checks_rights:
+        if self.runs_here:
             try:
                 self.source.check_may_write(target, append=append)
             except MissingRightError as error:
@@ -370,9 +380,16 @@ class Compiler:
                 )
                 raise
 
+    def _check_machine(self, *frameworks: str) -> None:
+        """Raise SQLFlowError if a job of the frameworks could not run here, for want of a package or of disk space."""
+        if self.runs_here and self.place is None:
+            for framework in frameworks:
+                check_installed(framework)
+            check_disk(state_folder())
+
     def check_rights(self, statement: Statement) -> None:
         """Raise MissingRightError if the account may not store the model of a TRAIN statement. Nothing is created."""
-        for name in statement.into if self.checks_rights else ():
+        for name in statement.into if self.runs_here else ():
             with at(name.span), with_other_store():
                 self.registry.check_rights(str(name))
 

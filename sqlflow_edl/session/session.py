@@ -213,10 +213,10 @@ class Session:
 
     def compile(self, text: str) -> list[Compiled]:
         """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
-        found = []
+        found, compiler = [], replace(self.compiler, runs_here=False)
         for statement in self.parse(text):
             if statement.trains:
-                found.append(self.compiler.compile(statement))
+                found.append(compiler.compile(statement))
                 report(self.observer, found[-1].notes, found[-1].warnings)
         return found
 

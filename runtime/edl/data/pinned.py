@@ -151,6 +151,13 @@ class PinnedReader:
         return None if columns is None else list(columns)
 
 
+def check_disk(folder: Path) -> None:
+    """Raise SourceError if the disk of a folder, which need not exist yet, has no room for rows."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if shutil.disk_usage(there).free < RESERVE:
+        raise disk_full(there)
+
+
 def disk_full(folder: Path) -> SourceError:
     free = shutil.disk_usage(folder).free
     return SourceError(

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import importlib.util
 import os
 import random
 import sys
@@ -26,7 +27,17 @@ if TYPE_CHECKING:
     from edl.arrays import Array, Features
     from edl.program import Program
 
-__all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
+__all__ = [
+    "Adapter",
+    "Evaluated",
+    "Gradients",
+    "Minibatches",
+    "check_installed",
+    "create",
+    "is_installed",
+    "prepare",
+    "seed_everything",
+]
 
 # What libraries read when they are loaded; see `edl.frameworks.torch.threads` on threads that wait.
 ENVIRONMENT = {
@@ -121,8 +132,22 @@ def _framework(name: str) -> _Framework:
     except ModuleNotFoundError as error:
         if error.name not in ("keras", *_PACKAGES.values()):
             raise
-        hint = f"pip install 'sqlflow-edl[{_PACKAGES[name]}]'"
-        raise JobError(f"{_PACKAGES[name]} is not installed", hint=hint) from None
+        raise _not_installed(_PACKAGES[name]) from None
+
+
+def is_installed(name: str) -> bool:
+    """Return True if the package of a framework can be imported, without importing it."""
+    return name not in _PACKAGES or importlib.util.find_spec(_PACKAGES[name]) is not None
+
+
+def check_installed(name: str) -> None:
+    """Raise JobError if the package of a framework is not installed."""
+    if not is_installed(name):
+        raise _not_installed(_PACKAGES[name])
+
+
+def _not_installed(package: str) -> JobError:
+    return JobError(f"{package} is not installed", hint=f"pip install 'sqlflow-edl[{package}]'")
 
 
 @contextlib.contextmanager

@@ -6,12 +6,12 @@ first, then variants of them, which an ensemble can average.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from edl.frameworks import is_installed
+
 Value = int | float | str | tuple[int, ...]
-_PACKAGES: Mapping[str, str] = {"keras": "tensorflow"}  # framework -> its package, where the names differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,6 @@ PORTFOLIO = (
 FEWER, WIDE = 12, 300  # variants for more than so many columns, whose plans take long
 
 
-def installed(framework: str) -> bool:
-    """Return True if the framework's package can be imported."""
-    return importlib.util.find_spec(_PACKAGES.get(framework, framework)) is not None
-
-
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:
     """Return the variants to try, at most `trials` (0: all), and the frameworks that are not installed.
 
@@ -105,6 +100,6 @@ def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[st
     """
     wanted = [each for each in PORTFOLIO if not models or set(each.kinds) & set(models)]
     frameworks = dict.fromkeys(each.framework for each in wanted)
-    missing = [framework for framework in frameworks if not installed(framework)]
+    missing = [framework for framework in frameworks if not is_installed(framework)]
     found = [each for each in wanted if each.framework not in missing]
     return (found[:trials] if trials else found), missing

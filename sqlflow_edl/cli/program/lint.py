@@ -116,7 +116,7 @@ def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
     from sqlflow_edl.session.program_check import ProgramCheck
 
     program = session.read(text)
-    compiler = replace(session.compiler, checks_rights=False)  # who writes programs may only read
+    compiler = replace(session.compiler, runs_here=False)  # who writes programs may only read
     errors = ProgramCheck(compiler).problems(program)
     if parser_of(session.source) is not None:
         return _problems(program, errors, lambda statement: None, is_parsed=True)

@@ -11,7 +11,7 @@ from tests.sqlflow_edl.reports.test_plan import explained
 
 @pytest.fixture(autouse=True)
 def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: True)
 
 
 def test_a_search_shows_its_limits_and_where_they_come_from(session: Session) -> None:

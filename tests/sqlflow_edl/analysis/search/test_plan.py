@@ -22,7 +22,7 @@ AROUND = local.points
 def candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "PORTFOLIO", small())
     monkeypatch.setattr(local, "points", lambda variants, most: [])
-    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: True)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_the_statement_of_a_candidate_compiles_to_its_jobspec(duckdb: Session, c
 def test_a_search_of_libraries_that_are_not_installed_says_which(
     duckdb: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portfolio, "installed", lambda framework: framework != "xgboost")
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: framework != "xgboost")
     text = "SELECT age, income FROM people LABEL income WITH auto.models = {} INTO m"
     with pytest.raises(SemanticError, match="none of the models to try is installed") as caught:
         compiled(duckdb, text.format("xgboost"))

@@ -12,7 +12,7 @@ from sqlflow_edl.analysis.settings.search import KINDS
 
 @pytest.fixture(autouse=True)
 def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: True)
 
 
 def test_all_are_tried_in_their_order_unless_the_statement_says_otherwise() -> None:
@@ -43,7 +43,7 @@ def test_kinds_add_up_and_a_library_narrows_them_not() -> None:
 
 
 def test_libraries_that_are_not_installed_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "installed", lambda framework: framework == "lightgbm")
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: framework == "lightgbm")
     found, missing = variants((), 0)
     assert {each.framework for each in found} == {"lightgbm"}
     assert sorted(missing) == ["torch", "xgboost"]
