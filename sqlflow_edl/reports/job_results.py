@@ -202,7 +202,5 @@ def _unit(planned: JobSpec) -> str:
     """Name the unit of importances or contributions; return an empty string for other answers."""
     if planned.kind != "explain":
         return ""
-    what = (
-        "contributions are" if planned.work == "predict" else "importance is the mean size of contributions,"
-    )
+    what = "contributions" if planned.work == "predict" else "importance"
     return f"{what} in {unit(planned, is_margin=planned.framework in TREES)}"

@@ -216,8 +216,8 @@ def test_one_row_is_explained_by_a_row_for_each_column_with_its_reason(session: 
 )
 def test_the_unit_of_contributions_is_named(session: Session, model: str, unit: str) -> None:
     text = f"SELECT * FROM customers WHERE id < 30 TO EXPLAIN {model}"
-    assert last(session, text).message == f"importance is the mean size of contributions, in {unit}"
-    assert last(session, f"{text} INTO why").message.endswith(f"; contributions are in {unit}")
+    assert last(session, text).message == f"importance in {unit}"
+    assert last(session, f"{text} INTO why").message.endswith(f"; contributions in {unit}")
 
 
 def test_global_explain_of_one_training_row_has_the_columns_of_its_reference(session: Session) -> None:

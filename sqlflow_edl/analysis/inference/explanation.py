@@ -41,7 +41,7 @@ EXPLAINERS = {
 
 LEAST_SAMPLES = 4
 WALKED = 3200  # samples times columns, above which a row is compared with fewer samples
-WALKED_BY_MODELS = 480  # the same of an ensemble, for its importances: samples times columns times models
+WALKED_BY_MODELS = 300  # the same of an ensemble, for its importances: samples times columns times models
 SAMPLED_ROWS, LEAST_ROWS = (
     1000,
     200,

@@ -110,7 +110,7 @@ EXPLAIN = (
         "integer",
         "Number of background rows, drawn at random, that each row is compared with; more rows are more exact and "
         "slower. Of more than 100 columns, the default is 3,200 divided by their number, "
-        "and at least 4; for the importances of an ensemble, 480 divided by columns and models, from 4 to 32.",
+        "and at least 4; for the importances of an ensemble, 300 divided by columns and models, from 4 to 32.",
         32,
         low=1,
         high=10_000,

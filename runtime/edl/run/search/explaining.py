@@ -28,7 +28,7 @@ SECONDS, SHARE = 5.0, 0.05  # for all models together: the lesser of both, of th
 MOST_ROWS, LEAST_ROWS = 500, 8  # that are explained
 SCORES = 30_000  # of one walk, in each direction
 NUMBERS = 8_000_000  # in the rows of one walk
-MOST_WALKS = 16  # from as many training rows
+MOST_WALKS, BACKGROUND_ROWS = 16, 100  # from training rows
 
 
 def budget(search: Search) -> float:
@@ -65,7 +65,7 @@ def run(program: Program, job: JobFolder, seconds: float, *, cancelled: threadin
     rows, _ = job_runner.training(program, job, pinned, reader)
     first, last = held_out(rows, reader.rows)
     held = spread_rows(reader, first, last, rows_of_walk(len(spec.columns)), spec.columns)
-    starts = spread_rows(reader, 0, rows.training, MOST_WALKS, spec.columns)
+    starts = spread_rows(reader, 0, rows.training, BACKGROUND_ROWS, spec.columns)
     blocks = Blocks(program, BatchReader(held))
     weights = read_archive(job.archive).weights()
     adapter = trained_adapter(program, blocks.read(0, min(2, held.num_rows), "predict"), "predict", weights)

@@ -9,8 +9,9 @@ permutations for Shapley value estimation").
 
 Background rows are those that the model keeps of its training, or rows of the query if it keeps none.
 
-All rows are explained by the same walks, drawn from the job's seed. So one walk of many rows is a few arrays, any
-worker gives the same values, and the values of a row add up to its score minus the mean score of the sampled rows.
+Each row is explained by the same walks, drawn from the job's seed. So one walk of many rows is a few arrays, any
+worker gives the same values, and the values of a row add up to its score minus the mean score of the sampled rows. For
+the importance for a whole model, the walks of adjacent rows begin at other background rows, so that all of them count.
 
 The score is the predicted number in its own unit, the probability of the second of two classes, or, with more classes,
 the probability of the class that is predicted for the row.
@@ -53,12 +54,14 @@ class Walks:
     """Walks from sampled rows over all columns, in both directions.
 
     `rows` are the start rows. `orders` has the column positions in order of replacement, (walks,
-    columns). `of_query`: the start rows are among the rows that are explained.
+    columns). `of_query`: the start rows are among the rows that are explained. `rotate`: there are more start rows than
+    walks, and each explained row of a block has the next ones.
     """
 
     rows: pa.RecordBatch
     orders: npt.NDArray[np.int64]
     of_query: bool = True
+    rotate: bool = False
 
 
 def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None, samples: int = 0) -> Walks:
@@ -79,9 +82,12 @@ def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None
         np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
     )
     columns = np.tile(np.arange(len(spec.columns)), (samples, 1))
-    starts = np.sort(positions)
-    found = _rows_at(blocks, starts) if kept is None else kept.take(pa.array(starts))
-    return Walks(found, random.permuted(columns, axis=1), of_query=kept is None)
+    orders = random.permuted(columns, axis=1)
+    if kept is None:
+        return Walks(_rows_at(blocks, np.sort(positions)), orders)
+    if (spec.explanation or Explanation()).level == "model":
+        return Walks(kept.take(pa.array(random.permutation(rows))), orders, of_query=False, rotate=True)
+    return Walks(kept.take(pa.array(np.sort(positions))), orders, of_query=False)
 
 
 def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
@@ -183,14 +189,18 @@ class Explainer(Scorer):
 
     def _walked(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Iterator[Floats]:
         """Yield the contributions of each walk, the mean of both directions, (rows, columns)."""
-        for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
-            row = self.walks.rows.slice(number, 1)
-            differ = np.stack([_differ(batch.column(name), row.column(name)) for name in self._columns])
+        for number, there in enumerate(self.walks.orders):
+            places = np.array([number])
+            if self.walks.rotate:
+                places = (number + np.arange(len(own))) % self.walks.rows.num_rows
+            starts = self.walks.rows.take(pa.array(places))
+            first = self._starts[places, chosen]
+            differ = np.stack([_differ(batch.column(name), starts.column(name)) for name in self._columns])
             found = np.zeros((len(own), len(self._columns)))
             for order in (there, there[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
-                passed = self._passed(batch, row, start[chosen], order, differ, chosen)
+                passed = self._passed(batch, starts, first, order, differ, chosen)
                 found[:, order] += np.diff(np.vstack([passed, own]), axis=0).T
             yield found / 2
 
@@ -252,10 +262,16 @@ class Explainer(Scorer):
 
 
 def _differ(own: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return True for the values that may differ from the one of the start row; nested values always may."""
+    """Return True for the values that may differ from that of the start row, which is one or another for each row.
+
+    Nested values always may.
+    """
     if pa.types.is_nested(own.type):
         return np.ones(len(own), dtype=bool)
-    found = pc.not_equal(own, start[0]) if start[0].is_valid else own.is_valid()
+    if len(start) == 1:
+        found = pc.not_equal(own, start[0]) if start[0].is_valid else own.is_valid()
+    else:
+        found = pc.if_else(pc.and_(own.is_null(), start.is_null()), False, pc.not_equal(own, start))
     return np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False))
 
 
@@ -263,7 +279,8 @@ def _mixed(
     own: pa.Array, start: pa.Array, rows: npt.NDArray[np.intp], is_start: npt.NDArray[np.bool_]
 ) -> pa.Array:
     """Return one column at the new stations of a walk: the start row's value until the column is replaced."""
-    return pa.concat_arrays([own, start]).take(pa.array(np.where(is_start, len(own), rows)))
+    starts = len(own) + (rows if len(start) > 1 else 0)
+    return pa.concat_arrays([own, start]).take(pa.array(np.where(is_start, starts, rows)))
 
 
 def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:

@@ -329,3 +329,15 @@ def test_names_that_are_taken_are_numbered(tmp_path: Path) -> None:
     rows = table(4).append_column("a_shap", pa.array([1, 2, 3, 4]))
     found = of_rows(tmp_path, NUMBER, rows, output=Output(column="y", keep=("a_shap",)))
     assert found.schema.names == ["a_shap", "y", "y_base", "a_shap_2", "b_shap", "c_shap"]
+
+
+def test_importances_are_compared_with_more_rows_than_there_are_walks(tmp_path: Path) -> None:
+    """A background row of its own for each row and walk: their mean is that over all background rows."""
+    rows = pa.table({"a": [1.0] * 400, "b": [0.0] * 400, "c": [0.0] * 400})
+    kept = pa.record_batch({"a": [None, *np.arange(39.0)], "b": [0.0] * 40, "c": [0.0] * 40})
+    found = program(tmp_path / "program", "2 * a + 0 * b * c", explanation=Explanation("model", 2))
+    reader = BatchReader(rows.combine_chunks().to_batches()[0])
+    outcome, _ = explained(found, reader, tmp_path, background=kept)
+    a = np.nan_to_num(kept["a"].to_numpy(zero_copy_only=False))
+    assert outcome.figures["a"] > 0.8 * np.abs(2 * (1 - a)).mean()
+    assert outcome.figures["b"] == outcome.figures["c"] == 0

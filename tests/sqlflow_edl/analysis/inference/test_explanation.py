@@ -28,12 +28,12 @@ def test_rows_of_many_columns_are_compared_with_fewer_rows() -> None:
 def test_importances_of_an_ensemble_compare_with_fewer_rows_than_an_explanation_of_each_row() -> None:
     ensemble = model(10, 1, 1, 1)
     assert default_samples(ensemble, of_rows=True) == 32
-    assert default_samples(ensemble, of_rows=False) == 16
+    assert default_samples(ensemble, of_rows=False) == 10
     assert default_samples(model(10, 5, 5), of_rows=False) == 4
 
 
 def test_importances_are_over_a_thousand_rows_and_over_fewer_of_a_large_ensemble() -> None:
     assert sampled_rows(model(1000)) == 1000
     assert sampled_rows(model(10, 1, 1, 1)) == 1000
-    assert sampled_rows(model(100, 1, 1, 1)) == 400
+    assert sampled_rows(model(100, 1, 1, 1)) == 250
     assert sampled_rows(model(1000, 5, 5, 5)) == 200

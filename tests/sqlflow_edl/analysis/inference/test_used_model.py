@@ -35,7 +35,7 @@ def run(session: Session, text: str) -> Result:
 @pytest.mark.parametrize("use", ["TO EVALUATE hours", "TO PREDICT USING hours", "TO EXPLAIN hours"])
 def test_a_time_with_a_zone_in_place_of_one_without_is_said(session: Session, use: str) -> None:
     assert SAID in run(session, f"SELECT t::TIMESTAMPTZ AS T, y FROM visits {use}").notes
-    assert SAID not in run(session, f"SELECT t, y FROM visits {use}").notes
+    assert not any("zone" in note for note in run(session, f"SELECT t, y FROM visits {use}").notes)
 
 
 def test_features_of_a_time_with_a_zone_say_so(session: Session) -> None:
