@@ -31,7 +31,7 @@ from sqlflow_edl.reports.text import counted
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
 MOST_COLUMNS = 5  # that a note names
-MOST_AGAIN = 1_000_000  # that are pinned again for a note alone
+MOST_AGAIN = 200_000  # that are pinned again for a note alone, in half a second of a core
 MOST_AGAIN_OF_SERVERS = 100_000  # the same, where pinned rows are a table in a server
 
 # of the names of Arrow types
@@ -183,7 +183,7 @@ class SeenRowsFinder:
         elif not is_repeatable(stored.select, given.select, given.dialect):
             why = "its query is not one that is run again without being written"
         elif trained.rows.total > most and not at_any_cost:
-            why = f"it was trained on more than {most:,} rows"
+            why = f"it was trained on more than {most:,} rows; WITH validation.unseen_only = true looks for them"
         elif not (columns := self._common_columns()):
             why = "the query lacks columns of its training, or has them in another type, or they hold lists"
         else:
