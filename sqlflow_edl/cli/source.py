@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from getpass import getpass
 from typing import TYPE_CHECKING
@@ -24,6 +25,23 @@ def no_source(options: argparse.Namespace) -> int:
     """Print that the command has no data source, and how to name one; return the exit code."""
     print(_NONE.format(command=options.command), file=sys.stderr)
     return exit_codes.USAGE
+
+
+def file_in(program: str) -> str:
+    """Return the file of rows that queries of the program read by its path, as in `FROM 'customers.csv'`; empty if
+    there is none, or there are several.
+    """
+    from edl.data.url import names_file
+    from sqlflow_edl.syntax.dialects import DIALECTS
+    from sqlflow_edl.syntax.lexer import code_tokens
+
+    tokens = list(code_tokens(program, 0, DIALECTS["duckdb"]))
+    found = {
+        path.text[1:-1]
+        for before, path in itertools.pairwise(tokens)
+        if before.word in ("FROM", "JOIN") and path.kind == "string"
+    }
+    return next(iter(found)) if len(found) == 1 and names_file(*found) else ""
 
 
 def opened(

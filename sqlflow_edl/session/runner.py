@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from edl import data
-from edl.data import Pinned
+from edl.data import Pinned, Source
 from edl.data.retry import insisting
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder
@@ -148,7 +148,7 @@ class JobRunner:
             importances=outcome.importances.shares if outcome.importances else None,
             model=model,
             next_statements=job_results.next_statements(fitted, model),
-            stored_in=registry.url,
+            stored_in=_place(registry.url, self._source),
             job=job.id,
         )
 
@@ -382,6 +382,12 @@ class JobRunner:
                         stopped.kept.append(job.id)
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._source.unpin_abandoned()
+
+
+def _place(store: str, source: Source) -> str:
+    """Return the URL of the store of models, and the file that it is in if the source is no database."""
+    is_beside = source.kept_in and store == source.url
+    return f"{store} ({source.kept_in} has it)" if is_beside else store
 
 
 _STOPS = (JobCancelledError, JobInterruptedError, JobPausedError)

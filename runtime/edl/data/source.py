@@ -154,6 +154,7 @@ class Source(Results, Protocol):
     temporary_tables: bool  # a connection may have tables for a while, see `stage_temporary`
     temporary_tables_are_private: bool  # no other connection sees them
     model_store: str  # folder of the models by default, if they are not in the database
+    kept_in: str  # file of the models and results of a source that is no database itself, or empty
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
     finds_syntax_errors: bool  # of statements that it does not run, see `syntax_error`
 

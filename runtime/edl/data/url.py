@@ -284,6 +284,11 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
     return "check the path; --create, or create=True in Python, makes a new database"
 
 
+def names_file(path: str) -> bool:
+    """Return True for the path of a file whose suffix is that of a file with rows, as .csv or .parquet."""
+    return _scheme_by_suffix(path) not in (None, *DATABASES) and Path(path).is_file()
+
+
 def _scheme_by_suffix(path: str) -> str | None:
     return next((scheme for suffix, scheme in SUFFIXES.items() if path.lower().endswith(suffix)), None)
 

@@ -41,6 +41,7 @@ class BaseSource(ABC):
     temporary_tables = False
     temporary_tables_are_private = True
     model_store = ""
+    kept_in = ""
     finds_syntax_errors = False
 
     @abstractmethod

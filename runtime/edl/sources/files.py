@@ -1,6 +1,7 @@
 """Files as a data source: CSV and Parquet, read in place by DuckDB.
 
-A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`. Models
+A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`; also as
+'iris.csv', and by its path, which DuckDB would read by rules of its own. Models
 and results are stored in a DuckDB database beside it, `iris.sqlflow.duckdb`, which is removed if it stays empty. The
 files themselves are never written.
 """
@@ -45,6 +46,8 @@ class FileSource(DuckDBSource):
         super().__init__(connection, url)
         self._store = store
         self._made = made
+        self._paths: tuple[str, ...] = ()  # names of the views besides that of the table
+        self.kept_in = os.path.relpath(store)
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
@@ -54,7 +57,13 @@ class FileSource(DuckDBSource):
         name, store = _name_and_store(pattern)
         files = _files(pattern)
         place = replace(url, location=pattern)
-        return cls._beside(str(url), store, lambda source: source._show(name, source._select(files, place)))
+        paths = (Path(pattern).name, url.location, pattern)
+
+        def show(source: Self) -> None:
+            source._paths = paths
+            source._show(name, source._select(files, place))
+
+        return cls._beside(str(url), store, show)
 
     @classmethod
     def _beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
@@ -86,10 +95,14 @@ class FileSource(DuckDBSource):
         if not kept:
             self._store.unlink(missing_ok=True)
 
+    def tables(self) -> list[str]:
+        hidden = set(map(quoted, self._paths)) - {quoted(self._name)}
+        return [table for table in super().tables() if table not in hidden]
+
     def _show(self, name: str, query: str) -> None:
         """Create the views."""
         self._name = name
-        for view in dict.fromkeys((name, ROWS)):
+        for view in dict.fromkeys((name, ROWS, *self._paths)):
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
 
     def _select(self, files: list[str], url: SourceURL) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from edl.data.url import names_file
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.program.entries import Entry, entries, selected
@@ -22,7 +23,7 @@ from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
 from sqlflow_edl.cli.program.record import keep, left
 from sqlflow_edl.cli.program.runner import Run
 from sqlflow_edl.cli.program.variables import filled
-from sqlflow_edl.cli.source import no_source, opened
+from sqlflow_edl.cli.source import file_in, no_source, opened
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.session.interrupts import interrupting
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not options.source:
-        return no_source(options)
+        options.source = file_in("\n".join(options.execute)) or next(filter(names_file, options.files), "")
+        if not options.source:
+            return no_source(options)
     if wrong := backend.complaint(options) or complaint(options):
         print(f"sqlflow run: {wrong}", file=sys.stderr)
         return exit_codes.USAGE

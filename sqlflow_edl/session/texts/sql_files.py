@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
+from edl.data.url import names_file
 from edl.errors import SourceError
 
 
@@ -12,6 +14,10 @@ def read(path: Path, *, exact: bool = False) -> str:
 
     exact: with its line ends and byte order mark.
     """
+    if names_file(str(path)):
+        name = shlex.quote(str(path))
+        hint = f"sqlflow run --source {name} -e 'SELECT * FROM rows LIMIT 5'"
+        raise SourceError(f"{path} is a file of rows, not of statements", hint=hint)
     try:
         return path.read_bytes().decode() if exact else path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -82,6 +82,19 @@ def test_the_database_beside_the_file_stays_only_when_something_is_kept(tmp_path
     assert path.read_text(encoding="utf-8") == IRIS
 
 
+def test_a_file_named_by_its_path_in_a_query_is_read_by_the_same_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "data" / "sales.csv", "price;sold\n€1.234,50;yes\n€12,00;no\n")
+    monkeypatch.chdir(tmp_path)
+    with connect("data/sales.csv") as source:
+        for name in ("data/sales.csv", "sales.csv", f"{tmp_path}/data/sales.csv"):
+            found = source.stream(f"SELECT * FROM '{name}'").read_all().to_pylist()
+            assert found == [{"price": 1234.5, "sold": True}, {"price": 12.0, "sold": False}]
+        assert source.tables() == ["rows", "sales"]
+        assert source.kept_in == "data/sales.sqlflow.duckdb"
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("target", ["iris", "IRIS", "rows"])
 def test_a_result_cannot_have_the_files_name(tmp_path: Path, target: str) -> None:

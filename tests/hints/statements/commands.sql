@@ -465,3 +465,9 @@ $ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb --dry-run -e "SEL
 -- file my.sql: CREATE TABLE t (x DOUBLE, y DOUBLE); «»
 -- file p.sql: SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 2, train.batch_size = 2, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL y INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.session.texts.sql_files read
+-- hint: sqlflow run --source {} -e 'SELECT * FROM rows LIMIT 5'
+-- take: (sqlflow run --source .+ -e 'SELECT \* FROM rows LIMIT 5')
+-- file people.csv: a,b\n1,2\n
+$ «sqlflow run people.csv»

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from edl.jobs import job_folder
+from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
 from tests.databases import fill, on_each
@@ -327,3 +328,17 @@ def test_rows_for_a_full_disk_are_an_error_of_their_statement(capsys: pytest.Cap
         assert main(["run", "--source", "duckdb:", "-e", "SELECT 1 AS a"]) == 1
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     assert "error: cannot write standard output: No space left on device" in capsys.readouterr().err
+
+
+def test_a_file_in_the_query_is_source_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("sales.csv").write_text("price;sold\n1,5;3\n2,5;4\n", encoding="utf-8")
+    assert main(["run", "-e", "SELECT sum(price) AS total FROM 'sales.csv' -- of 'all.csv'"]) == 0
+    assert "4.0" in capsys.readouterr().out
+    assert main(["run", "-e", "SELECT 1 AS x"]) == exit_codes.USAGE
+    assert "no data source" in capsys.readouterr().err
+    assert main(["run", "sales.csv"]) == exit_codes.FAILED
+    assert "sales.csv is a file of rows, not of statements" in capsys.readouterr().err
