@@ -182,7 +182,8 @@ class JobRunner:
                 pinned, seen = self._without_seen_rows(statement, found, job, pinned)
             planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
-            one_row = of_one_row(statement, planned, found.trained) if on is None else None
+            here = on is None and not self._compiler.detached
+            one_row = of_one_row(statement, planned, found.trained) if here else None
             planned = one_row or planned
             notes += seen + used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))

@@ -36,10 +36,13 @@ def from_bytes(data: bytes) -> pa.RecordBatch:
         with pa.ipc.open_stream(data) as reader:
             [rows] = list(reader)
         rows.validate(full=True)
+        names = rows.schema.names  # which are decoded here
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SpecError(f"the archive's {FILE} is damaged: {error}") from None
-    if not 0 < rows.num_rows <= MOST_ROWS:
-        raise SpecError(f"the archive's {FILE} is damaged: it has {rows.num_rows:,} rows")
+    if not 0 < rows.num_rows <= MOST_ROWS or len(set(names)) < len(names):
+        raise SpecError(
+            f"the archive's {FILE} is damaged: it has {rows.num_rows:,} rows, or two columns of one name"
+        )
     return rows
 
 

@@ -58,7 +58,7 @@ def save(
         trials=outcome.trials,
         uncertainty=outcome.uncertainty,
         importances=outcome.importances or None,
-        background=background if not program.edited else None,
+        background=background,
     )
 
 

@@ -145,7 +145,8 @@ def training(
 
             outcome, weights = finished(program, reader, outcome, weights, cancelled)
         fitting = read_fitting(job.rows)
-        background = background_rows(program.spec, reader, kept.training)
+        # A program that was edited may have a reader that gives other columns.
+        background = None if program.edited else background_rows(program.spec, reader, kept.training)
         save(job.archive, program, pinned, kept, weights, outcome, started, fitting, background)
         return msgspec.structs.replace(
             outcome, archive=job.archive.name, edited=program.edited, uncertainty=None
