@@ -122,7 +122,8 @@ def test_tables_columns_and_models_of_a_data_source_are_known(tmp_path: Path) ->
         found = await editor.opens("SELECT width, knd FROM flowers TO TRAIN DNNClassifier LABEL kind INTO m;")
         assert ["knd" in each.message for each in found] == [True]
         assert "flowers" in await editor.completes(0, 25)
-        assert await editor.types("SELECT  FROM flowers") == []
+        [unfinished] = await editor.types("SELECT  FROM flowers")
+        assert "without selection list" in unfinished.message
         assert {"width", "kind"} <= set(await editor.completes(0, 7))
 
     asked(work, "--source", f"duckdb:///{tmp_path}/a.duckdb")

@@ -194,8 +194,8 @@ class MySQLSource(Transactional, BaseSource):
         found = syntax_error(own, sql) if own is not None else None
         if own is None or found is None:
             return None
-        modes = [connection.fetch_all("SELECT @@sql_mode") for connection in (own, self.live())]
-        return found if modes[0] == modes[1] else None  # another mode has other quotes and operators
+        asked = "SELECT @@sql_mode"  # another mode has other quotes and operators
+        return found if own.fetch_all(asked) == self.few(asked) else None
 
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
@@ -271,7 +271,8 @@ class MySQLSource(Transactional, BaseSource):
     def _connect_again(self) -> Connection:
         """Return a connection that waits for no lock, which the user's own transaction may hold."""
         connection = open_connection(self._url)
-        connection.run(f"SET lock_wait_timeout = {LOCK_SECS}")
+        with suppress(*ERRORS):  # then it waits as long as others
+            connection.run(f"SET lock_wait_timeout = {LOCK_SECS}")
         return connection
 
     def _columns(self, query: str) -> list[Column]:

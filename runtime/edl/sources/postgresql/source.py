@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -236,7 +236,8 @@ class PostgreSQLSource(CursorSource[Column]):
     def _connect_again(self) -> Connection:
         """Return a connection that waits for no lock, which the user's own transaction may hold."""
         connection = Connection(self._url)
-        connection.run(f"SET lock_timeout = {LOCK_MS}")
+        with suppress(*ERRORS):  # then it waits as long as others
+            connection.run(f"SET lock_timeout = {LOCK_MS}")
         return connection
 
     def close(self) -> None:
