@@ -57,19 +57,30 @@ def _bar(share: float) -> str:
 
 
 def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
-    """List the chosen models of a search with their weights, the largest first."""
+    """List the chosen models of a search with their weights, the largest first, and what their trials gave and took.
+
+    SHOW TRIALS has their settings, and the other trials.
+    """
     chosen = sorted((trial for trial in trials if trial.weight), key=lambda trial: -trial.weight)
     if len(chosen) == 1:
-        yield "chosen", f"trial {chosen[0].number}, {chosen[0].name}"
+        yield "chosen", f"trial {chosen[0].number}, {_trial(chosen[0])}"
     else:
         for position, trial in enumerate(chosen):
-            yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
+            yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {_trial(trial)}"
     refit = [f"trial {trial.number} for {counted(trial.refit, 'epoch')}" for trial in chosen if trial.refit]
     without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
         yield "retrained", f"on all rows, after measuring: {', '.join(refit)}"
     if without:
         yield "" if refit else "retrained", f"not on all rows, for lack of time: {', '.join(without)}"
+
+
+def _trial(trial: Trial) -> str:
+    """Return the model of a trial with the search's metric of its validation rows, and its seconds."""
+    name = trial.name.partition(", ")[0]
+    metric = next((each for each, found in trial.figures.items() if found == trial.value), "metric")
+    known = [f"{metric} {number(trial.value)}"] if trial.value is not None else []
+    return "; ".join([name, *known, *([f"{trial.seconds:.1f} s"] if trial.seconds else [])])
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:

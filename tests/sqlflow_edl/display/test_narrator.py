@@ -300,11 +300,11 @@ def test_a_search_ends_with_its_members_by_their_share() -> None:
     trials = (
         Trial(1, "Linear (torch)", "SELECT", weight=0.25),
         Trial(2, "DNN (torch)", "SELECT"),
-        Trial(3, "BoostedTrees (lightgbm)", "SELECT", weight=0.75),
+        Trial(3, "BoostedTrees (lightgbm), rate 0.1", "SELECT", 2.5, {"mae": 2, "rmse": 2.5}, 3.2, 0.75),
     )
     Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
     assert out.getvalue().splitlines()[5:7] == [
-        "  members   75% trial 3, BoostedTrees (lightgbm)",
+        "  members   75% trial 3, BoostedTrees (lightgbm); rmse 2.5; 3.2 s",
         "            25% trial 1, Linear (torch)",
     ]
 
