@@ -221,6 +221,7 @@ def _archive(data: bytes) -> None:
     found = read_archive(data)
     found.parameters()
     found.weights()
+    found.background()
     with tempfile.TemporaryDirectory() as folder:
         found.write_program(Path(folder) / "in")
         assert not [path for path in Path(folder).iterdir() if path.name != "in"]
