@@ -50,6 +50,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
                     f"SELECT tenure, calls, plan, churned FROM customers {LINEAR} LABEL churned INTO churn"
                 )
             )
+            trees = "TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 5"
+            list(
+                opened.run(
+                    f"SELECT tenure, calls, plan, churned FROM customers {trees} LABEL churned INTO trees"
+                )
+            )
             yield opened
 
 
@@ -127,6 +133,7 @@ def _store_as_earlier_version(session: Session, folder: Path) -> None:
     session.registry.save("earlier", folder / "earlier.zip", record)
 
 
+@pytest.mark.soak
 def test_a_model_may_keep_quantiles_in_place_of_rows(session: Session, tmp_path: Path) -> None:
     text = f"SELECT tenure, calls, plan, churned FROM customers {LINEAR}, model.keep_rows = none"
     last(session, f"{text} LABEL churned INTO discreet")
@@ -147,8 +154,6 @@ def test_a_model_keeps_at_most_200_rows_of_the_columns_that_it_reads(
 
 
 def test_trees_explain_one_row_without_kept_rows(session: Session, tmp_path: Path) -> None:
-    text = "SELECT tenure, calls, plan, churned FROM customers TO TRAIN BoostedTreesClassifier WITH"
-    last(session, f"{text} train.num_boost_round = 5 LABEL churned INTO trees")
     assert not read_archive(stored(session, "trees", tmp_path)).has_background
     row = row_of(session, f"{ONE} TO EXPLAIN trees WITH explain.level = rows")
     logit = np.log(row["churned_prob_true"] / row["churned_prob_false"])
@@ -167,6 +172,7 @@ def test_the_importance_for_a_model_is_over_a_thousand_rows_and_says_so(session:
     assert every.figures != result.figures
 
 
+@pytest.mark.soak
 def test_a_sample_is_the_same_every_time_and_in_any_order(session: Session) -> None:
     text = "SELECT * FROM customers TO EXPLAIN churn WITH explain.rows = 300, explain.samples = 4"
     once = last(session, text).figures
@@ -220,6 +226,7 @@ def test_the_unit_of_contributions_is_named(session: Session, model: str, unit: 
     assert last(session, f"{text} INTO why").message.endswith(f"; contributions in {unit}")
 
 
+@pytest.mark.soak
 def test_global_explain_of_one_training_row_has_the_columns_of_its_reference(session: Session) -> None:
     found = last(session, f"SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL churn, ({ONE}))").to_arrow()
     assert found.column_names == ["feature", "attribution"]
