@@ -166,7 +166,7 @@ def _shown(statement: str, change: int, dialect: Dialect) -> str:
         end = token.end
     if len(line) <= _LONGEST:
         return line
-    first, last = max(0, place - _AROUND[0]), place + _AROUND[1]
+    first, last = line.find(" ", max(0, place - _AROUND[0])) + 1, place + _AROUND[1]
     return f"{'… ' * bool(first)}{line[first:last].strip()}{' …' * (last < len(line))}"
 
 
