@@ -327,7 +327,7 @@ class TrainingPlan(RowPlan):
         """Fit a draft, in the form that the model takes. The decision may be to leave it out."""
         column = of_label(draft.fit(statistics), label, draft.span)
         user_model.check_sequence(self.settings.choice.own, column, draft.span)
-        if self.settings.is_trees and draft.why and (wide := tree_columns.too_wide(column)) is not None:
+        if self.settings.is_trees and draft.why and (wide := tree_columns.wide_decision(column)) is not None:
             return column, wide
         for note in as_lists(draft, column):
             self._note(note)

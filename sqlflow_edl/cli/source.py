@@ -27,7 +27,7 @@ def no_source(options: argparse.Namespace) -> int:
     return exit_codes.USAGE
 
 
-def file_in(program: str) -> str:
+def find_file(program: str) -> str:
     """Return the file of rows that queries of the program read by its path, as in `FROM 'customers.csv'`; empty if
     there is none, or there are several.
     """

@@ -170,7 +170,7 @@ class Narrator:
         if not isinstance(event, Tally):
             self._step_over()
         if isinstance(event, TrialEnd):
-            self._learnt = progress.best(event, self._learnt)
+            self._learnt = progress.best_metric(event, self._learnt)
             self._line(progress.trial(event))
             return
         if isinstance(event, EpochEnd):

@@ -27,7 +27,7 @@ def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tall
 
 def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     if event.phase == "search":
-        return _searched(event, learnt)
+        return _search_parts(event, learnt)
     share = min(1.0, event.rows / event.total) if event.total else 0.0
     what = f"epoch {event.epoch}/{event.epochs}" if event.epochs else event.phase
     parts = [f"{what} {bar(share)} {share:.0%}"]
@@ -43,7 +43,7 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     return parts
 
 
-def _searched(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
+def _search_parts(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     """Format the time of a search, or without a limit its trials, with the metric of its best model."""
     done, total = (event.seconds, event.limit) if event.limit else (event.rows, event.total)
     share = min(1.0, done / total) if total else 0.0
@@ -93,7 +93,7 @@ def trial(event: TrialEnd) -> str:
     return f"  trial {event.number}/{event.trials} {model}: {found} ({event.seconds:.1f} s{remains})"
 
 
-def best(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[str, float | None]:
+def best_metric(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[str, float | None]:
     """Return the metric of the best trial so far. before: that before this one."""
     return {event.metric: event.value} if event.best else before
 

@@ -93,7 +93,7 @@ class Live:
             self._curve.add(event)
             self._doing = progress.epoch(event).strip()
         elif isinstance(event, TrialEnd):
-            self._learnt = progress.best(event, self._learnt)
+            self._learnt = progress.best_metric(event, self._learnt)
             self._notes.append(progress.trial(event).strip())
         elif isinstance(event, Output):
             self._printed.extend(event.lines)

@@ -15,7 +15,7 @@ from edl.errors import Span, SQLFlowError, StatementSyntaxError
 from edl.sources import syntax
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
-from sqlflow_edl.syntax.lookalikes import corrected
+from sqlflow_edl.syntax.lookalikes import find_correction
 from sqlflow_edl.syntax.parse import read
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replaced
 from sqlflow_edl.syntax.queries import place_of_error, trees
@@ -96,7 +96,7 @@ def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, par
 
     start = statement.span.start
     place = error.span.shifted(-start) if error.span else None
-    error.hint = corrected(statement.text, dialect_named(dialect), place, refusal) or error.hint
+    error.hint = find_correction(statement.text, dialect_named(dialect), place, refusal) or error.hint
 
 
 def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:

@@ -87,7 +87,7 @@ class Predictions:
         """Return the error of a statement with calls in place of the tables' names, or the one for a column that they
         had before.
         """
-        if (renamed := confidence.renamed_in(error.message, self._columns)) is not None:
+        if (renamed := confidence.find_renamed(error.message, self._columns)) is not None:
             place = re.search(re.escape(renamed.name), statement.text, re.IGNORECASE)
             span = Span(*place.span()).shifted(statement.span.start) if place else statement.span
             message = f"PREDICT adds no column {renamed.name}"

@@ -38,7 +38,7 @@ from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
-from sqlflow_edl.analysis.inference.explanation import of_one_row
+from sqlflow_edl.analysis.inference.explanation import one_row_explanation
 from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
@@ -183,7 +183,7 @@ class JobRunner:
             planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
             here = on is None and not self._compiler.detached
-            one_row = of_one_row(statement, planned, found.trained) if here else None
+            one_row = one_row_explanation(statement, planned, found.trained) if here else None
             planned = one_row or planned
             notes += seen + used_model.notes(statement, found.trained, planned)
             notes += tuple(used_model.time_zone_notes(found.trained, planned.query))

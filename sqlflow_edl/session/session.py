@@ -295,7 +295,7 @@ class Session:
         except SQLFlowError:
             return ""
 
-    def _corrected(self, error: SourceError, statement: Statement) -> SourceError:
+    def _with_correction(self, error: SourceError, statement: Statement) -> SourceError:
         """Return the error of ordinary SQL, with the statement that was probably meant if its syntax is wrong."""
         try:
             self.compiler.check_syntax(statement)
@@ -313,7 +313,7 @@ class Session:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             confidence.add_hint(error, statement.text, self.source)
             raise statement.refused or self._predictions.named(
-                self._corrected(error, statement), statement
+                self._with_correction(error, statement), statement
             ) from None
         if text is not None:
             if reader is None:

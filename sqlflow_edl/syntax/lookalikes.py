@@ -1,8 +1,8 @@
 """Statements that were meant as others: of other systems, misspelt, or with clauses in another order.
 
 The database decides first: a statement that it accepts is run. If it refuses one, `lookalike` says what to write in
-place of a statement of another system, and `corrected` finds the valid statement that a small change makes of it: each
-change is tried, so that which words are keywords where is left to the parsers.
+place of a statement of another system, and `find_correction` finds the valid statement that a small change makes of
+it: each change is tried, so that which words are keywords where is left to the parsers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Change(NamedTuple):
         return text
 
 
-def corrected(text: str, dialect: Dialect, place: Span | None, refusal: Refusal) -> str | None:
+def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Refusal) -> str | None:
     """Return the hint with the statement that was meant, or None if no small change makes it a valid one.
 
     place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is

@@ -54,7 +54,7 @@ def described(draft: Draft) -> Draft:
     return replace(draft, why=draft.why.removesuffix(", standardised"))
 
 
-def too_wide(column: Fitted) -> Decision | None:
+def wide_decision(column: Fitted) -> Decision | None:
     """Return the decision to leave out a column of lists with more ids than trees take; None of other columns."""
     category = column.category if isinstance(column, spec.OneHot) else column
     if not isinstance(category, spec.ListOf | spec.NGrams | spec.Concat) or spec.num_ids(category) <= WIDEST:

@@ -36,11 +36,11 @@ def add_hint(error: SourceError, query: str, source: Source) -> None:
     with contextlib.suppress(SQLFlowError):  # as in a transaction that has failed
         names = [".".join(name(part, source.dialect) for part in table.parts) for table in tables]
         columns = [[column for column, _ in source.column_types(each)] for each in names]
-        if (found := renamed_in(error.message, columns)) is not None:
+        if (found := find_renamed(error.message, columns)) is not None:
             error.hint = found.hint
 
 
-def renamed_in(message: str, tables: Iterable[Sequence[str]]) -> Renamed | None:
+def find_renamed(message: str, tables: Iterable[Sequence[str]]) -> Renamed | None:
     """Return the former name that a database does not know, if one of the tables with these columns has the new one."""
     unknown = {each.casefold() for each in re.findall(rf"\w+{_FORMER_END}\b", message, re.IGNORECASE)}
     for columns in tables:

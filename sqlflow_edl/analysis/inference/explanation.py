@@ -113,7 +113,9 @@ def explanation(
     )
 
 
-def of_one_row(statement: ast.Statement, planned: spec.JobSpec, trained: spec.JobSpec) -> spec.JobSpec | None:
+def one_row_explanation(
+    statement: ast.Statement, planned: spec.JobSpec, trained: spec.JobSpec
+) -> spec.JobSpec | None:
     """Return the JobSpec that explains the only row of a query itself, or None if the statement says otherwise.
 
     It keeps the columns that the model reads.

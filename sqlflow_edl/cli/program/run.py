@@ -23,7 +23,7 @@ from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
 from sqlflow_edl.cli.program.record import keep, left
 from sqlflow_edl.cli.program.runner import Run
 from sqlflow_edl.cli.program.variables import filled
-from sqlflow_edl.cli.source import file_in, no_source, opened
+from sqlflow_edl.cli.source import find_file, no_source, opened
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.session.interrupts import interrupting
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not options.source:
-        options.source = file_in("\n".join(options.execute)) or next(filter(names_file, options.files), "")
+        options.source = find_file("\n".join(options.execute)) or next(filter(names_file, options.files), "")
         if not options.source:
             return no_source(options)
     if wrong := backend.complaint(options) or complaint(options):

@@ -174,12 +174,12 @@ def _amounts() -> list[Reading]:
 
     `€1,234` may be a thousand or a fraction: some value must tell.
     """
-    found = [_grouped(",", "."), _grouped(".", ",")]
+    found = [_grouped_reading(",", "."), _grouped_reading(".", ",")]
     for symbol in SYMBOLS:
         plain = Reading(
             f"DOUBLE {symbol}",
             "DOUBLE",
-            _beside(symbol, r"(0|[1-9]\d{0,14})"),
+            _symbol_pattern(symbol, r"(0|[1-9]\d{0,14})"),
             words=f"numbers with {symbol}",
         )
         remove = (rf"[{symbol} {_NARROW}]", "")
@@ -191,7 +191,7 @@ def _amounts() -> list[Reading]:
                 replace(
                     grouped,
                     name=f"DOUBLE {symbol}{thousands}{decimal}",
-                    pattern=_beside(symbol, whole),
+                    pattern=_symbol_pattern(symbol, whole),
                     steps=(remove, *grouped.steps),
                     words=f"{plain.words} and {_MARKS[decimal]}",
                     covers=plain.name,
@@ -200,13 +200,13 @@ def _amounts() -> list[Reading]:
     return found
 
 
-def _beside(symbol: str, number: str) -> str:
+def _symbol_pattern(symbol: str, number: str) -> str:
     """Return the pattern of a number with the symbol before or behind it."""
     blank = rf"[ {_NARROW}]?"
     return rf"[+-]?[{symbol}]{blank}[+-]?{number}|[+-]?{number}{blank}[{symbol}]"
 
 
-def _grouped(thousands: str, decimal: str) -> Reading:
+def _grouped_reading(thousands: str, decimal: str) -> Reading:
     """Make the reading of numbers with these marks; it fits all numbers without a mark between thousands."""
     whole = rf"(0|[1-9]\d{{0,2}}([{thousands}]\d{{3}}){{1,4}}|[1-9]\d*)"
     special = "|[+-]?(?i:nan|inf|infinity)" if decimal == "." else ""
@@ -286,7 +286,7 @@ def reading_named(name: str) -> Reading | None:
     if name == TEXT:
         return None
     if (base := name.removesuffix(_WITH_NA)) != name and base in READINGS:
-        return with_na(READINGS[base])
+        return na_reading(READINGS[base])
     if name not in READINGS:
         raise SourceError(
             f"columns of CSV are not read as {name!r} by this version", hint="update sqlflow-edl"
@@ -294,7 +294,7 @@ def reading_named(name: str) -> Reading | None:
     return READINGS[name]
 
 
-def with_na(reading: Reading) -> Reading:
+def na_reading(reading: Reading) -> Reading:
     """Return the reading in which `NA` is NULL."""
     return replace(
         reading,
@@ -339,7 +339,7 @@ class Column:
         found = next(decided, None) if self.number else None
         if found is None or found.type == TEXT:
             return None
-        return with_na(found) if self.has_na else found
+        return na_reading(found) if self.has_na else found
 
     @property
     def undecided(self) -> list[Reading]:
