@@ -70,6 +70,7 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
     raise_all(errors)
     models, trials = (value_of(written, name) for name in (settings.MODELS, settings.TRIALS))
     variants, missing = portfolio.variants(models or (), trials or 0)
+    variants = portfolio.sort_by_cost(variants, float(value_of(written, settings.TIME_LIMIT) or math.inf))
     if not trials and columns > portfolio.WIDE:
         variants = variants[: portfolio.FEWER]
     if missing:

@@ -90,7 +90,16 @@ PORTFOLIO = (
     ),
     _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
+SHORT = 60.0  # seconds of a search, below which cheap models are tried first
+_COSTS = {"BoostedTrees": 0, "Linear": 1}  # family -> place in that order; networks are last
 FEWER, WIDE = 12, 300  # variants for more than so many columns, whose plans take long
+
+
+def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]:
+    """Return the variants; of a search of few seconds, which may end before the last of them, the fast ones first."""
+    if seconds >= SHORT:
+        return list(candidates)
+    return sorted(candidates, key=lambda each: _COSTS.get(each.family, len(_COSTS)))
 
 
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:

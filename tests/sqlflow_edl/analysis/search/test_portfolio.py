@@ -54,3 +54,11 @@ def test_every_candidate_is_a_model_for_numbers_and_for_classes() -> None:
     for each in PORTFOLIO:
         for suffix in ("Regressor", "Classifier"):
             assert MODELS.find(f"{each.family}{suffix}") is not None
+
+
+def test_a_short_search_tries_first_what_trains_fast() -> None:
+    tried, _ = portfolio.variants((), 0)
+    families = [each.family for each in portfolio.sort_by_cost(tried, 20.0)]
+    assert families[: families.count("BoostedTrees")] == ["BoostedTrees"] * families.count("BoostedTrees")
+    assert families[families.count("BoostedTrees")] == "Linear"
+    assert portfolio.sort_by_cost(tried, portfolio.SHORT) == tried
