@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted, leading_shares, number
+from sqlflow_edl.reports.text import candidate, counted, leading_shares, number
 
+WIDEST = 98  # characters of a line of the verdict
 MOST_BARS, LONGEST_BAR = 20, 40
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
@@ -23,7 +25,7 @@ def final_report(result: Result) -> list[str]:
     rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return [result.message, *filter(None, [result.verdict]), *lines] if result.model else lines
+    return [result.message, *textwrap.wrap(result.verdict, WIDEST), *lines] if result.model else lines
 
 
 def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
@@ -77,8 +79,9 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
 
 def _trial(trial: Trial) -> str:
     """Return the model of a trial with the search's metric of its validation rows, and its seconds."""
-    name = trial.name.partition(", ")[0]
-    metric = next((each for each, found in trial.figures.items() if found == trial.value), "metric")
+    name = candidate(trial.name)
+    equal = [each for each, found in trial.figures.items() if found == trial.value]
+    metric = next((each for each in equal if each != "loss"), "loss")
     known = [f"{metric} {number(trial.value)}"] if trial.value is not None else []
     return "; ".join([name, *known, *([f"{trial.seconds:.1f} s"] if trial.seconds else [])])
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.snapshot import WAITING
 from edl.spec.forecast import BASELINES
-from sqlflow_edl.reports.text import figures, number
+from sqlflow_edl.reports.text import candidate, figures, number
 
 BAR = 10  # cells
 LEAST_SHARE = 0.01  # share of rows done before the time left is shown
@@ -86,11 +86,10 @@ def epoch(event: EpochEnd) -> str:
 
 
 def trial(event: TrialEnd) -> str:
-    """Format the end of a trial: its metric, or why it failed, and the time left. SHOW TRIALS has its settings."""
+    """Format the end of a trial: its metric, or why it failed, and the time left."""
     found = event.error or f"{event.metric} {number(event.value)}{', the best' if event.best else ''}"
     remains = "" if event.left is None else f"; {left(max(0.0, event.left))} left"
-    model = event.name.partition(", ")[0]
-    return f"  trial {event.number}/{event.trials} {model}: {found} ({event.seconds:.1f} s{remains})"
+    return f"  trial {event.number}/{event.trials} {candidate(event.name)}: {found} ({event.seconds:.1f} s{remains})"
 
 
 def best_metric(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[str, float | None]:

@@ -16,6 +16,7 @@ from edl.spec.job import ROW_LIMITS
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
+LONGEST_CANDIDATE = 60  # characters of a candidate's name in a line
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
 
@@ -242,6 +243,11 @@ def value(found: object) -> str:
     if isinstance(found, bool):
         return str(found).upper()
     return f"{found:.10g}" if isinstance(found, float) else text(found)
+
+
+def candidate(name: str) -> str:
+    """Return the name of a candidate of a search for a line; of a long one without settings, which SHOW TRIALS has."""
+    return name if len(name) <= LONGEST_CANDIDATE else f"{name.partition(', ')[0]}, …"
 
 
 def number(found: float | None) -> str:

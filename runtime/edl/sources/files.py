@@ -96,7 +96,7 @@ class FileSource(DuckDBSource):
             self._store.unlink(missing_ok=True)
 
     def tables(self) -> list[str]:
-        hidden = set(map(quoted, self._paths))
+        hidden = set(map(quoted, self._paths)) - ({quoted(self._name)} if self._paths else set())
         return [table for table in super().tables() if table not in hidden]
 
     def _show(self, name: str, query: str) -> None:

@@ -304,7 +304,7 @@ def test_a_search_ends_with_its_members_by_their_share() -> None:
     )
     Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
     assert out.getvalue().splitlines()[5:7] == [
-        "  members   75% trial 3, BoostedTrees (lightgbm); rmse 2.5; 3.2 s",
+        "  members   75% trial 3, BoostedTrees (lightgbm), rate 0.1; rmse 2.5; 3.2 s",
         "            25% trial 1, Linear (torch)",
     ]
 
