@@ -95,18 +95,36 @@ class Reading:
         begun = pc.cast(pc.replace_substring_regex(values, "([ T])24:00", r"\100:00"), self.arrow)
         return pc.if_else(is_midnight, pc.add(begun, pa.scalar(timedelta(days=1))), begun)
 
+    def fits(self, values: pa.Array) -> bool:
+        """Return True if the reading fits all of the trimmed texts."""
+        if not pc.all(self._match(values)).as_py():
+            return False
+        try:
+            if self.is_cast:
+                self.convert(values)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
     def fit(self, values: pa.Array) -> pa.BooleanArray:
         """Mask of the trimmed texts that the reading fits, found one by one if a cast refuses them together."""
-        matches = pc.match_substring_regex(values, rf"^(?:{self.pattern})$")
-        if self.type == "DOUBLE" and (pc.max(pc.binary_length(values)).as_py() or 0) > _EXACT_DIGITS:
-            return pc.and_(matches, _are_exact(values))
+        matches = self._match(values)
         if not self.is_cast:
             return matches
         matching = pc.if_else(matches, values, None)
         try:
             self.convert(matching)
         except pa.ArrowInvalid:
-            return pa.array([bool(each) and self._casts(each) for each in matching.to_pylist()], pa.bool_())
+            distinct = matching.dictionary_encode()
+            are_cast = [self._casts(each) for each in distinct.dictionary.to_pylist()]
+            return pc.fill_null(pc.take(pa.array(are_cast, pa.bool_()), distinct.indices), False)
+        return matches
+
+    def _match(self, values: pa.Array) -> pa.BooleanArray:
+        """Mask of the texts that match the pattern, and that a float64 holds exactly."""
+        matches = pc.match_substring_regex(values, rf"^(?:{self.pattern})$")
+        if self.type == "DOUBLE" and (pc.max(pc.binary_length(values)).as_py() or 0) > _EXACT_DIGITS:
+            return pc.and_(matches, _are_exact(values))
         return matches
 
     @property
@@ -377,7 +395,7 @@ class Column:
         for reading in readings:
             if reading.name in fitting:
                 continue
-            if reading.covers in fitting or pc.all(reading.fit(values)).as_py():
+            if reading.covers in fitting or reading.fits(values):
                 fitting.add(reading.name)
                 if reading.evidence and reading.name not in self.evident and _decides(reading, values):
                     self.evident.add(reading.name)

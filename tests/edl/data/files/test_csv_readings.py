@@ -12,6 +12,7 @@ from edl.data.files.csv_readings import (
     READINGS,
     SYMBOLS,
     TEXT,
+    Reading,
     candidates,
     first_misfit,
     observe_columns,
@@ -192,6 +193,12 @@ def test_a_reading_that_is_found_converts_every_value(values: list[str]) -> None
         kept = pa.array([value.strip(" ") for value in values if value.strip(" ")], pa.string())
         nulls = sum(value == "NA" for value in kept.to_pylist())
         assert column.reading.convert(kept).null_count == nulls
+
+
+def test_no_value_is_converted_by_itself_to_find_the_order_of_dates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20,000 dates that took ten seconds."""
+    monkeypatch.setattr(Reading, "_casts", lambda *_: pytest.fail("one value is converted"))
+    assert found(["26.12.2024", "01.02.2024"] * 500, batch=1000)[0] == "DATE d.m.Y"
 
 
 def test_the_first_value_that_does_not_fit_is_found() -> None:
