@@ -69,6 +69,12 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
         return _no_value(tokens[position - 1])
     if position > 1 and tokens[position - 2].word == "TRAIN" and tokens[position - 1].word in CLAUSES:
         return _no_model(tokens[position - 1])
+    if (
+        position > 1
+        and tokens[position - 2].word in ("LABEL", "TARGET")
+        and tokens[position - 1].word == "INTO"
+    ):
+        return _no_label(tokens[position - 2], tokens[position - 1])
     message = f"unexpected {_shown(token)}"
     if position:
         message += f" after {_shown(tokens[position - 1])}"
@@ -177,6 +183,14 @@ def _no_model(clause: Token) -> StatementSyntaxError:
     )
 
 
+def _no_label(clause: Token, into: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"{clause.word} names no column",
+        span=Span(into.start, into.end),
+        hint=f"put the column that is to be predicted before {into.word}",
+    )
+
+
 def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
     token = tokens[position]
     clauses = sorted(CLAUSES & set(accepted))
@@ -207,9 +221,28 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     return None
 
 
+def _is_in_name(tokens: LazyTokens, position: int) -> bool:
+    """Return True if the token joins two words behind INTO or a verb, as in my-model."""
+    if position < 2:
+        return False
+    before, token, after = (tokens[index] for index in (position - 1, position, position + 1))
+    joined = before.kind == after.kind == "word" and before.end == token.start and token.end == after.start
+    return joined and tokens[position - 2].word in (
+        "INTO",
+        "USING",
+        "EVALUATE",
+        "EXPLAIN",
+        "PREDICT",
+        "MODEL",
+    )
+
+
 def _expression_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
-    """Return the hint for operators of SQL that expressions of COLUMN do not have."""
+    """Return the hint for operators of SQL that expressions of COLUMN do not have, or for a minus in a name."""
     token = tokens[position]
+    if token.text == "-" and _is_in_name(tokens, position):
+        name = "".join(tokens[index].text for index in (position - 1, position, position + 1))
+        return f"quote a name that is not one word: {_shortened(quoted_name(name))}"
     if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
         return "a value in a JSON text is JSON(payload, '$.user.age')"
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":

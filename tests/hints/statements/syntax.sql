@@ -466,3 +466,14 @@ SELECT x FROM t TO RUN «'program.py'» INTO r;
 -- hint: {}: {}
 -- take: put INTO behind LABEL: (.*)
 «SELECT x, n FROM t INTO m LABEL n»;
+
+-- site: sqlflow_edl.syntax.error_messages _no_label
+-- hint: put the column that is to be predicted before {}
+-- take: put the column that is to be predicted before (INTO)
+-- as: y \1
+SELECT x, y FROM t LABEL «INTO» m;
+
+-- site: sqlflow_edl.syntax.error_messages _expression_hint
+-- hint: quote a name that is not one word: {}
+-- take: quote a name that is not one word: (.+)
+SELECT x, y FROM t LABEL y INTO «my-model»;
