@@ -17,6 +17,12 @@ from sqlflow_edl.syntax.queries import trees
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_HARMLESS = (  # classes of sqlglot
+    "Select From Table TableAlias Subquery Join Where Order Ordered Limit Group Having Distinct Column"
+    " Identifier Star Alias Literal Boolean Null Paren Tuple And Or Not Is In EQ NEQ GT GTE LT LTE Between"
+    " Like Add Sub Mul Div IntDiv Mod Neg Cast TryCast DataType Case If Coalesce Nullif Abs Ln Sqrt Round"
+    " Floor Ceil Lower Upper Length Trim Concat DPipe Count Sum Avg Min Max"
+)
 _COMMENTS = ("/*", "--", "#")  # MySQL runs some of them
 
 
@@ -45,67 +51,4 @@ def is_repeatable(stored: str, given: str, dialect: str) -> bool:
 def _harmless() -> frozenset[type[exp.Expr]]:
     from sqlglot import exp
 
-    return frozenset(
-        (
-            *(
-                exp.Select,
-                exp.From,
-                exp.Table,
-                exp.TableAlias,
-                exp.Subquery,
-                exp.Join,
-                exp.Where,
-                exp.Order,
-                exp.Ordered,
-            ),
-            *(
-                exp.Limit,
-                exp.Group,
-                exp.Having,
-                exp.Distinct,
-                exp.Column,
-                exp.Identifier,
-                exp.Star,
-                exp.Alias,
-            ),
-            *(
-                exp.Literal,
-                exp.Boolean,
-                exp.Null,
-                exp.Paren,
-                exp.Tuple,
-                exp.And,
-                exp.Or,
-                exp.Not,
-                exp.Is,
-                exp.In,
-            ),
-            *(
-                exp.EQ,
-                exp.NEQ,
-                exp.GT,
-                exp.GTE,
-                exp.LT,
-                exp.LTE,
-                exp.Between,
-                exp.Like,
-                exp.Add,
-                exp.Sub,
-                exp.Mul,
-            ),
-            *(exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Cast, exp.TryCast, exp.DataType, exp.Case, exp.If),
-            *(
-                exp.Coalesce,
-                exp.Nullif,
-                exp.Abs,
-                exp.Ln,
-                exp.Sqrt,
-                exp.Round,
-                exp.Floor,
-                exp.Ceil,
-                exp.Lower,
-                exp.Upper,
-            ),
-            *(exp.Length, exp.Trim, exp.Concat, exp.DPipe, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max),
-        )
-    )
+    return frozenset(getattr(exp, name) for name in _HARMLESS.split())
