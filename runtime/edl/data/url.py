@@ -43,6 +43,7 @@ SOURCES = {
     "sqlite": ("edl.sources.sqlite.source", "SQLiteSource"),
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
+    "json": ("edl.sources.files", "JSONSource"),
     "delta": ("edl.sources.delta", "DeltaSource"),
     "iceberg": ("edl.sources.iceberg", "IcebergSource"),
     **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
@@ -93,6 +94,11 @@ SUFFIXES = {
     ".tsv.gz": "csv",
     ".tsv.zst": "csv",
     ".parquet": "parquet",
+    **{
+        f"{ending}{packed}": "json"
+        for ending in (".json", ".jsonl", ".ndjson")
+        for packed in ("", ".gz", ".zst")
+    },
 }
 MEMORY = ":memory:"
 

@@ -1,4 +1,4 @@
-"""Files as a data source: CSV and Parquet, read in place by DuckDB.
+"""Files as a data source: CSV, Parquet and JSON, read in place by DuckDB.
 
 A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`; also as
 'iris.csv', and by its path, which DuckDB would read by rules of its own. Models
@@ -34,7 +34,7 @@ ROWS = "rows"
 Opened = TypeVar("Opened", bound="FileSource")
 
 _WILD = re.compile(r"[*?\[]")
-_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz|\.zst)?$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson)?(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 class FileSource(DuckDBSource):
@@ -178,6 +178,19 @@ class ParquetSource(FileSource):
     def _select(self, files: list[str], url: SourceURL) -> str:
         listed = ", ".join(csv.text(file) for file in files)
         return f"SELECT * FROM read_parquet([{listed}], union_by_name = {len(files) > 1})"
+
+
+class JSONSource(FileSource):
+    """Files of JSON: an array of objects, or an object in each line.
+
+    JSON has no dates. DuckDB would guess which number of 01-02-2024 is the day, so only one form of each is read.
+    """
+
+    def _select(self, files: list[str], url: SourceURL) -> str:
+        listed = ", ".join(csv.text(file) for file in files)
+        form = "dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%dT%H:%M:%S'"
+        every = f"sample_size = -1, union_by_name = {len(files) > 1}"  # all values decide the types
+        return f"SELECT * FROM read_json([{listed}], {form}, {every})"
 
 
 def _show_views(source: Opened, show: Callable[[Opened], None]) -> None:

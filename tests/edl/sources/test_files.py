@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,6 +95,33 @@ def test_a_file_named_by_its_path_in_a_query_is_read_by_the_same_rules(
             assert found == [{"price": 1234.5, "sold": True}, {"price": 12.0, "sold": False}]
         assert source.tables() == ["rows", "sales"]
         assert source.kept_in == "data/sales.sqlflow.duckdb"
+
+
+def test_json_is_a_table_whose_types_all_values_decide(tmp_path: Path) -> None:
+    lines = [
+        {"n": number, "day": "2024-01-02", "at": "2024-01-02T03:04:05", "us": "01-02-2024", "flag": True}
+        for number in range(30_000)
+    ]
+    lines += [{"n": 0.5, "day": "2024-02-29", "at": None, "us": "02-02-2024", "flag": None, "late": "x"}]
+    packed = tmp_path / "rows-of-2024.jsonl.gz"
+    packed.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    with connect(str(packed)) as source:
+        found = source.schema('SELECT * FROM "rows-of-2024"')
+        assert dict(zip(found.names, map(str, found.types), strict=True)) == {
+            "n": "double",
+            "day": "date32[day]",
+            "at": "timestamp[us]",
+            "us": "string",
+            "flag": "bool",
+            "late": "string",
+        }
+        assert source.stream("SELECT count(*) AS n FROM rows").read_all().to_pylist() == [{"n": 30_001}]
+    written(tmp_path / "two.json", json.dumps(lines[:2]))
+    with connect(str(tmp_path / "two.json")) as source:
+        assert [row["n"] for row in rows(source)] == [0, 1]
+    written(tmp_path / "wrong.json", "[{")
+    with pytest.raises(SourceError, match=r"wrong\.json"):
+        connect(str(tmp_path / "wrong.json"))
 
 
 @pytest.mark.soak
