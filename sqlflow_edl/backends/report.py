@@ -237,9 +237,8 @@ def tasks(counts: Counts) -> str:
 def _updates(found: JobReport) -> Iterator[tuple[str, str]]:
     """Yield what is known of the updates of parameter servers."""
     if found.lost_updates:
-        lost = (
-            f"{found.lost_updates:,}, of {found.lost_rows:,} rows, with lost servers (train.durable_updates)"
-        )
+        how = "with lost servers or workers (train.durable_updates)"
+        lost = f"{found.lost_updates:,}, of {found.lost_rows:,} rows, {how}"
         yield "lost updates", lost
     if found.counts.stale:
         yield "stale gradients", f"{found.counts.stale:,}, computed again for a later round"

@@ -96,7 +96,8 @@ class ServerChange(msgspec.Struct):
 
 class ServerLoss(msgspec.Struct, array_like=True):
     """Updates that the server of an index lost in async, as far as known: its replacement `epoch` has restored the
-    checkpoint of that name, which lacks `updates` pushes with `rows` rows.
+    checkpoint of that name, which lacks `updates` pushes with `rows` rows. Without a server, index -1, they are of a
+    worker that ended, and some servers have them; the checkpoint is the last one before.
     """
 
     index: int

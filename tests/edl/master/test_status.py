@@ -47,7 +47,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     counts = ServerCounts(7, staleness=Staleness(20, 20, 4, 1))
     figures = {"ps-0": Figures(), "ps-1": Figures()}
     servers: Any = _Servers(
-        losses=(5, 320), all_figures=figures, counts=counts, wanted=0, change_under_way=""
+        losses=(6, 384), torn=(1, 64), all_figures=figures, counts=counts, wanted=0, change_under_way=""
     )
     reporter = StatusReporter(
         job,
@@ -60,12 +60,13 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     )
     snapshot, end = reporter.snapshot(), reporter.ended
     assert snapshot.counts == counts
-    assert (snapshot.lost_updates, snapshot.lost_rows) == (5, 320)
+    assert (snapshot.lost_updates, snapshot.lost_rows) == (6, 384)
     assert isinstance(end, Outcome)
-    assert (end.lost_updates, end.lost_rows) == (5, 320)
-    [note] = end.notes
-    assert "had applied 5 updates of 320 rows" in note
-    assert "train.durable_updates keeps them" in note
+    assert (end.lost_updates, end.lost_rows) == (6, 384)
+    of_servers, of_workers = end.notes
+    assert "had applied 5 updates of 320 rows" in of_servers
+    assert "train.durable_updates keeps them" in of_servers
+    assert "had pushed 1 update of 64 rows to some of the parameter servers only" in of_workers
 
 
 def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) -> None:

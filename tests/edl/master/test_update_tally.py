@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from edl.master.ps.update_tally import UpdateTally
-from edl.master.state import MasterState, ServerLoss, ServerRecord
-from edl.ps.checkpoint.content import Version
+from edl.master.state import Checkpoint, MasterState, ServerLoss, ServerRecord
+from edl.ps.checkpoint.content import Progress, Version
 from edl.ps.messages import Figures
+from edl.tasks.job_state import JobState
+from edl.tasks.task import Task
 
 
 def test_a_server_replaces_the_estimate_of_its_own_loss_and_of_no_other() -> None:
@@ -20,3 +22,22 @@ def test_a_server_replaces_the_estimate_of_its_own_loss_and_of_no_other() -> Non
     assert tally.losses == (4, 40)
     tally.observe(1, msgspec.structs.replace(figures, generation=2))
     assert tally.losses == (12, 120)
+
+
+def test_a_push_that_only_some_servers_have_is_lost_until_the_job_goes_back() -> None:
+    state = MasterState(checkpoint=Checkpoint("000001-000002", JobState()))
+    tally = UpdateTally(state)
+    task = Task(7, "train", 0, 64, 1)
+    whole, half = Progress(task, rows=48, steps=3), Progress(task, rows=32, steps=2)
+    tally.record_torn_push([whole, whole])
+    tally.record_torn_push([None, None])
+    assert tally.losses == tally.torn == (0, 0)
+    tally.record_torn_push([half, whole])
+    tally.record_torn_push([None, half])
+    assert tally.losses == tally.torn == (3, 48)
+    state.checkpoint = Checkpoint("000001-000003", JobState())
+    state.go_back()
+    assert tally.torn == (3, 48)  # the later checkpoint has them
+    state.checkpoint = Checkpoint("000001-000002", JobState())
+    state.go_back()
+    assert tally.losses == (0, 0)

@@ -92,7 +92,9 @@ def test_what_became_of_updates_is_told_if_there_were_any() -> None:
         counts=ServerCounts(stale=3, staleness=Staleness(2_000, 2_500, 7, 12)),
     )
     known = dict(facts(report(supervised(snapshot))))
-    assert known["lost updates"] == "1,200, of 76,800 rows, with lost servers (train.durable_updates)"
+    assert (
+        known["lost updates"] == "1,200, of 76,800 rows, with lost servers or workers (train.durable_updates)"
+    )
     assert known["staleness"] == (
         "1.2 updates on average, at most 7; 12 of 2,000 gradients were beyond train.max_staleness"
     )

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 
 from edl.errors import DamagedError, SQLFlowError
 from edl.jobs.failure import to_failed
@@ -130,8 +131,13 @@ class Servers:
 
     @property
     def losses(self) -> tuple[int, int]:
-        """Updates that lost servers had applied and their replacements lack, over all servers, and their rows."""
+        """Updates that the parameters lack, over all servers, and their rows."""
         return self._tally.losses
+
+    @property
+    def torn(self) -> tuple[int, int]:
+        """Updates among them of workers that ended, which some servers have, and their rows."""
+        return self._tally.torn
 
     def address(self, instance: str) -> str:
         """Return the address of a server, or an empty string if the instance is not a running server."""
@@ -346,8 +352,11 @@ class Servers:
         slot.revoked |= {lease: found.get(lease) for lease in leases}
         serving = self._slots[: len(self)]
         everywhere = [lease for lease in leases if all(lease in each.revoked for each in serving)]
-        parts = [each.revoked.pop(lease) for lease in everywhere for each in serving]
-        furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
+        by_lease = [[each.revoked.pop(lease) for each in serving] for lease in everywhere]
+        if self._mode.logs_updates:  # servers lose nothing, so a difference is of a push that only some have
+            for parts in by_lease:
+                self._tally.record_torn_push(parts)
+        furthest_last = sorted(filter(None, chain.from_iterable(by_lease)), key=lambda part: part.rows)
         self._tasks.revoked(everywhere, furthest_last)
 
     def _look(self, index: int, figures: Figures, now: float) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from edl.jobs.snapshot import ServerCounts
 from edl.master.state import MasterState, ServerLoss
+from edl.ps.checkpoint.content import Progress
 from edl.ps.messages import Figures
+
+NO_SERVER = -1  # index of a loss that is of a worker
 
 
 class UpdateTally:
@@ -32,6 +37,18 @@ class UpdateTally:
         epoch = self._state.servers[index].epoch + 1
         self._state.losses = [*self._state.losses, ServerLoss(index, epoch, checkpoint, updates, rows)]
 
+    def record_torn_push(self, parts: Sequence[Progress | None]) -> None:
+        """Record the rows of a push that the end of a worker kept from some servers: the rows count as trained.
+
+        parts: progress of its lease on each server, None before the first push.
+        """
+        rows, steps = (
+            [getattr(part, name) if part is not None else 0 for part in parts] for name in ("rows", "steps")
+        )
+        if lacking := max(rows, default=0) - min(rows, default=0):
+            torn = ServerLoss(NO_SERVER, 0, self._state.checkpoint_name, max(steps) - min(steps), lacking)
+            self._state.losses = [*self._state.losses, torn]
+
     @property
     def counts(self) -> ServerCounts:
         """Counts that never go down."""
@@ -39,6 +56,15 @@ class UpdateTally:
 
     @property
     def losses(self) -> tuple[int, int]:
-        """Updates that lost servers had applied and their replacements lack, and their rows."""
-        losses = self._state.losses
-        return sum(loss.updates for loss in losses), sum(loss.rows for loss in losses)
+        """Updates that the parameters lack, and their rows: of lost servers, and torn ones."""
+        return _sums(self._state.losses)
+
+    @property
+    def torn(self) -> tuple[int, int]:
+        """Updates among them of workers that ended, which some servers have, and their rows."""
+        return _sums(loss for loss in self._state.losses if loss.index == NO_SERVER)
+
+
+def _sums(losses: Iterable[ServerLoss]) -> tuple[int, int]:
+    known = list(losses)
+    return sum(loss.updates for loss in known), sum(loss.rows for loss in known)

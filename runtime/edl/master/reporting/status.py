@@ -87,8 +87,11 @@ class StatusReporter:
             return Failed(JobCancelledError.code, state.cancelled)
         updates, rows = self._losses
         notes = self._instances.notes
-        if updates:
-            notes += (_describe_losses(updates, rows, self._steps),)
+        torn, torn_rows = self._servers.torn if self._servers is not None else (0, 0)
+        if updates > torn:
+            notes += (_describe_losses(updates - torn, rows - torn_rows, self._steps),)
+        if torn:
+            notes += (_describe_torn(torn, torn_rows),)
         return msgspec.structs.replace(self._outcome(), notes=notes, lost_updates=updates, lost_rows=rows)
 
     @property
@@ -252,3 +255,10 @@ def _describe_losses(updates: int, rows: int, of: int) -> str:
         f"{share} since their last checkpoint, which the model lacks; train.durable_updates keeps them, and smaller "
         "values of train.checkpoint_secs and train.checkpoint_steps bound such losses"
     )
+
+
+def _describe_torn(updates: int, rows: int) -> str:
+    """Describe updates that some servers have, of workers that ended while they sent them."""
+    pushed = f"{updates:,} update{'' if updates == 1 else 's'} of {rows:,} rows"
+    some = "some of the parameter servers only; these rows are not trained again"
+    return f"workers that ended had pushed {pushed} to {some}"
