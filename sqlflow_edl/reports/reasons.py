@@ -37,7 +37,7 @@ class Reason:
         """Reason as words: `tenure 2, usually 26: +0.21`."""
         usual = f", usually {self.usual}" if self.usual and self.usual != self.value else ""
         as_usual = ", as usual" if self.usual == self.value else ""
-        return f"{self.column} {self.value}{usual}{as_usual}: {signed(self.contribution)}"
+        return f"{self.column} {self.value}{usual}{as_usual}: {format_contribution(self.contribution)}"
 
 
 def explained_row(result: Result, used: JobSpec, model: Archive) -> Result:
@@ -53,7 +53,7 @@ def explained_row(result: Result, used: JobSpec, model: Archive) -> Result:
     base = row[names[len(names) - len(used.columns) - 1]]
     usual = usual_values(model)
     found = [
-        Reason(column, _shown(row[column]), usual.get(own, ""), row[share] or 0.0)
+        Reason(column, _format_value(row[column]), usual.get(own, ""), row[share] or 0.0)
         for column, own, share in zip(used.columns, model.spec.columns, shares, strict=True)
     ]
     found.sort(key=lambda each: -abs(each.contribution))
@@ -72,17 +72,17 @@ def _message(used: JobSpec, row: Mapping[str, Any], predicted: str, base: float,
     total = base + sum(each.contribution for each in found)
     of = unit(used, is_margin=used.framework in TREES)
     what = f"; {of} is {number(total)}" if isinstance(used.label, ClassLabel) else ""
-    is_ = f"{predicted} is {_shown(row[predicted])}{what}, on average {number(base)}"
+    is_ = f"{predicted} is {_format_value(row[predicted])}{what}, on average {number(base)}"
     reasons = "; ".join(each.words for each in found[:LISTED] if each.contribution)
     return f"{is_}: {reasons}" if reasons else is_
 
 
-def signed(contribution: float) -> str:
+def format_contribution(contribution: float) -> str:
     """Format a contribution with its sign and two digits, or its whole part: +0.21, -0.07, +12346."""
     return f"{contribution:+.0f}" if abs(contribution) >= 10 else f"{contribution:+.2g}"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -107,7 +107,7 @@ def usual_values(model: Archive) -> dict[str, str]:
 
 def _of_summary(summary: ColumnSummary, type_: str) -> str:
     if type_ == "bool":
-        return "" if summary.mean is None else _shown(summary.mean >= 0.5)
+        return "" if summary.mean is None else _format_value(summary.mean >= 0.5)
     middle = summary.mean if summary.bins is None else _median(summary.bins)
     if middle is not None:
         if type_.startswith(("date", "timestamp", "time")):
@@ -116,7 +116,7 @@ def _of_summary(summary: ColumnSummary, type_: str) -> str:
     if not summary.top:
         return ""
     value, count = summary.top[0]
-    return _shown(value) if count >= USUAL * summary.rows else ""
+    return _format_value(value) if count >= USUAL * summary.rows else ""
 
 
 def _median(bins: Bins) -> float | None:
@@ -139,6 +139,6 @@ def _of_rows(values: pa.Array) -> str:
     if not len(known) or pa.types.is_nested(known.type):
         return ""
     if pa.types.is_integer(known.type) or pa.types.is_floating(known.type):
-        return _shown(pc.quantile(known, 0.5, interpolation="lower")[0].as_py())
+        return _format_value(pc.quantile(known, 0.5, interpolation="lower")[0].as_py())
     most = max(pc.value_counts(known).to_pylist(), key=lambda each: each["counts"])
-    return _shown(most["values"]) if most["counts"] >= USUAL * len(values) else ""
+    return _format_value(most["values"]) if most["counts"] >= USUAL * len(values) else ""

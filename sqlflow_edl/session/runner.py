@@ -130,17 +130,17 @@ class JobRunner:
             else:
                 outcome = self._run(ready)
             warnings += job_results.doubts(fitted, outcome, read_fitting(job.rows), name)
-            said = job_results.verdict_of(job, outcome)
+            verdict = job_results.verdict_of(job, outcome)
             with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
                 model = outcome.stored or self._commit(ready, outcome).name
-        verdict = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
+        compared = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
         return Result(
             statement,
-            message=job_results.trained_on(fitted, model, len(outcome.trials)) + verdict,
+            message=job_results.trained_on(fitted, model, len(outcome.trials)) + compared,
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
-            verdict=said,
+            verdict=verdict,
             measured_on=job_results.measured_on(fitted, outcome),
             ending=outcome.ending,
             curve=outcome.curve,

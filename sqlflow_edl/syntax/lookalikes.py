@@ -149,14 +149,14 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
 
 
 def _hint(made: Sequence[_Change], statement: str, dialect: Dialect) -> str:
-    shown = _shown(statement, made[-1].parts[0][0].start, dialect)
+    shown = _excerpt(statement, made[-1].parts[0][0].start, dialect)
     reasons = [each.why for each in made if each.why]
     if keywords := [each.keyword for each in made if each.keyword]:
         return f"{'; '.join([*reasons, 'did you mean ' + ', '.join(keywords)])}? {shown}"
     return f"{'; '.join(reasons)}: {shown}"
 
 
-def _shown(statement: str, change: int, dialect: Dialect) -> str:
+def _excerpt(statement: str, change: int, dialect: Dialect) -> str:
     """Return the statement in one line, without comments; of a long one the part around the change."""
     line, place, end = "", 0, None
     for token in code_tokens(statement, 0, dialect):

@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ModelView:
-    """What the page of a model shows besides the sections of its description.
+    """Contents of the page of a model besides the sections of its description.
 
     measured_rows, row_kind: of the metrics, scores and errors: test, validation or training rows.
     """

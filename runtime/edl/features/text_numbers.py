@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.features.arrays import Floats
+from edl.spec.computed import SYMBOLS
 
-SYMBOLS = "$€£¥₹%"  # beside a number, without an effect on its value: 12 % is 12
 # decimal mark -> pattern of numbers without symbols and white space; the other mark may stand between thousands
 PATTERNS: Mapping[str, str] = {
     ".": r"^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?$",

@@ -56,15 +56,14 @@ def over_columns(rows: pa.RecordBatch, columns: Sequence[str], schema: pa.Schema
         return None
     try:
         values = [
-            _converted(values, schema.field(name).type)
-            for name, values in zip(columns, rows.columns, strict=True)
+            _cast(values, schema.field(name).type) for name, values in zip(columns, rows.columns, strict=True)
         ]
     except (pa.ArrowException, KeyError):
         return None
     return pa.RecordBatch.from_arrays(values, names=list(columns))
 
 
-def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return the values in a column's type. Numbers with a fraction stay what they are where the column has none."""
     import pyarrow as pa
 

@@ -35,6 +35,7 @@ OPERATORS: Mapping[str, int] = {  # operator -> its operands; 0 is two or more
 # Number of columns of the operators that read a JSON text at a path.
 OF_JSON: Mapping[str, int] = {"JSON": 1, "JSON_TEXT": 1}
 TO_NUMBER = "TO_NUMBER"
+SYMBOLS = "$€£¥₹%"  # beside a number in a text, without an effect on its value: 12 % is 12
 OF_TEXT: Mapping[str, int] = {**OF_JSON, TO_NUMBER: 1}  # all that read a text
 FUNCTION = "FUNCTION"  # of a user's own
 # DuckDB reads "*" as a wildcard, with quotation marks too

@@ -150,7 +150,9 @@ class DataChecks:
                 if each.column in self.held_out
                 for warning in (
                     *labels.held_out(each, statistics[each.column], self.held_out[each.column]),
-                    *labels.shifted(each, statistics[each.column], self.held_out[each.column], job.split),
+                    *labels.shift_warnings(
+                        each, statistics[each.column], self.held_out[each.column], job.split
+                    ),
                 )
             ),
         ]

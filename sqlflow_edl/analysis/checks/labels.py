@@ -132,7 +132,7 @@ def held_out(
         )
 
 
-def shifted(
+def shift_warnings(
     label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics, split: spec.Split | None
 ) -> Iterator[DataWarning]:
     """Yield a warning if the labels of the rows that are held out differ strongly from those of the training rows.

@@ -182,7 +182,7 @@ def _score(
         if not guess.differ:
             return None
     by_null = guess.by_value(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else 0.0
-    by_value = guess.by_value(_pooled(codes))
+    by_value = guess.by_value(_pool_single_values(codes))
     best = max(by_value, guess.by_order(ordered) if ordered is not None else 0.0)
     if best < NEAR_PERFECT:
         is_time = types.is_temporal(array.type)
@@ -191,7 +191,7 @@ def _score(
     return Score(column, best, "presence" if by_null >= best else "predictor", repeats)
 
 
-def _pooled(codes: Ints) -> Ints:
+def _pool_single_values(codes: Ints) -> Ints:
     """Return the codes with one for all values that occur once."""
     once = np.bincount(codes) == 1
     pooled: Ints = np.where(once[codes], len(once), codes)

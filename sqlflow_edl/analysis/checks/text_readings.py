@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.features.arrays import Bools, Ints
-from edl.features.text_numbers import PATTERNS, SYMBOLS, are_numbers, without_symbols
+from edl.features.text_numbers import PATTERNS, are_numbers, without_symbols
+from edl.spec.computed import SYMBOLS
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.statistics.fitting import ValueCounts
 

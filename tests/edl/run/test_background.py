@@ -29,13 +29,13 @@ ROWS = pa.record_batch(
 COLUMNS = ("x", "visits", "day", "city", "name")
 
 
-def of(*columns: str, **changes: object) -> JobSpec:
+def spec_of(*columns: str, **changes: object) -> JobSpec:
     inputs = {"features": tuple(Raw(name) for name in columns)}
     return msgspec.structs.replace(SPEC, inputs=inputs, **changes)
 
 
 def test_rows_are_taken_from_all_parts_of_the_training_rows() -> None:
-    found = background_rows(of("id", "x"), BatchReader(ROWS), 4000)
+    found = background_rows(spec_of("id", "x"), BatchReader(ROWS), 4000)
     assert found is not None
     numbers = found["id"].to_numpy()
     assert found.num_rows == MOST_ROWS
@@ -53,21 +53,21 @@ def test_few_rows_are_all_kept_once() -> None:
 
 def test_rows_of_long_texts_are_fewer() -> None:
     rows = pa.record_batch({"x": ["long" * 25_000] * 100})
-    found = background_rows(of("x"), BatchReader(rows), 100)
+    found = background_rows(spec_of("x"), BatchReader(rows), 100)
     assert found is not None
     assert found.nbytes <= MOST_BYTES
     assert found.num_rows == 7
 
 
 def test_trees_and_models_that_are_not_explained_keep_none() -> None:
-    assert needs_background(of("x"))
-    assert not needs_background(of("x", framework="lightgbm"))
-    assert not needs_background(of("x", label=AnomalyLabel()))
-    assert background_rows(of("x", "absent"), BatchReader(ROWS), COUNT) is None
+    assert needs_background(spec_of("x"))
+    assert not needs_background(spec_of("x", framework="lightgbm"))
+    assert not needs_background(spec_of("x", label=AnomalyLabel()))
+    assert background_rows(spec_of("x", "absent"), BatchReader(ROWS), COUNT) is None
 
 
 def test_rows_of_quantiles_are_no_rows_of_the_training() -> None:
-    spec = of(*COLUMNS, keep_rows="none", label=ClassLabel("y", ("a", "b")))
+    spec = spec_of(*COLUMNS, keep_rows="none", label=ClassLabel("y", ("a", "b")))
     found = background_rows(spec, BatchReader(ROWS), COUNT)
     assert found is not None
     assert found.schema == pa.schema([ROWS.schema.field(name) for name in COLUMNS])
@@ -85,7 +85,7 @@ def test_quantiles_keep_the_share_of_nulls() -> None:
     half = pa.record_batch(
         {"x": [None if number % 2 else 7.0 for number in range(400)], "none": pa.nulls(400, pa.int64())}
     )
-    spec = of("x", "none", keep_rows="none")
+    spec = spec_of("x", "none", keep_rows="none")
     found = background_rows(spec, BatchReader(half), 400)
     assert found is not None
     assert found["x"].null_count == found.num_rows // 2
@@ -94,4 +94,4 @@ def test_quantiles_keep_the_share_of_nulls() -> None:
 
 def test_the_setting_is_written_where_it_differs() -> None:
     assert b"keep_rows" not in msgspec.json.encode(SPEC)
-    assert b'"keep_rows":"none"' in msgspec.json.encode(of("x", keep_rows="none"))
+    assert b'"keep_rows":"none"' in msgspec.json.encode(spec_of("x", keep_rows="none"))

@@ -12,7 +12,7 @@ from edl.models.archive import read_archive
 from edl.models.fitting import Bins, ColumnSummary, Fitting
 from edl.spec import ClassLabel, Component, Field, JobSpec, RankingLabel, Raw, RegressionLabel
 from sqlflow_edl.reports.importances import unit
-from sqlflow_edl.reports.reasons import Reason, signed, usual_values
+from sqlflow_edl.reports.reasons import Reason, format_contribution, usual_values
 from tests.edl.models.conftest import SPEC, write
 
 TYPES = {
@@ -69,7 +69,12 @@ def test_a_reason_is_the_value_what_is_usual_and_the_contribution(reason: Reason
 
 
 def test_contributions_have_a_sign_and_two_digits() -> None:
-    assert [signed(each) for each in (0.214, -0.00211, 3.04, -47.3)] == ["+0.21", "-0.0021", "+3", "-47"]
+    assert [format_contribution(each) for each in (0.214, -0.00211, 3.04, -47.3)] == [
+        "+0.21",
+        "-0.0021",
+        "+3",
+        "-47",
+    ]
 
 
 def test_the_unit_is_that_of_the_label_or_of_the_margin_of_trees() -> None:

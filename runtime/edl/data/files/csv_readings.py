@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.errors import SourceError
+from edl.spec.computed import SYMBOLS
 
 TEXT = "VARCHAR"
-SYMBOLS = "$€£¥₹%"  # those of edl.features.text_numbers, which no package of data imports
 NA = "NA"  # of R and pandas, for NULL
 _WITH_NA = f" {NA}"  # end of the name of a reading
 
