@@ -25,11 +25,15 @@ statement names: `-- then:` is a regular expression of it. A line with a mark be
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from openpyxl import Workbook
 
 from tests.hints.sites import Site
 
@@ -52,11 +56,21 @@ class Typed(NamedTuple):
         return cls(
             source,
             text,
-            {
-                name: content.encode().decode("unicode_escape").encode("latin-1")
-                for name, _, content in (each.partition(": ") for each in files)
-            },
+            {name: _content(name, content) for name, _, content in (each.partition(": ") for each in files)},
         )
+
+
+def _content(name: str, written: str) -> bytes:
+    """Return the bytes of a file; of a spreadsheet from its cells, as CSV."""
+    content = written.encode().decode("unicode_escape").encode("latin-1")
+    if not name.endswith(".xlsx"):
+        return content
+    book = Workbook()
+    for row in csv.reader(content.decode().splitlines()):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
     duckdb:                      a database in memory                           duckdb://:memory:
     sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv, iris.csv?delim=;
+    excel:///sales.xlsx?sheet=May  a sheet of a spreadsheet                      sales.xlsx, sales.xlsx?sheet=May
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     delta:///lake/sales?version=3  a table of Delta Lake, also delta:s3://lake/sales
     iceberg:///lake/orders?snapshot=3  a table of Iceberg, also iceberg:shop.orders?catalog=prod
@@ -44,6 +45,7 @@ SOURCES = {
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
     "json": ("edl.sources.files", "JSONSource"),
+    "excel": ("edl.sources.files", "ExcelSource"),
     "delta": ("edl.sources.delta", "DeltaSource"),
     "iceberg": ("edl.sources.iceberg", "IcebergSource"),
     **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
@@ -78,6 +80,7 @@ ROWS = {
 }
 FILES = ("csv", "parquet", "recordio")  # read directly by model-zoo jobs, by row range
 LAKES = ("delta", "iceberg")  # a folder or a URL of an object store follows the scheme
+TABLE_FILES = ("csv", "parquet", "json", "excel")  # data sources
 DATABASES = ("duckdb", "sqlite")  # embedded; can be created, in a file or in memory
 
 # suffix of a path without a scheme -> scheme
@@ -99,6 +102,7 @@ SUFFIXES = {
         for ending in (".json", ".jsonl", ".ndjson")
         for packed in ("", ".gz", ".zst")
     },
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "excel"),
 }
 MEMORY = ":memory:"
 
@@ -165,7 +169,11 @@ def parse(url: str) -> SourceURL | ServerURL:
 def _parse_path(path: str) -> SourceURL:
     """Return the URL of a path, with options of files behind it unless a file has that very name."""
     without, options = _split_options(path)
-    if options and not Path(path).expanduser().exists() and (scheme := _scheme_by_suffix(without)) in FILES:
+    if (
+        options
+        and not Path(path).expanduser().exists()
+        and (scheme := _scheme_by_suffix(without)) in TABLE_FILES
+    ):
         return SourceURL(scheme, without, options)
     return SourceURL(_scheme_of_path(path), path)
 
@@ -216,7 +224,7 @@ def redacted(url: str) -> str:
     if not separator or not _SCHEME_ALONE.fullmatch(scheme):  # a path, or a URL with a slip
         return _ACCOUNT.sub("@", url)
     rest, question, options = rest.partition("?") if "@" not in rest.partition("?")[2] else (rest, "", "")
-    is_path = rest.startswith("/") and scheme.lower() in (*FILES, *DATABASES, *LAKES)
+    is_path = rest.startswith("/") and scheme.lower() in (*FILES, *TABLE_FILES, *DATABASES, *LAKES)
     if not is_path and "@" in rest:
         account, _, host = rest.rpartition("@")
         rest = f"{account.partition(':')[0]}@{host}"

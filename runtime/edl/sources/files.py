@@ -1,4 +1,4 @@
-"""Files as a data source: CSV, Parquet and JSON, read in place by DuckDB.
+"""Files as a data source: CSV, Parquet, JSON and spreadsheets, read by DuckDB.
 
 A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`; also as
 'iris.csv', and by its path, which DuckDB would read by rules of its own. Models
@@ -19,7 +19,7 @@ from typing import ClassVar, Self, TypeVar
 
 import duckdb
 
-from edl.data.files import csv
+from edl.data.files import csv, sheets
 from edl.data.files.csv_dialect import OPTIONS
 from edl.data.names import quoted
 from edl.data.url import SourceURL
@@ -34,7 +34,10 @@ ROWS = "rows"
 Opened = TypeVar("Opened", bound="FileSource")
 
 _WILD = re.compile(r"[*?\[]")
-_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson)?(\.gz|\.zst)?$", re.IGNORECASE)
+_ENDINGS = re.compile(
+    r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson|\.xlsx|\.xlsm|\.xlsb|\.xls|\.ods)?(\.gz|\.zst)?$",
+    re.IGNORECASE,
+)
 
 
 class FileSource(DuckDBSource):
@@ -121,7 +124,7 @@ class FileSource(DuckDBSource):
 class CSVSource(FileSource):
     """Files of comma-separated values; see `edl.data.files.csv` for the types."""
 
-    known_options = OPTIONS
+    known_options: ClassVar[tuple[str, ...]] = OPTIONS
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
         super().__init__(connection, url, store, made)
@@ -169,6 +172,16 @@ class CSVSource(FileSource):
 
     def _select(self, files: list[str], url: SourceURL) -> str:
         self._opened = csv.open_files(self.connection, files, url, Path(self._copies.name))
+        return self._opened.select()
+
+
+class ExcelSource(CSVSource):
+    """Sheets of spreadsheet files; see `edl.data.files.sheets`."""
+
+    known_options = sheets.OPTIONS
+
+    def _select(self, files: list[str], url: SourceURL) -> str:
+        self._opened = sheets.open_sheets(self.connection, files, url, Path(self._copies.name))
         return self._opened.select()
 
 

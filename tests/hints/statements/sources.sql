@@ -88,14 +88,14 @@ SELECT x, 1 AS rowid, 2 AS _rowid_, 3 AS «oid» FROM t TO PREDICT results2 USIN
 -- take: write '?(csv:[^ ']+)'? if
 SELECT * FROM data;
 
--- site: edl.data.files.csv_dialect _find_header
+-- site: edl.data.files.csv_dialect find_header
 -- hint: write {} if the file has no header, {} if these are names
 -- source: «csv:data.csv»
 -- file data.csv: 1,2\n3,4\n
 -- take: write '?(csv:[^ ']+)'? if
 SELECT * FROM data;
 
--- site: edl.data.files.csv_dialect _find_header
+-- site: edl.data.files.csv_dialect find_header
 -- hint: write {} if the file has no header, {} if these are names
 -- source: «csv:data.csv»
 -- file data.csv: 1,2\n3,4\n
@@ -310,3 +310,10 @@ SELECT a FROM rows;
 -- as: x
 -- as: x
 SELECT «a», y FROM (SELECT CAST(x'ff' AS TEXT) AS a, x, y FROM t) AS q TO TRAIN DNNRegressor COLUMN «a» LABEL y INTO m;
+
+-- site: edl.data.files.sheets _check_titles
+-- hint: write {}
+-- source: «excel:data.xlsx»
+-- file data.xlsx: Report of May,\na,b\n1,2\n3,4\n
+-- take: write '?(excel:[^ ']+)'?
+SELECT * FROM data;

@@ -106,7 +106,9 @@ class CSVFiles:
     def _is_direct(self, name: str, reading: Reading) -> bool:
         """Return True if DuckDB's parser converts all values of the column as they are."""
         found = self.columns[name]
-        return not reading.steps and found.is_trimmed and found.is_full and reading.type != "TIMESTAMPTZ"
+        if reading.steps or reading.has_na or reading.type == "TIMESTAMPTZ":
+            return False
+        return found.is_trimmed and found.is_full
 
     def _read(self, paths: Sequence[str], dialect: Dialect, types: Mapping[str, str]) -> str:
         """Return SQL of a call of read_csv that detects nothing."""
@@ -175,14 +177,21 @@ def open_files(
         if dialect.is_copied:
             copies[path] = str(folder / f"{len(copies)}.csv")
             csv_encoding.copy_as_utf8(path, dialect.encoding, dialect.skip, Path(copies[path]))
-    names, attempt = dialects[0].names, CSVFiles(tuple(paths), dialects, {}, copies)
     readings = csv_readings.candidates(given, dialects[0].delim)
+    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), readings, url)
+
+
+def observe_files(
+    connection: duckdb.DuckDBPyConnection, files: CSVFiles, readings: Sequence[Reading], url: SourceURL
+) -> CSVFiles:
+    """Return the files with what all their values tell of the columns. Raises SourceError if a file is damaged."""
+    names = files.dialects[0].names
     while True:
         try:
-            batches = _batches(connection, attempt.texts({}), len(names))
-            return replace(attempt, columns=csv_readings.observe_columns(names, readings, batches))
+            batches = _batches(connection, files.texts({}), len(names))
+            return replace(files, columns=csv_readings.observe_columns(names, readings, batches))
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            attempt = _next_attempt(attempt, error, url)
+            files = _next_attempt(files, error, url)
 
 
 def find_misfits(

@@ -115,11 +115,10 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
     records = records if form.width(records) == 1 else [each for each in records if each]
     if not records or not records[0]:
         raise SourceError(f"{path} has no first line of names or values")
-    header = _find_header(path, records, given, url)
+    header = find_header(path, records, given, url)
     if header and not any(map(str.strip, records[0])):
         hint = f"write {with_options(url, ('header', 'false'))} if it has values"
         raise SourceError(f"the first line of {path} has no names", hint=hint)
-    nulls = dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))])
     facts = [
         # option, value, is it plain, words
         (
@@ -138,13 +137,13 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
     if not given.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
         notes.append(f"as one column; {mark} would divide the rows behind the first line")
     found = Dialect(
-        form.delim, form.quote, form.escape, header, encoding, skip, tuple(nulls),
+        form.delim, form.quote, form.escape, header, encoding, skip, null_texts(given),
         compression=csv_encoding.find_compression(path),
         # DuckDB would look for the end of a quote in the lines that it skips.
         is_copied=encoding != csv_encoding.UTF8 or form.quote in sample.text[: start_of_table(sample.text, skip)],
         notes=tuple(notes), stated=tuple(stated),
     )  # fmt: skip
-    return _name_columns(path, records[0], found)
+    return name_columns(path, records[0], found)
 
 
 def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
@@ -152,14 +151,18 @@ def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
     escape, quote = given.get("escape", given["quote"]), given["quote"]
     encoding = csv_encoding.named_encoding(given["encoding"])
     skip = int(given.get("skip", "0"))
-    nulls = dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))])
     found = Dialect(
-        given["delim"], quote, escape, given["header"].lower() == "true", encoding, skip, tuple(nulls)
+        given["delim"], quote, escape, given["header"].lower() == "true", encoding, skip, null_texts(given)
     )
     sample = _Sample(path, encoding)
     form = _Form(found.delim, quote, escape)
     records = form.records(sample.lines_from(skip), complete=sample.complete)
-    return _name_columns(path, records[0] if records else [], found)
+    return name_columns(path, records[0] if records else [], found)
+
+
+def null_texts(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts that are NULL: the empty one, and those of the option `nullstr`."""
+    return tuple(dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))]))
 
 
 def options_of(dialect: Dialect) -> dict[str, str]:
@@ -371,7 +374,7 @@ def _mark_of_rows(records: Sequence[Sequence[str]], form: _Form) -> str | None:
     )
 
 
-def _find_header(
+def find_header(
     path: str, records: Sequence[Sequence[str]], given: Mapping[str, str], url: SourceURL
 ) -> bool:
     """Return True if the first row has the names. Raises SourceError if that is neither stated nor found."""
@@ -398,7 +401,7 @@ def _find_header(
     )
 
 
-def _name_columns(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
+def name_columns(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     """Return the dialect with the names of the columns."""
     if not dialect.header:
         return replace(dialect, names=tuple(f"column{place}" for place in range(len(first))))

@@ -36,7 +36,7 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # first byte
 _FOREIGN = {
     b"BZh": ("compressed by bzip2", "decompress it, or compress it by gzip or zstd"),
     b"\xfd7zXZ": ("compressed by xz", "decompress it, or compress it by gzip or zstd"),
-    b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV"),
+    b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it; name a spreadsheet as excel:FILE"),
     b"PAR1": ("a Parquet file", "name it as parquet:FILE"),
 }
 # the longest first: the mark of UTF-32 begins with the mark of UTF-16

@@ -93,6 +93,8 @@ def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_
         (["", ""], pa.string(), [None, None]),
         ([" x ", "y"], pa.string(), [" x ", "y"]),
         (["NA", "x"], pa.string(), ["NA", "x"]),
+        (["1", "NA"], pa.int64(), [1, None]),
+        (["NA", "1.5"], pa.float64(), [None, 1.5]),
         (["NULL", "x"], pa.string(), ["NULL", "x"]),
         (["#1", "x"], pa.string(), ["#1", "x"]),
     ],
