@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
+from edl.spec.job import TREES
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import candidate, counted, leading_shares, number
@@ -18,14 +19,15 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 def final_report(result: Result) -> list[str]:
     """Return aligned lines; none if there is nothing to add, as when the metrics are the answer itself."""
+    verdict = textwrap.wrap(result.verdict, WIDEST)
     if result.reader is not None:
-        return []
+        return verdict
     if result.statement.kind == "explain":
         return bars(result.figures or {})
     rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return [result.message, *textwrap.wrap(result.verdict, WIDEST), *lines] if result.model else lines
+    return [result.message, *verdict, *lines] if result.model else [*verdict, *lines]
 
 
 def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
@@ -69,7 +71,7 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     else:
         for position, trial in enumerate(chosen):
             yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {_trial(trial)}"
-    refit = [f"trial {trial.number} for {counted(trial.refit, 'epoch')}" for trial in chosen if trial.refit]
+    refit = [f"trial {trial.number} for {_length(trial)}" for trial in chosen if trial.refit]
     without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
         yield "retrained", f"on all rows, after measuring: {', '.join(refit)}"
@@ -78,12 +80,20 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
 
 
 def _trial(trial: Trial) -> str:
-    """Return the model of a trial with the search's metric of its validation rows, and its seconds."""
+    """Return the model of a trial with the search's metric of its validation rows, its seconds, and its rate."""
     name = candidate(trial.name)
     equal = [each for each, found in trial.figures.items() if found == trial.value]
     metric = next((each for each in equal if each != "loss"), "loss")
     known = [f"{metric} {number(trial.value)}"] if trial.value is not None else []
-    return "; ".join([name, *known, *([f"{trial.seconds:.1f} s"] if trial.seconds else [])])
+    seconds = [f"{trial.seconds:.1f} s"] if trial.seconds else []
+    rate = [f"predicts {float(f'{trial.rows_per_second:.2g}'):,.0f} rows/s"] if trial.rows_per_second else []
+    return "; ".join([name, *known, *seconds, *rate])
+
+
+def _length(trial: Trial) -> str:
+    """Return the length of a model's training on all rows."""
+    of_trees = any(f"({library})" in trial.name for library in TREES)
+    return counted(trial.refit or 0, "round" if of_trees else "epoch")
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:

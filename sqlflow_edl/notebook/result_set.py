@@ -110,11 +110,15 @@ class ResultSet:
         text = io.StringIO()
         result = replace(self.result, reader=self.table.to_reader())
         footer = views.write(result, text, most=SHOWN_ROWS, others="to_pandas() has all")
-        return "\n".join(filter(None, (text.getvalue().rstrip("\n"), self.message, footer)))
+        return "\n".join(
+            filter(None, (text.getvalue().rstrip("\n"), self.message, self.result.verdict, footer))
+        )
 
     def _repr_html_(self) -> str:
         if self.table is not None:
-            return self._rows_as_html(self.table) + html.line(self.message)
+            return self._rows_as_html(self.table) + "".join(
+                map(html.line, (self.message, self.result.verdict))
+            )
         importances = largest(self.figures) if self.result.statement.kind == "explain" else []
         names = [] if importances else list(facts(replace(self.result, curve=())))
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from edl.data.metric_tables import importances, one_row
@@ -19,22 +21,28 @@ from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number
-from sqlflow_edl.reports.verdict import verdict
+from sqlflow_edl.reports.verdict import verdict, verdict_of_evaluation
 from sqlflow_edl.syntax.ast import Statement
 
 FEW_ROWS = 2000  # of more, the interval of an accuracy is narrower than 0.05
 
 
 def result_set(
-    statement: Statement, job: JobFolder, planned: JobSpec, outcome: Outcome, notes: tuple[str, ...]
+    statement: Statement,
+    job: JobFolder,
+    planned: JobSpec,
+    outcome: Outcome,
+    notes: tuple[str, ...],
+    sizes: Sequence[float] = (),
 ) -> Result:
-    """Return the answer of a statement without a target table."""
+    """Return the answer of a statement without a target table. sizes: rows of each class of its label, if known."""
     table = _answer(job, planned, outcome)
     return Result(
         statement,
         message=_positive_class(planned) or _unit(planned),
         notes=notes,
         figures=_figures(planned, outcome),
+        verdict=_verdict_of_evaluation(planned, outcome, sizes),
         reader=table.to_reader(),
         view=_view(planned),
         computed=tuple(name for name in table.column_names if name not in planned.output.keep),
@@ -42,9 +50,15 @@ def result_set(
 
 
 def written(
-    statement: Statement, planned: JobSpec, outcome: Outcome, notes: tuple[str, ...], rows: int, model: str
+    statement: Statement,
+    planned: JobSpec,
+    outcome: Outcome,
+    notes: tuple[str, ...],
+    rows: int,
+    model: str,
+    sizes: Sequence[float] = (),
 ) -> Result:
-    """Return the answer of a statement that wrote so many rows to its target table."""
+    """Return the answer of a statement that wrote so many rows to its target table. sizes: as in `result_set`."""
     done = f"{'added' if statement.append else 'wrote'} {counted(rows)} to {planned.output.name} with {model}"
     return Result(
         statement,
@@ -52,6 +66,7 @@ def written(
         notes=notes,
         rows=rows,
         figures=_figures(planned, outcome),
+        verdict=_verdict_of_evaluation(planned, outcome, sizes),
     )
 
 
@@ -182,6 +197,12 @@ def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:
 
 def _figures(planned: JobSpec, outcome: Outcome) -> dict[str, float | None] | None:
     return outcome.figures if planned.work == "evaluate" else None
+
+
+def _verdict_of_evaluation(planned: JobSpec, outcome: Outcome, sizes: Sequence[float]) -> str:
+    if planned.kind != "evaluate" or planned.forecast is not None or planned.report != "figures":
+        return ""
+    return verdict_of_evaluation(planned.label, outcome.figures, outcome.rows, sizes)
 
 
 def _view(planned: JobSpec) -> View:

@@ -122,6 +122,7 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
         "epochs": pa.int32(),
         "refit": pa.int32(),
         "seconds": pa.float64(),
+        "rows_per_second": pa.float64(),
         "ending": pa.string(),
         "error": pa.string(),
         "statement": pa.string(),
@@ -135,13 +136,18 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
             trial.epochs or None,
             trial.refit or None,
             trial.seconds,
+            trial.rows_per_second or None,
             trial.ending or None,
             trial.error or None,
             trial.statement,
         )
         for trial in sorted(archive.trials, key=lambda trial: (-trial.weight, trial.number))
     )
-    return Result(statement, reader=table.typed(columns, rows), computed=("weight", "seconds", *names))
+    return Result(
+        statement,
+        reader=table.typed(columns, rows),
+        computed=("weight", "seconds", "rows_per_second", *names),
+    )
 
 
 def show_metrics(registry: Registry, statement: Statement) -> Result:

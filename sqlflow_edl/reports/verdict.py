@@ -1,4 +1,4 @@
-"""Verdict on a model in words: how good it is on rows that it was not trained on, beside a guess without a model.
+"""Verdict on a model in words: how good it is on some rows, beside a guess without a model.
 
 Of classes the guess is the most frequent one of the same rows, and of numbers their mean: R² is 1 minus the ratio of
 both squared errors, so that the guess has the root mean square error RMSE / sqrt(1 - R²).
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edl.models.archive import Archive
-from edl.spec import Calibration, ClassLabel, RegressionLabel, Residuals
+from edl.spec import ClassLabel, Label, RegressionLabel, Residuals
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.text import counted, number, percent, value
 
@@ -24,20 +24,27 @@ def verdict(archive: Archive) -> str:
     if archive.spec.forecast is not None or not count:
         return ""
     if isinstance(label, ClassLabel):
-        return " ".join(_of_classes(label, archive.metrics, rows, archive.calibration))
+        confusion = archive.calibration.confusion if archive.calibration is not None else ()
+        return " ".join(_of_classes(label, archive.metrics, rows, [math.fsum(row) for row in confusion]))
     if isinstance(label, RegressionLabel):
         exact = archive.residuals if archive.residuals and archive.residuals.rows == count else None
         return " ".join(_of_numbers(archive.metrics, rows, exact))
     return ""
 
 
-def _of_classes(
-    label: ClassLabel, figures: Figures, rows: str, calibration: Calibration | None
-) -> Iterator[str]:
+def verdict_of_evaluation(label: Label, figures: Figures, count: int, sizes: Sequence[float]) -> str:
+    """Return sentences about metrics of so many rows. sizes: rows of each class, or their weights; empty if unknown."""
+    rows = counted(count)
+    if isinstance(label, ClassLabel):
+        return " ".join(_of_classes(label, figures, rows, sizes))
+    return " ".join(_of_numbers(figures, rows, None)) if isinstance(label, RegressionLabel) else ""
+
+
+def _of_classes(label: ClassLabel, figures: Figures, rows: str, sizes: Sequence[float]) -> Iterator[str]:
     accuracy = figures.get("accuracy")
     if accuracy is None:
         return
-    guess = _most_frequent(label, calibration.confusion if calibration is not None else ())
+    guess = _most_frequent(label, sizes)
     said = f"Right in {percent(accuracy)} of {rows}"
     if guess is None:
         yield f"{said}."
@@ -50,9 +57,8 @@ def _of_classes(
         yield from _of_positive_class(value(label.classes[1]), figures)
 
 
-def _most_frequent(label: ClassLabel, confusion: Sequence[Sequence[float]]) -> tuple[str, float] | None:
-    """Return the most frequent class of the rows and its share; None where their confusion is not known."""
-    sizes = [math.fsum(row) for row in confusion]
+def _most_frequent(label: ClassLabel, sizes: Sequence[float]) -> tuple[str, float] | None:
+    """Return the most frequent class of the rows and its share; None where the sizes of the classes are not known."""
     if len(sizes) != len(label.classes) or not (total := math.fsum(sizes)):
         return None
     most = max(range(len(sizes)), key=sizes.__getitem__)

@@ -20,6 +20,8 @@ from edl.errors import SQLFlowError
 from edl.features.arrays import Bools, Ints, plain
 from edl.features.categories import encoder
 from edl.features.hashing import Hashes
+from edl.features.labels import target
+from edl.features.weights import RowWeights
 from edl.jobs.job_folder import JobFolder
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
@@ -103,6 +105,23 @@ def notes(
     )
     note = "; ".join(filter(None, parts))
     return (note,) if note else ()
+
+
+def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[float]:
+    """Return the number of rows of each class, or their weights; none of other labels, or if many rows stay on a
+    server.
+    """
+    label = planned.label
+    if not isinstance(label, spec.ClassLabel) or (pinned.table is not None and pinned.rows > MOST_ROWS):
+        return []
+    classes, weights = target(label), RowWeights(planned.weights) if planned.weights else None
+    sizes = np.zeros(len(label.classes))
+    columns = dict.fromkeys([label.column, *([planned.weights.column] if planned.weights else [])])
+    for batch in data.open_reader(pinned, job.rows).read(0, pinned.rows, list(columns)):
+        ids = np.asarray(classes.transform(batch, "evaluate"), np.int64).ravel()
+        amounts = None if weights is None else np.asarray(weights.transform(batch, "evaluate")).ravel()
+        sizes += np.bincount(ids, amounts, len(sizes))
+    return [float(size) for size in sizes]
 
 
 def _listed(counts: Counter[str], rows: int, what: str) -> str:

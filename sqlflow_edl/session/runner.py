@@ -201,16 +201,17 @@ class JobRunner:
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
             with at(statement.select_span, SQLFlowError if planned.forecast else SemanticError):
                 outcome = self._run(ready)
+            sizes = comparison.count_classes(planned, pinned, job) if statement.kind == "evaluate" else []
             if one_row is not None:
                 explained = job_results.result_set(statement, job, planned, outcome, notes)
                 return reasons.explained_row(explained, planned, read_archive(job.model))
             if not target:  # the rows are read before the folder is cleaned up
-                return job_results.result_set(statement, job, planned, outcome, notes)
+                return job_results.result_set(statement, job, planned, outcome, notes, sizes)
             written = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
                 with at(target_span(statement)):
                     written = self._commit(ready, outcome).rows
-        result = job_results.written(statement, planned, outcome, notes, written, found.reference)
+        result = job_results.written(statement, planned, outcome, notes, written, found.reference, sizes)
         return drift_report.added(result, drift, found.reference)
 
     def _pin(self, statement: Statement, planned: JobSpec, job: JobFolder) -> Pinned:

@@ -80,6 +80,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     importances: Importances | msgspec.UnsetType = msgspec.UNSET  # of the columns, at the end of a search
     lost_updates: int = 0  # updates that parameter servers had applied and lost, and their rows
     lost_rows: int = 0
+    rows_per_second: float = 0.0  # of a trial's predictions
 
     @property
     def ending(self) -> str:

@@ -21,7 +21,8 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights that it kept, the mean of its folds; `epoch_seconds` is the duration of one. `ending` tells why the training
     ended early. With `refit` epochs the model in the ensemble was trained once more, on all rows; 0 if the search ended
     before that. `screened` is the metric after a training on some of the rows, which chose the candidates that were
-    trained on all.
+    trained on all. `rows_per_second` is the rate at which the model predicted rows that it did not learn from; 0 if
+    that is not known.
     """
 
     number: int
@@ -37,3 +38,4 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ending: str = ""
     screened: float | None = None
     error: str = ""
+    rows_per_second: float = 0.0

@@ -35,7 +35,7 @@ ONE_SIDE = "validation rows have values of it that no training row has"
 _MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _ORDERED = (*_MOMENTS, ColumnType.NUMBER)
 # Dates of things rather than of rows, as words or parts of words in a column's name.
-_OF_THINGS = re.compile(r"birth|born|dob|bday|death|died|expir|due|until|deadline", re.IGNORECASE)
+_OF_THINGS = re.compile(r"birth|born|dob|bday|death|died|expir|due|since|until|deadline", re.IGNORECASE)
 # Dates of a state: it was recorded anew whenever it changed, and its latest rows differ from others, such as customers
 # who still log in.
 _OF_STATES = re.compile(

@@ -300,11 +300,20 @@ def test_a_search_ends_with_its_members_by_their_share() -> None:
     trials = (
         Trial(1, "Linear (torch)", "SELECT", weight=0.25),
         Trial(2, "DNN (torch)", "SELECT"),
-        Trial(3, "BoostedTrees (lightgbm), rate 0.1", "SELECT", 2.5, {"mae": 2, "rmse": 2.5}, 3.2, 0.75),
+        Trial(
+            3,
+            "BoostedTrees (lightgbm), rate 0.1",
+            "SELECT",
+            2.5,
+            {"mae": 2, "rmse": 2.5},
+            3.2,
+            0.75,
+            rows_per_second=123_456.0,
+        ),
     )
     Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
     assert out.getvalue().splitlines()[5:7] == [
-        "  members   75% trial 3, BoostedTrees (lightgbm), rate 0.1; rmse 2.5; 3.2 s",
+        "  members   75% trial 3, BoostedTrees (lightgbm), rate 0.1; rmse 2.5; 3.2 s; predicts 120,000 rows/s",
         "            25% trial 1, Linear (torch)",
     ]
 
@@ -318,7 +327,7 @@ def test_a_search_tells_which_members_were_trained_on_all_rows_and_which_were_no
     )
     Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
     assert out.getvalue().splitlines()[7:9] == [
-        "  retrained  on all rows, after measuring: trial 3 for 1,200 epochs",
+        "  retrained  on all rows, after measuring: trial 3 for 1,200 rounds",
         "             not on all rows, for lack of time: trial 1",
     ]
 

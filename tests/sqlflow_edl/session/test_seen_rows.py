@@ -186,3 +186,21 @@ def test_other_queries_in_a_stored_model_are_not_run(stored: str, dialect: str) 
 
 def test_the_query_of_the_statement_itself_is_run_whatever_it_is() -> None:
     assert is_repeatable("SELECT f(x) FROM houses", "SELECT f(x) FROM houses", "postgres")
+
+
+def test_an_evaluation_is_compared_with_a_guess_over_its_own_rows(session: Session) -> None:
+    rows = "SELECT x, price, id % 4 = 0 AS rare, 1 + id % 4 AS w FROM houses WHERE id < 100"
+    for name, weight in (("plain", ""), ("weighed", ", train.weight_column = 'w'")):
+        training = f"{rows} TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2"
+        list(session.run(f"{training}{weight} LABEL rare INTO {name}"))
+    [plain] = session.run(f"{rows} TO EVALUATE plain")
+    [weighed] = session.run(f"{rows} TO EVALUATE weighed")
+    assert "of 100 rows; always FALSE: 75.0 %." in plain.verdict
+    assert "of 100 rows; always FALSE: 90.0 %." in weighed.verdict  # 225 of 250
+    trained(session, "priced")
+    [result] = session.run("SELECT * FROM houses TO EVALUATE priced")
+    assert result.figures is not None
+    rmse, r2 = result.figures["rmse"], result.figures["r2"]
+    assert isinstance(rmse, float)
+    assert isinstance(r2, float)
+    assert result.verdict.startswith(f"Off by {rmse:.4g} (root mean square) on 120 rows; always their mean: ")

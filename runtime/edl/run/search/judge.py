@@ -123,6 +123,7 @@ class Judge:
             epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
             ending=_ending(result.outcomes),
             error=error,
+            rows_per_second=min((each.rows_per_second for each in result.outcomes), default=0.0),
         )
         if (screened := self.screened().get(number)) is not None:
             trial = msgspec.structs.replace(trial, screened=screened.screened)

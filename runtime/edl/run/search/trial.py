@@ -7,6 +7,7 @@ scores.npy     out: its scores of the rows after the training rows, if any, floa
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -74,17 +75,23 @@ def run(
     )
     if rows.training < reader.rows:
         adapter.set_weights(read_archive(job.archive).weights())
-        np.save(job.path / SCORES, _scores(program, adapter, reader, rows.training))
+        scores, rate = _scores(program, adapter, reader, rows.training)
+        np.save(job.path / SCORES, scores)
+        outcome = msgspec.structs.replace(outcome, rows_per_second=rate)
     return msgspec.structs.replace(outcome, edited=program.edited)
 
 
-def _scores(program: Program, adapter: Adapter, reader: Reader, first: int) -> Array:
-    """Return the scores of the rows from `first` to the last."""
+def _scores(program: Program, adapter: Adapter, reader: Reader, first: int) -> tuple[Array, float]:
+    """Return the scores of the rows from `first` to the last, and how many of them were predicted per second."""
     blocks, scorer = Blocks(program, reader), Scorer(program, adapter, program.spec.batch_size)
+    # The first batch may compile the model; that is no part of the rate.
+    scorer.predict(blocks.read(first, min(first + program.spec.batch_size, reader.rows), "predict"))
+    began = time.monotonic()
     found = [
         scorer.predict(blocks.read(start, end, "predict"))
         for start, end in partition(first, reader.rows, _ROWS)
     ]
+    rate = (reader.rows - first) / max(time.monotonic() - began, 1e-6)
     scores = np.concatenate(found).astype(np.float64)
     label = program.spec.label
-    return probabilities(scores, label) if isinstance(label, ClassLabel) else scores
+    return probabilities(scores, label) if isinstance(label, ClassLabel) else scores, rate
