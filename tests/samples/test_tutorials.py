@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,11 +21,12 @@ from tests.sqlflow_edl.backends.kubernetes.place import Place, place
 __all__ = ["kubeconfig", "namespace", "place"]  # fixtures
 
 FOLDER = REPOSITORY / "docs" / "tutorials"
-PROGRAMS = sorted(FOLDER.glob("*.sql"))
+CUSTOMERS = REPOSITORY / "samples" / "customers" / "customers.sql"
+PROGRAMS = [*sorted(FOLDER.glob("*.sql")), CUSTOMERS]
 
 
 def page(program: Path) -> Path:
-    return FOLDER.parent / "tutorial.md" if program.stem == "iris" else program.with_suffix(".md")
+    return FOLDER.parent / "tutorial.md" if program.stem == "iris" else FOLDER / f"{program.stem}.md"
 
 
 def shown_results(page: Path) -> Iterator[tuple[Block, str]]:
@@ -77,8 +80,13 @@ def test_the_first_tutorial_shows_the_plan_the_mistakes_and_the_program_of_its_s
 def test_a_tutorial_prints_what_its_page_shows(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = f"duckdb:///{tmp_path}/tutorial.duckdb"
-    write_tables(url, create=True)
+    if program == CUSTOMERS:
+        script = CUSTOMERS.with_name("make_customers.py")
+        subprocess.run([sys.executable, str(script)], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        url = f"{tmp_path}/customers.csv"
+    else:
+        url = f"duckdb:///{tmp_path}/tutorial.duckdb"
+        write_tables(url, create=True)
     assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
     check_lines(page(program), "".join(capsys.readouterr()))
 
