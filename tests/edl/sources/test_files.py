@@ -156,6 +156,7 @@ def test_rows_added_later_are_seen(tmp_path: Path) -> None:
         ("{}/irs.csv", "there is no file", "did you mean iris.csv?"),
         ("{}/none/*.csv", "there is no file", "check the path"),
         ("csv:{}/iris.csv?sep=;", "csv files have no option sep", "delim"),
+        ("{}/iris.csv?text=knd", "the option text names the unknown column knd", "did you mean kind?"),
         ("parquet:{}/iris.csv?header=true", "parquet files have no option header", "None"),
         ("parquet:{}/iris.csv", "iris.csv", "None"),
     ],

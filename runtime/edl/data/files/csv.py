@@ -21,7 +21,7 @@ from edl.data.files.csv_index import LineScanner
 from edl.data.files.csv_readings import TEXT, Column, Reading
 from edl.data.names import quoted
 from edl.data.url import SourceURL
-from edl.errors import SourceError
+from edl.errors import SourceError, did_you_mean
 
 _BATCH_CELLS = 4 << 20  # of the pass over all values
 _MOST_BATCH_ROWS = 1 << 16
@@ -177,21 +177,37 @@ def open_files(
         if dialect.is_copied:
             copies[path] = str(folder / f"{len(copies)}.csv")
             csv_encoding.copy_as_utf8(path, dialect.encoding, dialect.skip, Path(copies[path]))
-    readings = csv_readings.candidates(given, dialects[0].delim)
-    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), readings, url)
+    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), given, url)
 
 
 def observe_files(
-    connection: duckdb.DuckDBPyConnection, files: CSVFiles, readings: Sequence[Reading], url: SourceURL
+    connection: duckdb.DuckDBPyConnection, files: CSVFiles, given: Mapping[str, str], url: SourceURL
 ) -> CSVFiles:
-    """Return the files with what all their values tell of the columns. Raises SourceError if a file is damaged."""
+    """Return the files with what all their values tell of the columns. given: the options of the URL.
+
+    Raises SourceError if a file is damaged.
+    """
     names = files.dialects[0].names
+    readings = csv_readings.candidates(given, files.dialects[0].delim)
+    texts = _text_columns(given, names)
     while True:
         try:
             batches = _batches(connection, files.texts({}), len(names))
-            return replace(files, columns=csv_readings.observe_columns(names, readings, batches))
+            columns = csv_readings.observe_columns(names, readings, batches)
+            return replace(files, columns=columns | {name: Column([]) for name in texts})
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             files = _next_attempt(files, error, url)
+
+
+def _text_columns(given: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return the columns that the option `text` keeps as text. Raises SourceError for a name that no column has."""
+    found = [name.strip() for name in given["text"].split(",")] if "text" in given else []
+    for name in found:
+        if name not in names:
+            raise SourceError(
+                f"the option text names the unknown column {name}", hint=did_you_mean(name, names)
+            )
+    return found
 
 
 def find_misfits(

@@ -28,7 +28,7 @@ from edl.data.url import SourceURL
 from edl.errors import SourceError
 
 OPTIONS = (
-    "header", "delim", "quote", "escape", "nullstr", "encoding", "skip", "comment", "decimal", "dates",
+    "header", "delim", "quote", "escape", "nullstr", "encoding", "skip", "comment", "decimal", "dates", "text",
 )  # fmt: skip
 SAMPLE_BYTES = 1 << 20
 _MOST_SAMPLE = 256 << 20  # of a file with rows longer than the sample

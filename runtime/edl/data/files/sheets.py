@@ -29,7 +29,7 @@ from edl.errors import SourceError, did_you_mean
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-OPTIONS = ("sheet", "header", "skip", "nullstr", "decimal", "dates")
+OPTIONS = ("sheet", "header", "skip", "nullstr", "decimal", "dates", "text")
 _DELIMITER = "\t"  # texts with a decimal comma are numbers, as the rules of CSV say for such a separator
 _MOST_FIRST_ROWS = 1000  # for the rule that finds a row of names
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -62,7 +62,7 @@ def open_sheets(
     check_same(paths, [dialect.names for dialect in dialects])
     # a line feed in a cell would mislead a scan in parallel
     files = CSVFiles(tuple(paths), tuple(dialects), {}, copies, parallel=False)
-    found = observe_files(connection, files, csv_readings.candidates(given, _DELIMITER), url)
+    found = observe_files(connection, files, given, url)
     columns = {**found.columns, **{name: _without_forms(found.columns[name]) for name in mixed}}
     first = replace(dialects[0], notes=(*dialects[0].notes, *_describe_mixed(columns, mixed)))
     return replace(found, columns=columns, dialects=(first, *dialects[1:]))
@@ -217,5 +217,5 @@ def _describe_mixed(columns: Mapping[str, csv_readings.Column], mixed: Mapping[s
         f"with {name} as text: some of its cells are numbers, others texts such as {text!r} "
         f"(?nullstr={quote(text, safe='')} makes that NULL)"
         for name, text in mixed.items()
-        if columns[name].reading is None
+        if columns[name].number and columns[name].reading is None
     ]

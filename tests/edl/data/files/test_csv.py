@@ -133,6 +133,7 @@ def test_nothing_is_null_and_two_quotes_are_an_empty_text(tmp_path: Path) -> Non
         ("?delim=%09", "a\tb\n1\tx\n", [{"a": 1, "b": "x"}]),
         ("?header=false", "1,x\n2,y\n", [{"column0": 1, "column1": "x"}, {"column0": 2, "column1": "y"}]),
         ("?header=true", "k,2019\nx,1\n", [{"k": "x", "2019": 1}]),
+        ("?text=a", "a,b\n3.1,1\n3.10,2\n", [{"a": "3.1", "b": 1}, {"a": "3.10", "b": 2}]),
         ("?nullstr=NA", "a,b\nNA,x\n1,NA\n", [{"a": None, "b": "x"}, {"a": 1, "b": None}]),
         ("?quote='", "a\n'x,y'\n", [{"a": "x,y"}]),
         ("?escape=%5C", 'a\n"x\\"y"\n', [{"a": 'x"y'}]),
