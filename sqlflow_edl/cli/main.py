@@ -334,6 +334,8 @@ def _add_retrain(commands: Commands) -> None:
     retrain.add_argument(
         "--dry-run", action="store_true", help="show the plan; nothing is trained or written"
     )
+    retrain.add_argument("--json", action="store_true", help="write a JSON object, as that of `sqlflow run`")
+    retrain.add_argument("--quiet", action="store_true", help="show errors only, no progress")
 
 
 def _add_lint(commands: Commands) -> None:

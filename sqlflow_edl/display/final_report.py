@@ -106,8 +106,14 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         figures = dict(result.figures)
         if figures.get("loss") == figures.get("log_loss") is not None:
             del figures["loss"]
+        before = result.rival.figures if result.rival is not None else {}
         for name, value in figures.items():
-            yield name, number(value)
+            reference = (
+                f"  ({result.rival.reference}: {number(before[name])})"
+                if result.rival and name in before
+                else ""
+            )
+            yield name, f"{number(value)}{reference}"
     for position, warning in enumerate(
         result.warnings
     ):  # those said before the training may have scrolled away

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from edl.data.displayed_rows import DisplayedRows
     from edl.jobs.events import EpochEnd
     from edl.jobs.trials import Trial
+    from edl.models.pending import Rival
     from sqlflow_edl.syntax import Statement
 
 
@@ -59,6 +60,7 @@ class Result:
     trials: tuple[Trial, ...] = ()  # of a search
     importances: Mapping[str, float] | None = None  # shares of the columns, the largest first; of a search
     model: str = ""  # name@version of the trained model
+    rival: Rival | None = None  # the version that it was compared with
     next_statements: tuple[str, ...] = ()
     stored_in: str = ""  # URL of the store that keeps the model
     job: str = ""  # id of the training

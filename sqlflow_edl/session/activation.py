@@ -1,6 +1,7 @@
-"""`train.activate = better`: the current version of a model, measured on the validation rows of a new training.
+"""Comparison of a new version with the current one, by `train.activate = better` and `sqlflow retrain`.
 
-It is measured before the training starts, so that whatever process stores the new version compares two figures.
+The current one is measured on the validation rows of the new training before that starts, so that whatever process
+stores the new version compares two figures.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from edl import metrics
-from edl.data import Pinned
+from edl.data import Pinned, Source
 from edl.data.pinned import pin_rows
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.jobs.job_folder import JobFolder
@@ -30,6 +31,7 @@ from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.session.comparison import SeenRowsFinder
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.pinning import reader_of
 from sqlflow_edl.syntax import ast
@@ -43,9 +45,11 @@ _USUAL = {"rmse", "log_loss", "ndcg@10", "inertia"}
 class Activation:
     """Comparison of a new version with the current one of its name.
 
-    span: of the attribute that asks for it. pinned, job: rows of the training, and its folder.
+    span: of the attribute that asks for it; None if the comparison does not decide. pinned, job: rows of the training,
+    and its folder.
     """
 
+    source: Source
     plan: AnyPlan
     fitted: JobSpec
     pinned: Pinned
@@ -70,6 +74,9 @@ class Activation:
                 rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
                 evaluation = msgspec.structs.replace(evaluation, rows=rows, cluster=Cluster())
                 generate(evaluation).write(own.program)
+                seen = SeenRowsFinder(
+                    self.source, current.reference, read_archive(own.model), self.fitted.query, pinned, own
+                ).find()
                 outcome = submitter.run(own, evaluation, pinned, Silent(), weights=own.model)
             except JobCancelledError:
                 raise
@@ -81,20 +88,29 @@ class Activation:
                 ) from None
         own_name = metric.rpartition(".")[2]  # behind one of several labels
         higher = metrics.by_name(own_name, None).higher_is_better
-        return Rival(current.reference, metric, outcome.figures.get(metric), pinned.rows, higher)
+        return Rival(
+            current.reference,
+            metric,
+            outcome.figures.get(metric),
+            pinned.rows,
+            higher,
+            outcome.figures,
+            None if seen is None or seen.why else seen.seen,
+            self.span is not None,
+        )
 
     def _metric(self) -> str:
         """Return the metric that compares: that of a search, the first written one, or the usual one of the label."""
         names = self.fitted.metrics
         if isinstance(self.fitted.label, AnomalyLabel):
             raise SemanticError(
-                f"{ACTIVATE} = better compares errors, and a model of anomalies has no label to be wrong about",
+                "versions are compared by their errors, and a model of anomalies has no label to be wrong about",
                 span=self.span,
                 hint="compare versions by EVALUATE with a label, and choose one with SET MODEL",
             )
         if not names:
             raise SemanticError(
-                f"{ACTIVATE} = better needs a metric by name, and the metrics are those of the model's module",
+                "versions are compared by a metric with a name, and the metrics are those of the model's module",
                 span=self.span,
                 hint=f'write {METRICS} = "rmse"',
             )
@@ -113,7 +129,7 @@ class Activation:
         if self.fitted.folds > 1 or not rows.validation:
             why = "a search in folds validates on all rows" if self.fitted.folds > 1 else "there are none"
             raise SemanticError(
-                f"{ACTIVATE} = better needs validation rows that the new version is not trained on, and {why}",
+                f"a comparison of versions needs validation rows that the new one is not trained on, and {why}",
                 span=self.span,
                 hint="write VALIDATE 0.2, or VALIDATE ON (SELECT …)",
             )
@@ -131,11 +147,12 @@ class Activation:
     def _evaluation(self, reference: str, metric: str, file: Path) -> JobSpec:
         """Return the JobSpec that measures the version as a training measures its own: by the more probable class."""
         statement, span = self.plan.statement, self.span or self.plan.statement.span
+        names = ", ".join(dict.fromkeys((metric, *self.fitted.metrics)))
         evaluate = replace(
             statement,
             kind="evaluate",
             model=ast.Name((reference,), reference, span),
-            attributes=(ast.Attribute(METRICS, ast.Constant(metric, span), span),),
+            attributes=(ast.Attribute(METRICS, ast.Constant(names, span), span),),
             into=(),
         )
         found = evaluation(evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema)

@@ -140,6 +140,7 @@ class JobRunner:
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
+            rival=rival,
             verdict=verdict,
             measured_on=job_results.measured_on(fitted, outcome),
             ending=outcome.ending,
@@ -155,13 +156,20 @@ class JobRunner:
     def _rival(
         self, name: str, plan: AnyPlan, fitted: JobSpec, pinned: Pinned, job: JobFolder
     ) -> Rival | None:
-        """Measure the current version, if the new one is to replace it only if it is better."""
+        """Measure the current version, if the new one is trained again, or replaces it only if it is better."""
         written = activation.wanted(plan)
-        if written is None:
+        if written is None and not self._compiler.retrained:
             return None
         self._observer.doing("measuring the current version")
-        compared = activation.Activation(plan, fitted, pinned, job, written.span)
-        return compared.rival(self._compiler.registry, self._submitter, name)
+        span = written.span if written is not None else None
+        compared = activation.Activation(self._source, plan, fitted, pinned, job, span)
+        try:
+            return compared.rival(self._compiler.registry, self._submitter, name)
+        except SemanticError as error:
+            if span is not None:
+                raise
+            report(self._observer, [f"the new version is not compared with the current one: {error.message}"])
+            return None
 
     def _use(self, statement: Statement, on: Settings | None) -> Result:
         """Run a model over the query's rows, into a table or as a result set."""

@@ -28,10 +28,12 @@ _ROUNDING = 1e-6  # share of a figure by which two ways to add up the same rows 
 _HANDLED = "intent.told.json"  # the same for a failed job, once the failure is reported
 
 
-class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Current version that a new one replaces only if it is at least as good.
+class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Current version that is compared with a new one, and with `decides` is replaced only if that is at least as good.
 
     `figure` is that of `metric` over the `rows` on which the new version is measured; None if it is undefined.
+    `figures` are all metrics of these rows. `seen`: how many of them the current version was trained on; None if that
+    is not known.
     """
 
     reference: str
@@ -39,9 +41,14 @@ class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figure: float | None
     rows: int
     higher_is_better: bool
+    figures: dict[str, float | None] = {}
+    seen: int | None = None
+    decides: bool = True
 
     def stays(self, figures: Mapping[str, float | None]) -> bool:
-        """Return True if a version with these figures is worse."""
+        """Return True if a version with these figures is worse, and that decides."""
+        if not self.decides:
+            return False
         new = figures.get(self.metric)
         if self.figure is None or new is None:
             return new is None
@@ -51,12 +58,21 @@ class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def verdict(self, figures: Mapping[str, float | None], version: str) -> str:
         """Compare both versions in a sentence: `m@2 stays current, because …`."""
         new, old = (_shown(figure) for figure in (figures.get(self.metric), self.figure))
-        on = f"on the same {self.rows:,} row{'' if self.rows == 1 else 's'}"
+        on = f"on the same {self.rows:,} row{'' if self.rows == 1 else 's'}{self._doubt()}"
         if self.stays(figures):
             return (
                 f"{self.reference} stays current: its {self.metric} is {old}, that of {version} {new}, {on}"
             )
         return f"{version} is current: its {self.metric} is {new}, that of {self.reference} {old}, {on}"
+
+    def _doubt(self) -> str:
+        """Say that the current version may know the rows; empty if it does not."""
+        if self.seen is None:
+            return f", some of which {self.reference} may have been trained on"
+        if not self.seen:
+            return ""
+        which = "all" if self.seen == self.rows else f"{self.seen:,}"
+        return f", {which} of which trained {self.reference}, so its figures are better than on new rows"
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

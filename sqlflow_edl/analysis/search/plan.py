@@ -234,6 +234,8 @@ class SearchPlan(RowPlan):
             return bool(given)
         if self.validates or self.held_out.query:
             return False
+        if value_of(self.written, settings.ACTIVATE) == "better":
+            return False  # the next version is compared with this one on rows that it must not know
         return self.is_in_folds or (self.statement.kind == "auto" and folds == 1)
 
     @property

@@ -52,7 +52,8 @@ SEARCH = (
         REFIT,
         "boolean",
         "Train the chosen models once more at the end, on all rows and for the epochs that were best, as far as the "
-        "time allows. By default true in the short form, unless it trains in folds or its validation rows are written.",
+        "time allows. By default true in the short form, unless it trains in folds, its validation rows are written, "
+        "or train.activate = better compares versions.",
     ),
     Attribute(
         HALVING,

@@ -111,6 +111,8 @@ def _facts(result: Result | None) -> dict[str, Any]:
         model=result.model,
         figures=dict(result.figures) if result.figures is not None else None,
         measured_on=result.measured_on,
+        compared_with=result.rival.reference if result.rival is not None else None,
+        figures_of_compared=dict(result.rival.figures) if result.rival is not None else None,
         importances=dict(result.importances) if result.importances else None,
         ending=result.ending,
         rows_written=result.rows,

@@ -173,3 +173,21 @@ def test_a_source_that_cannot_be_opened_for_long_is_left_to_the_next_session(dat
     assert PATIENCE < time.now < PATIENCE + 2 * LONGEST_PAUSE
     assert max(time.pauses) == LONGEST_PAUSE
     assert job.status().unclaimed
+
+
+@pytest.mark.parametrize(
+    ("seen", "doubt"),
+    [
+        (0, ""),
+        (None, ", some of which m@1 may have been trained on"),
+        (3, ", 3 of which trained m@1, so its figures are better than on new rows"),
+        (20, ", all of which trained m@1, so its figures are better than on new rows"),
+    ],
+)
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_comparison_says_whether_the_rows_are_new_to_the_current_version(
+    seen: int | None, doubt: str, decides: bool
+) -> None:
+    rival = Rival("m@1", "rmse", 0.3, 20, False, {"rmse": 0.3}, seen, decides)
+    assert rival.stays({"rmse": 0.4}) == decides
+    assert rival.verdict({"rmse": 0.4}, "m@2").endswith(f", on the same 20 rows{doubt}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,35 @@ def test_a_model_is_trained_again_as_a_new_version(url: str, capsys: pytest.Capt
     with Session(url) as session:
         assert session.registry.find("m").reference == "m@2"
         assert session.registry.find("m").record.statement == STATEMENT
+
+
+def test_the_figures_of_both_versions_on_the_same_rows_stand_side_by_side(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trains = "TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 3 LABEL y VALIDATE 0.2 INTO trees"
+    with Session(url) as session:
+        list(session.run(f"SELECT * FROM t {trains}"))
+        [before] = session.run("SELECT * FROM t TO EVALUATE trees WITH validation.unseen_only = true")
+    assert main(["retrain", "trees", "--source", url, "--json"]) == exit_codes.OK
+    [told] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "trees@2 is current: its rmse is " in told["message"]
+    assert told["message"].endswith(" on the same 3 rows")
+    assert told["compared_with"] == "trees@1"
+    assert before.figures is not None
+    for name, figure in told["figures_of_compared"].items():
+        assert figure == pytest.approx(told["figures"][name]) == pytest.approx(before.figures[name])
+
+
+def test_a_model_without_validation_rows_is_trained_again_without_a_comparison(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["retrain", "m", "--source", url]) == exit_codes.OK
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        "the new version is not compared with the current one: a comparison of versions needs validation rows"
+        in told
+    )
+    assert versions(url) == [1, 2]
 
 
 def test_too_few_new_rows_train_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
