@@ -96,24 +96,27 @@ def _length(trial: Trial) -> str:
     return counted(trial.refit or 0, "round" if of_trees else "epoch")
 
 
+def _figures(figures: Mapping[str, float | None], result: Result) -> Iterator[tuple[str, str]]:
+    """List the metrics, beside those of the version that this one was compared with."""
+    if result.measured_on:
+        yield "metrics", f"of {result.measured_on}"
+    is_twice = figures.get("loss") == figures.get("log_loss") is not None
+    rival = result.rival
+    for name, value in figures.items():
+        if name == "loss" and is_twice:
+            continue
+        before = (
+            f"  ({rival.reference}: {number(rival.figures[name])})" if rival and name in rival.figures else ""
+        )
+        yield name, f"{number(value)}{before}"
+
+
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """List names and values of the report; a continuation line has an empty name."""
     if result.ending:
         yield "ending", result.ending
     if result.figures:
-        if result.measured_on:
-            yield "metrics", f"of {result.measured_on}"
-        figures = dict(result.figures)
-        if figures.get("loss") == figures.get("log_loss") is not None:
-            del figures["loss"]
-        before = result.rival.figures if result.rival is not None else {}
-        for name, value in figures.items():
-            reference = (
-                f"  ({result.rival.reference}: {number(before[name])})"
-                if result.rival and name in before
-                else ""
-            )
-            yield name, f"{number(value)}{reference}"
+        yield from _figures(result.figures, result)
     for position, warning in enumerate(
         result.warnings
     ):  # those said before the training may have scrolled away

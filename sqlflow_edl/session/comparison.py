@@ -100,7 +100,7 @@ def notes(
         for column, encode in encoders.items():
             unseen[column] += int((encode(batch) == known[column].size).sum()) - missing[column]  # type: ignore[union-attr]
     parts = (
-        _listed(unseen, pinned.rows, "a value that the model does not know from training"),
+        _listed(unseen, pinned.rows, "a value that was rare in training or did not occur"),
         _listed(nulls, pinned.rows, "NULL, of which training had none"),
     )
     note = "; ".join(filter(None, parts))

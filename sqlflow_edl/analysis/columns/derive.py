@@ -30,6 +30,7 @@ ROWS_OF_GROUP = 200  # rows for each distinct number of a category
 LIMIT = 3.0  # deviations near which a number beside its bins ends
 LEAST_DISORDER = 0.01  # share of the label's variance for which numbers in no order are a category
 FEWEST_TEXTS = 1000  # distinct texts that may be free text
+SENTENCE = 24  # characters of the longest text from which on they are sentences rather than codes
 ROWS_OF_NAME = 6  # the same, where the label differs by number in no order, without the most frequent number
 ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
@@ -240,13 +241,22 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
     if found.constant:
         return column, "it is the same in every training row"
     if is_id(column, found):
-        what = "text" if schema.type(column) is ColumnType.TEXT else "number"
-        as_ids = "" if what == "text" else ", as an id is"
-        return (
-            column,
-            f"its {what} is different in every row{as_ids}; name it in COLUMN to use it anyway",
-        )
+        rows = "every row that has one" if found.nulls else "every row"
+        if schema.type(column) is not ColumnType.TEXT:
+            return (
+                column,
+                f"its number is different in {rows}, as an id is; name it in COLUMN to use it anyway",
+            )
+        use = _use_of_sentences(column) if found.longest >= SENTENCE else "name it in COLUMN to use it anyway"
+        return column, f"its text is different in {rows}; {use}"
     if Want.TEXT in draft.wants and _is_free_text(found):
         function = f"HASH({expressions.argument(column)})"
-        return column, f"most of its texts occur once; write {function} in COLUMN to use it anyway"
+        use = f"write {function} in COLUMN to use it anyway"
+        if found.longest >= SENTENCE:
+            use = _use_of_sentences(column)
+        return column, f"most of its texts occur once; {use}"
     return None
+
+
+def _use_of_sentences(column: str) -> str:
+    return f"write NGRAMS({expressions.argument(column)}, 3, 4096) in COLUMN to use its words"

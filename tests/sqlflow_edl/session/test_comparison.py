@@ -16,7 +16,7 @@ CITIES = """(SELECT 'oslo' AS city, 20 AS age UNION ALL SELECT 'rome', 21 UNION 
 UNION ALL SELECT 'here', 23 UNION ALL SELECT 'there', 24) AS cities"""
 
 
-UNKNOWN = "a value that the model does not know from training"
+UNKNOWN = "a value that was rare in training or did not occur"
 FITTING = Fitting(
     {"city": ColumnSummary(100, 1), "age": ColumnSummary(100, 0)}
 )  # of rows, and of those with NULL

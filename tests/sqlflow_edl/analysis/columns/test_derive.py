@@ -191,6 +191,13 @@ def test_a_text_of_remarks_is_left_out_and_the_answer_says_so(many: Session) -> 
     )
 
 
+def test_sentences_are_advised_to_be_read_by_their_runs_of_characters(many: Session) -> None:
+    found = of(many, "CASE WHEN half > 0 THEN remark || ' asked for a refund' END AS note, half, y FROM many")
+    assert any(
+        note.endswith("write NGRAMS(note, 3, 4096) in COLUMN to use its words") for note in found.notes
+    )
+
+
 def test_words_that_occur_once_count_as_unseen_if_there_are_many(many: Session) -> None:
     [found] = of(many, "city, y FROM many").spec.features
     assert isinstance(found, spec.Embedding)
