@@ -13,6 +13,7 @@ from edl import spec
 from edl.models.fitting import ColumnSummary
 from edl.spec.forecast import Step
 from edl.spec.job import ROW_LIMITS
+from sqlflow_edl.analysis.checks.warning import format_share
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
@@ -259,7 +260,7 @@ def number(found: float | None) -> str:
 
 def percent(share: float | None) -> str:
     """Format a share with one decimal: 34.2 %."""
-    return "not defined" if share is None else f"{share:.1%}".replace("%", " %")
+    return "not defined" if share is None else format_share(share)
 
 
 def leading_shares(columns: Mapping[str, float]) -> str:

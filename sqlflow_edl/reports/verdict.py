@@ -16,6 +16,8 @@ from sqlflow_edl.reports.text import counted, number, percent, value
 
 Figures = Mapping[str, float | None]
 
+RANKS = 0.65  # auc from which on the order of the probabilities is worth a word
+
 
 def verdict(archive: Archive) -> str:
     """Return sentences about the metrics of a classifier or a regression, or an empty text of other models."""
@@ -51,8 +53,10 @@ def _of_classes(label: ClassLabel, figures: Figures, rows: str, sizes: Sequence[
     else:
         name, share = guess
         yield f"{said}; always {name}: {percent(share)}."
-        if accuracy <= share:
-            yield f"So it is no better than always {name}."
+        if accuracy < share:
+            yield f"So it is less often right than always {name}."
+        elif accuracy == share:
+            yield f"So it is no more often right than always {name}."
     if label.binary:
         yield from _of_positive_class(value(label.classes[1]), figures)
 
@@ -69,11 +73,22 @@ def _of_positive_class(name: str, figures: Figures) -> Iterator[str]:
     recall, precision = figures.get("recall"), figures.get("precision")
     if not recall:
         if recall == 0:
-            yield f"It finds no row of {name}."
+            yield f"It finds no row of {name}.{_ranking(name, figures)}"
     elif precision is not None:
         yield f"It finds {percent(recall)} of {name}; {percent(precision)} of those that it calls {name} are {name}."
     else:
         yield f"It finds {percent(recall)} of {name}."
+
+
+def _ranking(name: str, figures: Figures) -> str:
+    """Say that the probabilities tell the rows apart, though none of them reaches the threshold; else an empty text."""
+    auc = figures.get("auc")
+    if auc is None or auc < RANKS:
+        return ""
+    return (
+        f" Yet its probabilities put rows of {name} above the others (auc {number(auc)}): "
+        "WITH predict.threshold = f1 finds some of them."
+    )
 
 
 def _of_numbers(figures: Figures, rows: str, residuals: Residuals | None) -> Iterator[str]:
@@ -86,7 +101,7 @@ def _of_numbers(figures: Figures, rows: str, residuals: Residuals | None) -> Ite
     else:
         yield f"{said}; always their mean: {_amount(rmse / math.sqrt(1 - r2))}."
         if r2 <= 0:
-            yield "So it is no better than always the mean."
+            yield f"So it is {'worse' if r2 < 0 else 'no better'} than always the mean."
     if residuals is not None and residuals.quantiles:
         middle = residuals.quantiles[(len(residuals.quantiles) - 1) // 2]
         yield f"Half of the rows are off by at most {_amount(middle)}."

@@ -30,7 +30,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     NEAR_PERFECT,
     UNUSUAL,
 )
-from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.checks.warning import DataWarning, format_share
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
@@ -135,6 +135,7 @@ class DataChecks:
             *_ids_and_constants(statistics, used, named),
             *readings,
             *_predictors(label.column, [scores[each] for each in used if each in scores]),
+            *_unused_predictors(label.column, [each for name, each in scores.items() if name not in used]),
             *self._copied(statistics, scores, used),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
@@ -191,8 +192,8 @@ class DataChecks:
         if share >= DUPLICATES and chance <= BY_CHANCE * share:
             yield DataWarning(
                 "validation rows",
-                f"{count:,} of {looked.rows:,} validation rows ({share:.1%}) have the same features as a training row, "
-                "so the model is validated on rows that it was trained on",
+                f"{count:,} of {looked.rows:,} validation rows ({format_share(share)}) have the same features as a "
+                "training row, so the model is validated on rows that it was trained on",
                 "SELECT DISTINCT, or select the validation rows by a query of their own: VALIDATE ON "
                 "(SELECT …)",
             )
@@ -209,7 +210,7 @@ def _reading_warning(column: str, reading: TextReading, dialect: str, is_label: 
     what = "numbers" if isinstance(reading, NumberReading) else "dates"
     others = ", ".join(map(repr, reading.others[:_OTHERS_SHOWN]))
     more = ", …" if len(reading.others) > _OTHERS_SHOWN else ""
-    message = f"{reading.share:.1%} of the texts of {column} are {what}"
+    message = f"{format_share(reading.share)} of the texts of {column} are {what}"
     message += f", the others {others}{more}" if others else ""
     message += (
         ", and each different text is a class of its own"
@@ -261,6 +262,22 @@ def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
             message = f"{each.column} is the label {label} under other names: one value for each class"
         else:
             what = each.column if each.kind == "predictor" else f"whether {each.column} is NULL"
-            how = "almost perfectly" if each.score >= NEAR_PERFECT else "unusually well"
-            message = f"{what} alone predicts {label} {how} (score {each.score:.4f} of 1)"
+            message = _predicts(what, label, each.score)
         yield DataWarning(each.column, message, advice)
+
+
+def _unused_predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
+    """Warn of columns that are left out, as texts that are all different, and of which NULL alone gives the label away.
+
+    The reason why they are left out says how to use them anyway.
+    """
+    for each in scores:
+        if each.kind == "presence" and each.score >= UNUSUAL:
+            predicts = _predicts(f"whether {each.column} is NULL", label, each.score)
+            advice = f"leave it out of the SELECT, too, if it is known only when {label} is"
+            yield DataWarning(each.column, f"{predicts}; the model does not use it", advice)
+
+
+def _predicts(what: str, label: str, score: float) -> str:
+    how = "almost perfectly" if score >= NEAR_PERFECT else "unusually well"
+    return f"{what} alone predicts {label} {how} (score {score:.4f} of 1)"

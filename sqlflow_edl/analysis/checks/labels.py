@@ -20,7 +20,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     SHIFTED_ODDS,
     SKEW,
 )
-from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.checks.warning import DataWarning, format_share
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 _SHOWN = 3  # classes that a warning names
@@ -42,7 +42,8 @@ def frequent_class(
     if rows - often < FEWEST_OF_A_CLASS:
         yield _too_few_others(label, training, validation)
         return
-    if "class_weights" in job.loss.params:
+    trained = job.search.candidates[0].spec if job.search is not None else job
+    if "class_weights" in trained.loss.params:
         return
     measures = "auc and f1" if label.binary else "f1"
     advice = f"compare {measures}; train.class_weights = balanced gives each class the same weight"
@@ -50,8 +51,8 @@ def frequent_class(
         advice += ", predict.threshold = f1 another threshold"
     yield DataWarning(
         label.column,
-        f"{often / rows:.1%} of the training rows are of the class {_literal(counts.values[0])}, and to predict it "
-        "always is right as often, so accuracy says little",
+        f"{format_share(often / rows)} of the training rows are of the class {_literal(counts.values[0])}, and to "
+        "predict it always is right as often, so accuracy says little",
         advice,
     )
 
@@ -72,7 +73,7 @@ def _too_few_others(
         label.column,
         f"only {count} of {rows:,} {'is' if rows - often == 1 else 'are'} of {classes}: next to nothing can be learned "
         f"or measured of {'them' if len(others) > 1 else 'it'}, and to predict {_literal(frequent)} always is right in "
-        f"{often / rows:.4%} of them",
+        f"{format_share(often / rows, 4)} of them",
         "select more rows of the rare class, perhaps with fewer of the others",
     )
 
@@ -94,8 +95,8 @@ def skew(label: spec.Label, labels: Floats, job: spec.JobSpec) -> Iterator[DataW
         advice += f"; if relative errors matter, train on the logarithm: SELECT LN({label.column}) AS …"
     yield DataWarning(
         label.column,
-        f"{FEW_ROWS:.0%} of the rows make up {share:.0%} of the variance of {label.column}, so few rows decide the "
-        "model",
+        f"{format_share(FEW_ROWS, 0)} of the rows make up {format_share(share, 0)} of the variance of {label.column}, "
+        "so few rows decide the model",
         advice,
     )
 
@@ -174,7 +175,10 @@ def _shifted_class(training: ColumnStatistics, held_out: ColumnStatistics) -> st
     odds = [each / (1 - each) for each in (share, now) if each < 1]
     if len(odds) < 2 or max(odds) < SHIFTED_ODDS * min(odds) or abs(share - now) < SHIFT_ERRORS * error:
         return None
-    return f"the class {_literal(most)} has {now:.1%} of the validation rows and {share:.1%} of the training rows"
+    return (
+        f"the class {_literal(most)} has {format_share(now)} of the validation rows and {format_share(share)} of the "
+        "training rows"
+    )
 
 
 def _shifted_mean(column: str, training: ColumnStatistics, held_out: ColumnStatistics) -> str | None:

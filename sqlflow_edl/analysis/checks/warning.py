@@ -18,3 +18,8 @@ class DataWarning:
 
     def __str__(self) -> str:
         return f"{self.message}; {self.advice}"
+
+
+def format_share(share: float, digits: int = 1) -> str:
+    """Format a share: 34.2 %."""
+    return f"{100 * share:.{digits}f} %"

@@ -38,7 +38,16 @@ def test_a_classifier_is_compared_with_always_the_most_frequent_class(tmp_path: 
 def test_one_that_is_no_better_is_called_so(tmp_path: Path) -> None:
     metrics = {"accuracy": 0.817, "precision": None, "recall": 0.0}
     found = archive(tmp_path, CHURNED, metrics=metrics, uncertainty=Calibration(confusion=CONFUSION))
-    assert verdict(found).endswith("So it is no better than always FALSE. It finds no row of TRUE.")
+    assert verdict(found).endswith("So it is no more often right than always FALSE. It finds no row of TRUE.")
+
+
+def test_one_that_is_worse_may_still_rank(tmp_path: Path) -> None:
+    metrics = {"accuracy": 0.81, "precision": 0.0, "recall": 0.0, "auc": 0.75}
+    found = archive(tmp_path, CHURNED, metrics=metrics, uncertainty=Calibration(confusion=CONFUSION))
+    assert verdict(found).endswith(
+        "So it is less often right than always FALSE. It finds no row of TRUE. Yet its probabilities put rows of "
+        "TRUE above the others (auc 0.75): WITH predict.threshold = f1 finds some of them."
+    )
 
 
 def test_of_many_classes_there_is_no_confusion_to_guess_from(tmp_path: Path) -> None:
@@ -64,7 +73,7 @@ def test_a_regression_is_compared_with_always_the_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("r2", "said"), [(-0.2, "So it is no better than always the mean."), (1.0, "on 2,000 validation rows.")]
+    ("r2", "said"), [(-0.2, "So it is worse than always the mean."), (1.0, "on 2,000 validation rows.")]
 )
 def test_a_regression_without_a_guess_or_a_worse_one_says_so(tmp_path: Path, r2: float, said: str) -> None:
     assert verdict(archive(tmp_path, metrics={"rmse": 3.0, "r2": r2})).endswith(said)

@@ -93,5 +93,5 @@ def test_rows_of_a_query_of_their_own_are_checked_too(session: Session) -> None:
             session.source, session.compiler.training_plan(statement), job, Silent()
         ).warnings
     ]
-    assert said[0].startswith("10 of 10 validation rows (100.0%) have the same features")
+    assert said[0].startswith("10 of 10 validation rows (100.0 %) have the same features")
     assert said[1].startswith("all 10 validation rows have the same class, TRUE")

@@ -90,7 +90,7 @@ def test_held_out_rows_of_another_rate_of_the_label_are_said(session: Session) -
     found, _ = fixed(session, f"{text} TO TRAIN DNNClassifier LABEL left INTO m")
     [said] = map(str, found.warnings)
     assert said == (
-        "the class FALSE has 92.0% of the validation rows and 60.0% of the training rows: the 100 rows held out by "
+        "the class FALSE has 92.0 % of the validation rows and 60.0 % of the training rows: the 100 rows held out by "
         "ordered are unlike the others; if the rows to be predicted are not like these, write validation.split = "
         "stratified"
     )

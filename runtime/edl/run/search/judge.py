@@ -84,11 +84,16 @@ class Judge:
         return np.concatenate([*validation, test])
 
     def figures(self, scores: Array, part: slice) -> Figures:
-        """Return loss and metrics of scores of some of the rows."""
+        """Return the metrics of scores of some of the rows, or their loss if there are none.
+
+        The candidates minimise losses of several units, so that a loss of all has no unit beside metrics.
+        """
         spec, labels = self._spec, self._labels[part]
         weights = None if self._weights is None else self._weights[part]
         kind = metrics.kind_of(spec.label)
-        found: Figures = {"loss": finite(mean_loss(spec.label, labels, scores, weights))}
+        found: Figures = {}
+        if not spec.metrics:
+            found["loss"] = finite(mean_loss(spec.label, labels, scores, weights))
         for name in spec.metrics:
             metric = metrics.by_name(name, kind)
             found[name] = finite(metric.result(metric.update((), labels, scores, weights)))

@@ -33,10 +33,11 @@ def warnings(
     named: Collection[str] = (),
     validation: int = 0,
     loss: spec.Component | None = None,
+    unused: Collection[str] = (),
 ) -> list[str]:
     """Return the warnings about the columns; the last `validation` rows are the validation rows.
 
-    loss: huber for numbers and cross_entropy for classes if it is None.
+    unused: columns that no feature reads. loss: huber for numbers and cross_entropy for classes if it is None.
     """
     table = pa.table({**columns, "y": label})
     training = len(table) - validation
@@ -48,7 +49,7 @@ def warnings(
     found = collect(checks.watch(table.slice(0, training).to_batches(max_chunksize=300)), wants, seed=0)
     classes = tuple(sorted(set(table["y"].to_pylist())))
     of_label = spec.RegressionLabel("y", 0.0, 1.0) if numeric else spec.ClassLabel("y", classes)
-    features = tuple(spec.Standardize(name, 0.0, 1.0) for name in columns)
+    features = tuple(spec.Standardize(name, 0.0, 1.0) for name in columns if name not in unused)
     job = spec.JobSpec(
         "train", "", spec.Query("", "", ()), spec.Rows(False, training, training), "torch", spec.Component("DNN"),
         {"features": features}, of_label, spec.Component("adam"),
@@ -195,6 +196,19 @@ def test_texts_that_differ_in_each_row_of_a_class_and_are_blank_in_others_are_wa
     assert said.startswith("x alone predicts y almost perfectly")
 
 
+def test_a_text_that_is_left_out_and_known_for_one_class_alone_is_warned_about() -> None:
+    columns = {
+        "note": [f"letter {i}" if each else None for i, each in enumerate(CHURNED)],
+        "code": [f"c{i}x" for i in range(ROWS)],
+        "x": RANDOM.normal(size=ROWS),
+    }
+    [said] = warnings(columns, CHURNED, unused=("note", "code"))
+    assert said == (
+        "whether note is NULL alone predicts y almost perfectly (score 1.0000 of 1); the model does not use it; leave "
+        "it out of the SELECT, too, if it is known only when y is"
+    )
+
+
 def test_a_number_that_is_known_for_one_side_of_a_label_of_numbers_is_warned_about() -> None:
     label = np.where(CHURNED, RANDOM.normal(9, 0.1, ROWS), RANDOM.normal(0, 0.1, ROWS))
     [said] = warnings({"x": [RANDOM.uniform() if each else None for each in CHURNED]}, label)
@@ -253,7 +267,7 @@ def test_rows_on_both_sides_are_counted() -> None:
     a, b = RANDOM.normal(size=ROWS), RANDOM.integers(0, 9, ROWS)
     a[-50:], b[-50:] = a[:50], b[:50]
     [said] = warnings({"a": a, "b": b}, RANDOM.integers(0, 2, ROWS), validation=200)
-    assert said.startswith("50 of 200 validation rows (25.0%) have the same features as a training row")
+    assert said.startswith("50 of 200 validation rows (25.0 %) have the same features as a training row")
 
 
 def test_alike_rows_of_few_values_are_no_copies() -> None:
@@ -332,7 +346,7 @@ def rare(every: int) -> np.ndarray:
 def test_a_class_that_nearly_all_rows_have_is_named_with_what_helps() -> None:
     [said] = warnings({"x": RANDOM.normal(size=ROWS)}, rare(40))
     assert said == (
-        "97.5% of the training rows are of the class 0, and to predict it always is right as often, so accuracy says "
+        "97.5 % of the training rows are of the class 0, and to predict it always is right as often, so accuracy says "
         "little; compare auc and f1; train.class_weights = balanced gives each class the same weight, "
         "predict.threshold = f1 another threshold"
     )
@@ -375,7 +389,9 @@ SQUARED = spec.Component("mean_squared_error")
 
 def test_a_label_whose_variance_is_that_of_few_rows_is_named_with_a_robust_loss() -> None:
     [said] = warnings({"x": RANDOM.normal(size=ROWS)}, skewed(2.0), loss=SQUARED)
-    assert said.startswith("1% of the rows make up 79% of the variance of y, so few rows decide the model; ")
+    assert said.startswith(
+        "1 % of the rows make up 79 % of the variance of y, so few rows decide the model; "
+    )
     assert said.endswith(
         "loss = huber or mean_absolute_error heeds them less; if relative errors matter, train on the "
         "logarithm: SELECT LN(y) AS …"

@@ -33,10 +33,10 @@ def compiled(session: Session, text: str) -> Compiled:
 def test_numbers_as_texts_are_said_with_what_reads_them(session: Session) -> None:
     found = compiled(session, "TO TRAIN LinearRegressor LABEL mpg")
     assert found.warnings[0] == (
-        "97.4% of the texts of horsepower are numbers, the others '?', and the column becomes a category; select "
+        "97.4 % of the texts of horsepower are numbers, the others '?', and the column becomes a category; select "
         "TRY_CAST(horsepower AS DOUBLE) AS horsepower, or write train.text_numbers = convert"
     )
-    assert found.warnings[1].startswith("100.0% of the texts of price are numbers")
+    assert found.warnings[1].startswith("100.0 % of the texts of price are numbers")
     named = compiled(
         session, "TO TRAIN LinearRegressor COLUMN horsepower, HASH(price, 10) LABEL mpg"
     ).warnings
