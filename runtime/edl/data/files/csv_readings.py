@@ -9,7 +9,8 @@ same values. A reading is stored with a model by its name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -34,6 +35,26 @@ _MARKS = {".": "a decimal point", ",": "a decimal comma"}
 _NARROW = "\u00a0\u202f"  # blanks that no line ends at
 _EXACT_DIGITS = 15  # a float64 holds every whole number of so many digits
 _MIDNIGHT = r"[ T]24:00(:00(\.0*)?)?"  # the end of a day in ISO 8601, which Arrow does not read
+CURRENCIES = (
+    *SYMBOLS,
+    "EUR",
+    "USD",
+    "GBP",
+    "CHF",
+    "kr",
+    "SEK",
+    "NOK",
+    "DKK",
+    "PLN",
+    "zł",
+    "CZK",
+    "Kč",
+    "Ft",
+)
+_MONTHS = (
+    "jan(uary)?", "feb(ruary)?", "mar(ch)?", "apr(il)?", "may", "june?", "july?", "aug(ust)?", "sept?(ember)?",
+    "oct(ober)?", "nov(ember)?", "dec(ember)?",
+)  # fmt: skip
 THREADS = 4
 SHARED_ROWS = 8192  # batches of fewer rows are faster in one thread
 
@@ -184,7 +205,24 @@ def _dates() -> list[Reading]:
             date = Reading(f"DATE {letters}", "DATE", day, steps, decides, words.replace("/", mark), options)
             name, pattern = f"TIMESTAMP {letters}", f"{day}({_TIME})?"
             found += [date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name)]
-    return found
+    return [*found, *_dates_with_names()]
+
+
+def _dates_with_names() -> Iterator[Reading]:
+    """Yield the readings of 26-Dec-2024 and 26 Dec 2024, with or without a time."""
+    months = "|".join(_MONTHS)
+    for mark, words in (("-", "day-month-year"), (" ", "day month year")):
+        day = rf"\d{{1,2}}{mark}(?i:{months}){mark}\d{{4}}"
+        steps = (
+            *((rf"(?i){mark}{name}{mark}", f"-{number:02}-") for number, name in enumerate(_MONTHS, 1)),
+            (r"^(\d)-", r"0\1-"),
+            (r"^(\d+)-(\d+)-(\d+)", r"\3-\2-\1"),
+        )
+        date = Reading(
+            f"DATE d{mark}b{mark}Y", "DATE", day, steps, words=f"{words}, months by their English names"
+        )
+        name, pattern = f"TIMESTAMP d{mark}b{mark}Y", f"{day}({_TIME})?"
+        yield from (date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name))
 
 
 def _amounts() -> list[Reading]:
@@ -192,19 +230,20 @@ def _amounts() -> list[Reading]:
 
     `€1,234` may be a thousand or a fraction: some value must tell.
     """
-    found = [_grouped_reading(",", "."), _grouped_reading(".", ",")]
-    for symbol in SYMBOLS:
+    found = [_grouped_reading(",", "."), _grouped_reading(".", ","), _spaced_reading(), _spaced_reading(".")]
+    for symbol in CURRENCIES:
         plain = Reading(
             f"DOUBLE {symbol}",
             "DOUBLE",
             _symbol_pattern(symbol, r"(0|[1-9]\d{0,14})"),
             words=f"numbers with {symbol}",
         )
-        remove = (rf"[{symbol} {_NARROW}]", "")
+        remove = (rf"{re.escape(symbol)}|[ {_NARROW}]", "")
         found.append(replace(plain, steps=(remove,)))
-        for grouped in found[:2]:
+        for grouped in found[:4]:
             thousands, decimal = grouped.name[-2], grouped.name[-1]
-            whole = rf"(0|[1-9]\d{{0,2}}([{thousands}]\d{{3}}){{1,4}}|[1-9]\d{{0,14}})([{decimal}]\d*)?"
+            between = f" {_NARROW}" if thousands == " " else thousands
+            whole = rf"(0|[1-9]\d{{0,2}}([{between}]\d{{3}}){{1,4}}|[1-9]\d{{0,14}})([{decimal}]\d*)?"
             found.append(
                 replace(
                     grouped,
@@ -220,8 +259,21 @@ def _amounts() -> list[Reading]:
 
 def _symbol_pattern(symbol: str, number: str) -> str:
     """Return the pattern of a number with the symbol before or behind it."""
-    blank = rf"[ {_NARROW}]?"
-    return rf"[+-]?[{symbol}]{blank}[+-]?{number}|[+-]?{number}{blank}[{symbol}]"
+    blank, mark = rf"[ {_NARROW}]?", re.escape(symbol)
+    return rf"[+-]?{mark}{blank}[+-]?{number}|[+-]?{number}{blank}{mark}"
+
+
+def _spaced_reading(decimal: str = ",") -> Reading:
+    """Make the reading of numbers with blanks between thousands, as in 1 234,50. Some value must have both marks."""
+    blank = f"[ {_NARROW}]"
+    return Reading(
+        f"DOUBLE  {decimal}",
+        "DOUBLE",
+        rf"[+-]?(0|[1-9]\d{{0,2}}({blank}\d{{3}}){{1,4}}|[1-9]\d*)([{decimal}]\d*)?",
+        ((blank, ""), *(((",", "."),) if decimal == "," else ())),
+        rf".*{blank}\d{{3}}[{decimal}]\d+\D*",
+        f"numbers with blanks between thousands and {_MARKS[decimal]}",
+    )
 
 
 def _grouped_reading(thousands: str, decimal: str) -> Reading:
@@ -489,7 +541,8 @@ def describe(columns: Mapping[str, Column], names: Sequence[str]) -> tuple[str, 
             why = f"{words}? {ways} decides" if ways else f"its numbers have {words}"
             by_words.setdefault(f"as text: {why}", []).append(name)
     shown = (f"with {listed_names(found)} {words}" for words, found in by_words.items())
-    return "; ".join(shown), tuple(options)
+    counts = Counter(option for option, _ in options)  # columns of two forms need none: their values tell
+    return "; ".join(shown), tuple(each for each in options if counts[each[0]] == 1)
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.data.files.csv_readings import (
+    CURRENCIES,
     READINGS,
     TEXT,
     Reading,
@@ -18,7 +19,6 @@ from edl.data.files.csv_readings import (
     reading_named,
 )
 from edl.errors import SourceError
-from edl.spec.computed import SYMBOLS
 
 
 def found(
@@ -72,6 +72,16 @@ def found(
         (["26-12-2024"], "DATE d-m-Y"),
         (["2024/12/26", "2024/1/2"], "DATE Y/m/d"),
         (["2024/12/26", "1"], TEXT),
+        (["26-Dec-2024", "1-sept-2024"], "DATE d-b-Y"),
+        (["26 May 2024", "3 june 2024 10:11"], "TIMESTAMP d b Y"),
+        (["26-Dez-2024"], TEXT),
+        (["31-Feb-2024"], TEXT),
+        (["2 500,00 kr", "300,00 kr"], "DOUBLE kr ,"),
+        (["EUR 1,234.5", "EUR 2"], "DOUBLE EUR,."),
+        (["EUR 2", "USD 2"], TEXT),
+        (["1\u202f234,50", "7"], "DOUBLE  ,"),
+        (["12 345", "123 45"], TEXT),
+        (["12 345", "678 901"], TEXT),
         (["yes", "NO"], "BOOLEAN yes"),
         (["no", "no"], TEXT),
         (["yes", "no", "?"], TEXT),
@@ -138,16 +148,18 @@ def examples(name: str) -> list[str]:
     kind, _, order = name.partition(" ")
     if kind == "DOUBLE":
         return amounts(order)
+    parts = (("1", "2", "Feb"), ("29", "02", "february"), ("09", "9", "SEPT"))
     days = [
-        order.replace("d", day).replace("m", month).replace("Y", "2024")
-        for day, month in (("1", "2"), ("29", "02"), ("09", "9"))
+        order.translate(str.maketrans({"d": day, "m": month, "b": word, "Y": "2024"}))
+        for day, month, word in parts
     ]
     return [*days, f"{days[0]} 10:11", f"{days[1]}T23:59:59.5"] if kind == "TIMESTAMP" else days
 
 
 def amounts(form: str) -> list[str]:
     """Return numbers with the symbol of a form, and its marks between thousands and before fractions."""
-    symbol, marks = (form[0], form[1:]) if form[0] in SYMBOLS else ("", form)
+    symbol = next((each for each in CURRENCIES if form.startswith(each)), "")
+    marks = form.removeprefix(symbol)
     numbers = ["0", "7", "999999999999999"]
     if marks:
         thousands, decimal = marks
