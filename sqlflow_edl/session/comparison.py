@@ -200,7 +200,7 @@ class SeenRowsFinder:
         elif stored.increment is not None:
             why = "it was trained on rows that were new at that time"
         elif not is_repeatable(stored.select, given.select, given.dialect):
-            why = "its query is not one that is run again without being written"
+            why = "its query has functions that are not run on behalf of a stored model"
         elif trained.rows.total > most and not at_any_cost:
             why = f"it was trained on more than {most:,} rows; WITH validation.unseen_only = true looks for them"
         elif not (columns := self._common_columns()):

@@ -152,6 +152,7 @@ def test_members_of_an_ensemble_are_trained_on_the_rows_of_other_folds_or_on_all
         ("SELECT * FROM houses", "duckdb"),
         ("SELECT x, LN(price) AS price FROM main.houses WHERE id % 4 > 0 AND city IN ('a', 'b')", "duckdb"),
         ("SELECT CAST(x AS DOUBLE) AS x FROM `houses` ORDER BY id LIMIT 9", "mysql"),
+        ("SELECT * FROM houses WHERE isfinite(price) AND NOT isnan(x) AND left(city, 1) = 'c'", "duckdb"),
         ("SELECT h.x, count(*) AS n FROM houses AS h JOIN cities USING (city) GROUP BY h.x", "postgres"),
     ],
 )
