@@ -8,6 +8,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from edl.data.source import ReleasableSource
 from edl.errors import SQLFlowError
 from sqlflow_edl.console.catalog import Catalog
 from sqlflow_edl.session.observer import Observer, Silent
@@ -81,7 +82,10 @@ class Connection:
         self.open()
         session = self.opened.result()
         with self._in_use:
-            yield session
+            try:
+                yield session
+            finally:
+                _release(session)
 
     def refresh(self) -> None:
         """Refresh the tables and models in a thread; returns at once."""
@@ -122,6 +126,7 @@ class Connection:
             session = self._opener(self.source, self._noted)
             self._dialect = dialect_named(session.dialect).name
             self.catalog.look(session)
+            _release(session)
         except SQLFlowError as error:
             self.opened.set_exception(UnopenedError(error))
         except BaseException as error:  # an error of ours, which the prompt raises
@@ -136,3 +141,9 @@ class Connection:
                 self.catalog.look(session)
         except UnopenedError:  # the prompt reports it
             pass
+
+
+def _release(session: Session) -> None:
+    """Let other processes open a file that one alone can have open, until the next statement."""
+    if isinstance(session.source, ReleasableSource):
+        session.source.release()

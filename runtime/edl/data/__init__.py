@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from edl.data.source import ConflictError, Pinned, Reader, Source, TextSource
+from edl.data.source import ConflictError, Pinned, Reader, ReleasableSource, Source, TextSource
 from edl.data.url import ROWS, beside, connect, redacted
 from edl.spec import Split
 
@@ -13,6 +13,7 @@ __all__ = [
     "ConflictError",
     "Pinned",
     "Reader",
+    "ReleasableSource",
     "Source",
     "Split",
     "TextSource",

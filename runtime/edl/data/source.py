@@ -252,6 +252,17 @@ class Source(Results, Protocol):
 
 
 @runtime_checkable
+class ReleasableSource(Protocol):
+    """Source over a file that one process alone can have open."""
+
+    def release(self) -> None:
+        """Close the file until the next statement, unless the session has a state that would be lost, as a transaction,
+        temporary tables, settings, or a result that is not read to its end.
+        """
+        ...
+
+
+@runtime_checkable
 class TextSource(Protocol):
     """Source of files of texts: the types of columns are found in their values, or stated by a model.
 

@@ -26,7 +26,7 @@ from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
 from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.errors import opening, raise_interrupt, while_reading
-from edl.sources.duckdb.source import DuckDBSource
+from edl.sources.duckdb.source import DuckDBSource, open_file
 
 STORE = ".sqlflow.duckdb"
 ROWS = "rows"
@@ -46,10 +46,11 @@ class FileSource(DuckDBSource):
     known_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
-        super().__init__(connection, url)
+        super().__init__(connection, url, store)
         self._store = store
         self._made = made
         self._paths: tuple[str, ...] = ()  # names of the views besides that of the table
+        self._query = ""  # of the views; empty if they read what another connection does not have
         self.kept_in = os.path.relpath(store)
 
     @classmethod
@@ -90,13 +91,33 @@ class FileSource(DuckDBSource):
         return source
 
     def close(self) -> None:
-        kept = not self._made
-        with suppress(duckdb.Error):
-            tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
-            kept = kept or bool(self.connection.execute(tables).fetchall())
+        is_empty = self._is_empty()
         super().close()
-        if not kept:
+        if is_empty:
             self._store.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        if not self._query:
+            return
+        is_empty = self._is_empty()
+        super().release()
+        if is_empty and self._connection is None:
+            self._store.unlink(missing_ok=True)
+
+    def _is_empty(self) -> bool:
+        """Return True if this source made the database, has it open, and has stored nothing in it."""
+        if not self._made or self._connection is None or self._unread is not None:
+            return False
+        tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
+        with suppress(duckdb.Error):
+            return not self._connection.execute(tables).fetchall()
+        return False
+
+    def _open_again(self) -> duckdb.DuckDBPyConnection:
+        self._made = self._made or not self._store.exists()
+        connection = open_file(self._store)
+        self._create_views(connection)
+        return connection
 
     def tables(self) -> list[str]:
         hidden = set(map(quoted, self._paths)) - ({quoted(self._name)} if self._paths else set())
@@ -104,9 +125,12 @@ class FileSource(DuckDBSource):
 
     def _show(self, name: str, query: str) -> None:
         """Create the views."""
-        self._name = name
-        for view in dict.fromkeys((name, ROWS, *self._paths)):
-            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
+        self._name, self._query = name, query
+        self._create_views(self.connection)
+
+    def _create_views(self, connection: duckdb.DuckDBPyConnection) -> None:
+        for view in dict.fromkeys((self._name, ROWS, *self._paths)):
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {self._query}")
 
     def _select(self, files: list[str], url: SourceURL) -> str:
         """Return a query of all rows of the files. `url`: with the absolute path, or pattern, of them."""

@@ -41,6 +41,9 @@ class RemoteSource(ParquetSource):
 
         return cls._beside(str(url), Path.cwd() / (name + STORE), show)
 
+    def release(self) -> None:
+        """Keep the database open: its connection has the file system."""
+
 
 def _filesystem(scheme: str) -> Any:
     """Return a file system of a scheme for DuckDB. Raises SourceError if its package is not installed."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from edl.errors import SourceError
@@ -72,4 +76,71 @@ def test_a_database_that_refuses_leaves_what_was_known(monkeypatch: pytest.Monke
         monkeypatch.setattr(session.source, "tables", refuse)
     connection.refresh()
     assert connection.known(None).tables == ("t",)
+    connection.close()
+
+
+def is_open_here(path: Path) -> bool:
+    """Return True if another process cannot open the database."""
+    program = "import duckdb, sys; duckdb.connect(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, check=False)
+    return done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("keeps", "ends"),
+    [
+        ("BEGIN; INSERT INTO t VALUES (2)", "COMMIT"),
+        ("CREATE TEMP TABLE u AS SELECT 1 AS x", ""),
+        ("SET threads = 1", ""),
+    ],
+)
+def test_other_processes_may_open_the_file_unless_the_session_has_a_state(
+    keeps: str, ends: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.duckdb"
+    connection = Connection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
+    with connection.session() as session:
+        list(session.run("CREATE TABLE t AS SELECT 1 AS x"))
+        assert is_open_here(path)
+    assert not is_open_here(path)
+    with connection.session() as session:
+        list(session.run(keeps))
+    assert is_open_here(path)
+    with connection.session() as session:
+        list(session.run(ends))
+        [result] = session.run("SELECT count(*) AS n FROM t")
+        assert result.to_arrow().to_pylist() == [{"n": 2 if ends else 1}]
+    assert is_open_here(path) == (not ends)
+    connection.close()
+
+
+def test_a_file_that_another_process_has_open_is_an_error_of_the_statement_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.duckdb"
+    connection = Connection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
+    with connection.session() as session:
+        list(session.run("CREATE TABLE t AS SELECT 1 AS x"))
+    program = "import duckdb, sys; opened = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with connection.session() as session, pytest.raises(SourceError, match=f"{other.pid}"):
+            list(session.run("SELECT * FROM t"))
+        assert other.stdin is not None
+        other.stdin.close()
+    with connection.session() as session:
+        [result] = session.run("SELECT * FROM t")
+        assert result.to_arrow().num_rows == 1
+    connection.close()
+
+
+def test_the_rows_of_files_are_read_again_after_the_release(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x;y\n1;a\n2;b\n")
+    connection = Connection(lambda source, observer: Session(source), str(tmp_path / "t.csv"))
+    for _ in range(2):
+        with connection.session() as session:
+            [result] = session.run("SELECT count(*) AS n FROM 't.csv'")
+            assert result.to_arrow().to_pylist() == [{"n": 2}]
+        assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
     connection.close()

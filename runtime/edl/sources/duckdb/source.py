@@ -9,6 +9,7 @@ further reads of that result are a SourceError. A source belongs to one thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,19 @@ from edl.spec import Split
 _SILENT = (["Count"], ["Success"])  # columns of statements without rows
 
 _SQLITE = b"SQLite format 3\0"
+# A name in a query is a table, never a variable of the calling Python program.
+_TABLES_ONLY = "SET python_enable_replacements = false"
+_TRANSACTION = "transaction"
+_BEGINS = re.compile(r"\s*(begin|start)\b", re.IGNORECASE)
+# Statements after which the session is as before, unless they have one of these words.
+_STATELESS = frozenset(
+    getattr(duckdb.StatementType, name)
+    for name in (
+        "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "COPY", "EXPLAIN", "EXPORT", "VACUUM",
+        "ANALYZE", "MULTI",
+    )
+)  # fmt: skip
+_STATEFUL = re.compile(r"\b(temp|temporary|setseed|currval|getvariable)\b", re.IGNORECASE)
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
 
 
@@ -45,13 +59,15 @@ class DuckDBSource(Transactional, EmbeddedSource):
     temporary_tables = True
     finds_syntax_errors = True
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, path: Path | None = None) -> None:
+        """Open the source. path: its file, if `release` may close it."""
         self.url = url
-        self.connection = connection
+        self._connection: duckdb.DuckDBPyConnection | None = connection
+        self._path = path
+        self._state = set[str]()  # of the session, which another connection would not have
         self._unread: pa.RecordBatchReader | None = None
         self._results = DuckDBResults(self)
-        # A name in a query is a table, never a variable of the calling Python program.
-        connection.execute("SET python_enable_replacements = false")
+        connection.execute(_TABLES_ONLY)
         catalog = connection.execute("SELECT current_catalog()").fetchall()[0][0]
         self.home = dotted((catalog, "main")) + "."
 
@@ -61,9 +77,28 @@ class DuckDBSource(Transactional, EmbeddedSource):
         if _is_sqlite(path):  # DuckDB would fetch an extension for it
             raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
         try:
-            return cls(opened(path), str(url))
+            return cls(opened(path), str(url), path if isinstance(path, Path) else None)
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Connection to the database, opened again after `release`. Raises SourceError if another process has it."""
+        if self._connection is None:
+            self._connection = self._open_again()
+        return self._connection
+
+    def release(self) -> None:
+        if self._path is None or self._connection is None or self._state or self.in_transaction:
+            return
+        if self._unread is None:
+            self._connection.close()
+            self._connection = None
+
+    def _open_again(self) -> duckdb.DuckDBPyConnection:
+        if self._path is None or not self._path.is_file():  # DuckDB would create it
+            raise SourceError(f"there is no database file {self._path} any more")
+        return open_file(self._path)
 
     @classmethod
     def beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
@@ -76,11 +111,13 @@ class DuckDBSource(Transactional, EmbeddedSource):
         return cls(own, str(SourceURL("duckdb", path or MEMORY)))
 
     def interrupt(self) -> None:
-        self.connection.interrupt()
+        if (connection := self._connection) is not None:
+            connection.interrupt()
 
     def close(self) -> None:
         self._end_result()
-        self.connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -111,6 +148,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
         statement = self._only_statement(sql)
+        self._note_state(statement)
         with self._errors(sql):
             relation = self.connection.sql(sql, params=list(parameters))
             is_query = statement.type == duckdb.StatementType.SELECT
@@ -152,10 +190,12 @@ class DuckDBSource(Transactional, EmbeddedSource):
         rows = batches.read_all()
         with self._errors(name):
             self.connection.register(name, rows)
+        self._state.add(name)
 
     def drop_temporary(self, name: str) -> None:
         with self._errors(name):
             self.connection.unregister(name)
+        self._state.discard(name)
 
     # Inside ----------------------------------------------------------------------------------------------
 
@@ -187,6 +227,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
             raise not_one_statement(f"{len(statements)} statements" if statements else "no statement")
         return statements[0]
 
+    def _note_state(self, statement: duckdb.Statement) -> None:
+        """Note what a statement leaves in the session: a setting, a temporary table, a transaction."""
+        if statement.type == duckdb.StatementType.TRANSACTION:
+            if _BEGINS.match(statement.query):
+                self._state.add(_TRANSACTION)
+            else:
+                self._state.discard(_TRANSACTION)
+        elif statement.type not in _STATELESS or _STATEFUL.search(statement.query):
+            self._state.add("settings")
+
     def _reader(self, query: str, batch_rows: int) -> pa.RecordBatchReader:
         """Return the rows of a query of plain columns."""
         inner = self._run(query, (), batch_rows)
@@ -213,6 +263,8 @@ class DuckDBSource(Transactional, EmbeddedSource):
             raise
         finally:
             inner.close()
+            if self._unread is inner:
+                self._unread = None
 
     def _end_result(self) -> None:
         if self._unread is not None:
@@ -221,6 +273,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     def _roll_back(self) -> None:
         self._end_result()
+        self._state.discard(_TRANSACTION)
         with suppress(duckdb.Error):  # a failed COMMIT has rolled back already
             self.connection.rollback()
 
@@ -245,6 +298,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
             return self._tables()
         except duckdb.Error:  # a failed transaction allows no queries
             return []
+
+
+def open_file(path: Path) -> duckdb.DuckDBPyConnection:
+    """Open a database that was open before. Raises SourceError if another process has it."""
+    try:
+        connection = opened(path)
+    except duckdb.Error as error:
+        raise opening(error, str(path)) from None
+    connection.execute(_TABLES_ONLY)
+    return connection
 
 
 def _is_sqlite(path: Path | str) -> bool:
