@@ -29,7 +29,8 @@ class JobReport(msgspec.Struct, frozen=True):
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
     tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows,
-    counts, workers, servers, server_change: as in `Snapshot`. place: as in `Status`.
+    counts, workers, servers, server_change, phase, total, elapsed (its seconds), limit, share: as in `Snapshot`.
+    place: as in `Status`.
     """
 
     id: str
@@ -63,6 +64,11 @@ class JobReport(msgspec.Struct, frozen=True):
     workers: int
     servers: int
     server_change: str
+    phase: str
+    total: int
+    elapsed: float
+    limit: float
+    share: float | None
 
 
 def report(job: JobFolder, details: JobDetails) -> JobReport:
@@ -103,6 +109,11 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         workers=snapshot.workers,
         servers=snapshot.servers,
         server_change=snapshot.server_change,
+        phase=snapshot.phase,
+        total=snapshot.total,
+        elapsed=snapshot.seconds,
+        limit=snapshot.limit,
+        share=snapshot.share,
     )
 
 
@@ -171,10 +182,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("workers", f"{found.workers}"))
     if found.servers:
         rows.append(("servers", found.server_change or f"{found.servers}"))
-    if found.epoch:
-        rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
-    if found.rows:
-        rows.append(("rows", f"{found.rows:,}"))
+    rows += _reached(found)
     if found.loss is not None:
         rows.append(("loss", number(found.loss)))
     if found.generation > 1:
@@ -232,6 +240,23 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
 def tasks(counts: Counts) -> str:
     """Return `3 to do, 2 in work, 1 done`."""
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
+
+
+def _reached(found: JobReport) -> Iterator[tuple[str, str]]:
+    """Yield the epoch and the rows, of a search its trials, and its time if that is limited."""
+    if found.epoch:
+        yield "epoch", f"{found.epoch} of {found.epochs}"
+    if found.phase == "search":
+        yield "trials", trials(found.rows, found.total)
+        if found.limit:
+            yield "search time", f"{duration(found.elapsed)} of {duration(found.limit)}"
+    elif found.rows:
+        yield "rows", f"{found.rows:,}"
+
+
+def trials(ended: int, candidates: int) -> str:
+    """Return `8 of up to 84`, or `84` if all have ended."""
+    return f"{ended:,} of up to {candidates:,}" if ended < candidates else f"{ended:,}"
 
 
 def _updates(found: JobReport) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@ again while a job runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
@@ -20,10 +19,10 @@ from starlette.types import ASGIApp
 from edl.errors import ClusterError, SemanticError, SourceError, SpecError, SQLFlowError, nearest
 from edl.jobs import job_folder
 from edl.models.registry.records import split_reference
-from sqlflow_edl.backends.base import JobSummary
-from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, instance_rows, list_rows, server_rows
+from sqlflow_edl.backends.report import INSTANCES, SERVERS, instance_rows, server_rows
 from sqlflow_edl.backends.report import facts as job_facts
 from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
+from sqlflow_edl.web.job_list import Wanted
 from sqlflow_edl.web.job_reader import Job, JobReader
 from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
 from sqlflow_edl.web.model_view import compare, view
@@ -93,7 +92,7 @@ class Pages:
         return self._page(
             "overview",
             "",
-            jobs=self._job_lines(RECENT),
+            jobs=self._jobs.lines(RECENT),
             versions=listing.latest()[:RECENT],
             read=listing.read,
             **problem,
@@ -101,15 +100,15 @@ class Pages:
 
     def overview_live(self, request: Request) -> Response:
         """Return the part of the overview that changes."""
-        return HTMLResponse(render("overview_live", jobs=self._job_lines(RECENT)))
+        return HTMLResponse(render("overview_live", jobs=self._jobs.lines(RECENT)))
 
     def jobs(self, request: Request) -> Response:
-        """List all jobs."""
-        return self._page("jobs", "jobs", jobs=self._job_lines())
+        """List jobs."""
+        return self._page("jobs", "jobs", page=self._jobs.page(Wanted.of(request.query_params)))
 
     def jobs_live(self, request: Request) -> Response:
         """Return the list of jobs."""
-        return HTMLResponse(render("jobs_live", jobs=self._job_lines()))
+        return HTMLResponse(render("jobs_live", page=self._jobs.page(Wanted.of(request.query_params))))
 
     def job(self, request: Request) -> Response:
         """Show a job."""
@@ -138,10 +137,6 @@ class Pages:
     def _job(self, request: Request) -> dict[str, object]:
         found = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
         return _job_values(found)
-
-    def _job_lines(self, most: int | None = None) -> list[dict[str, object]]:
-        summaries = self._jobs.summaries()[:most]
-        return [_job_line(*pair) for pair in zip(summaries, list_rows(summaries), strict=True)]
 
     # Models ------------------------------------------------------------------------------------------------
 
@@ -268,17 +263,6 @@ def _job_values(found: Job) -> dict[str, object]:
         "instances": instance_rows(found.report),
         "server_columns": SERVERS,
         "servers": server_rows(found.report),
-    }
-
-
-def _job_line(job: JobSummary, row: Sequence[str | None]) -> dict[str, object]:
-    """Return a line of the list of jobs."""
-    snapshot = job.snapshot
-    return {
-        **{name: value or "" for name, value in zip(JOBS, row, strict=True)},
-        "id": job.id,
-        "epoch": snapshot.epoch if snapshot is not None else 0,
-        "epochs": snapshot.epochs if snapshot is not None else 0,
     }
 
 

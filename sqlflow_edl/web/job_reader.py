@@ -14,8 +14,10 @@ from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.backends import find
-from sqlflow_edl.backends.base import JobHandle, JobSummary
-from sqlflow_edl.backends.report import JobReport, report
+from sqlflow_edl.backends.base import JobHandle
+from sqlflow_edl.backends.report import JobReport, report, state_of
+from sqlflow_edl.web.job_list import JobList, JobPage, Line, Wanted
+from sqlflow_edl.web.job_progress import JobProgress, job_progress, where_it_runs
 
 MOST = 32  # jobs whose events stay open
 LINES = 200  # of a log
@@ -24,7 +26,7 @@ LINES = 200  # of a log
 @dataclass(frozen=True)
 class Job:
     """A job. log: the last lines of an instance, or of all, each with the instance. problem: reason why there are
-    none.
+    none. where: how to cancel it where `can_cancel` is False.
     """
 
     report: JobReport
@@ -35,6 +37,13 @@ class Job:
     instance: str
     log: Sequence[tuple[str, str]]
     problem: str
+    progress: JobProgress
+    where: str
+
+    @property
+    def best(self) -> TrialEnd | None:
+        """The best trial of a search so far."""
+        return next((trial for trial in reversed(self.trials) if trial.best), None)
 
 
 @dataclass
@@ -59,10 +68,15 @@ class JobReader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._events: OrderedDict[str, _Events] = OrderedDict()
+        self._list = JobList()
 
-    def summaries(self) -> list[JobSummary]:
-        """Return all jobs, the last started first."""
-        return find.summaries()[::-1]
+    def lines(self, most: int) -> list[Line]:
+        """Return the jobs that were started last."""
+        return self._list.lines(find.summaries()[: -most - 1 : -1])
+
+    def page(self, wanted: Wanted) -> JobPage:
+        """Return a page of the list of jobs."""
+        return self._list.page(find.summaries()[::-1], wanted)
 
     def job(self, job_id: str, instance: str = "") -> Job:
         """Return a job. Raises SemanticError for an unknown one, or an instance of it that has no log."""
@@ -70,15 +84,19 @@ class JobReader:
         details = handle.details()
         curve, trials = self._so_far(handle.folder)
         log, problem = _tail(handle, instance)
+        status = details.status
+        is_inside = status.alive and not handle.can_cancel
         return Job(
             report(handle.folder, details),
             curve,
             trials,
-            details.status.alive,
-            details.status.alive and handle.can_cancel,
+            status.alive,
+            status.alive and handle.can_cancel,
             instance,
             log,
             problem,
+            job_progress(details.snapshot, state_of(status)),
+            where_it_runs(status.pid) if is_inside else "",
         )
 
     def cancel(self, job_id: str) -> str:

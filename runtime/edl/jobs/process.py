@@ -30,3 +30,19 @@ def _runs(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def command(pid: int) -> str:
+    """Return the program of a process and its subcommand, as `sqlflow run`; empty where that cannot be read.
+
+    Other arguments, which may be secret, are left out.
+    """
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return ""
+    if len(words) > 1 and Path(words[0]).name.startswith("python"):
+        words = words[2:] if words[1] == "-m" else words[1:]
+    program = Path(words[0]).name if words and not words[0].startswith("-") else "python"
+    is_subcommand = program in ("sqlflow", "edl") and len(words) > 1 and words[1].isalpha()
+    return f"{program} {words[1]}" if is_subcommand else program

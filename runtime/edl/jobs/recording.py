@@ -59,6 +59,10 @@ class JobRecorder:
             step=event.step,
             loss=event.loss,
             rate=event.rows_per_second,
+            phase=event.phase,
+            total=event.total,
+            seconds=event.seconds,
+            limit=event.limit,
         ).write(self._folder.snapshot)
 
     def __enter__(self) -> Self:

@@ -108,7 +108,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `counts` are those of all
     servers since the start of the job, also of earlier ones. `workers` is the wanted number of workers, `servers` the
     number of parameter servers, `wanted_servers` that after the change that is under way, which `server_change`
-    describes. `paused`: no instance runs, and none will until the job is resumed.
+    describes. `paused`: no instance runs, and none will until the job is resumed. `phase`, `total`, `seconds` and
+    `limit` are as in `edl.jobs.events.Progress`; of a search `rows` counts ended trials.
     """
 
     started: str
@@ -134,6 +135,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     servers: int = 0
     wanted_servers: int = 0
     server_change: str = ""
+    phase: str = ""
+    total: int = 0
+    seconds: float = 0.0
+    limit: float = 0.0
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""
@@ -150,6 +155,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     def relaunches(self) -> int:
         """Relaunches of all instances except the master."""
         return sum(row.relaunches for row in self.instances)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the work that is done: of the time of a search that has a limit, else of the rows or trials; None if
+        unknown. A training may end earlier.
+        """
+        done, total = (self.seconds, self.limit) if self.limit else (self.rows, self.total)
+        return min(1.0, done / total) if total else None
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -219,7 +219,7 @@ def test_the_log_of_a_job_is_text_without_colours(running: job_folder.JobFolder)
 def test_a_job_inside_another_process_cannot_be_cancelled(running: job_folder.JobFolder) -> None:
     access = Access(None, local=True)
     browser = Browser(application(None, "", access), access)
-    assert "Ctrl-C there ends it" in (text := browser.get(f"/jobs/{running.id}").text)
+    assert "Press Ctrl-C in that terminal to cancel it" in (text := browser.get(f"/jobs/{running.id}").text)
     assert "<form" not in text
     found = browser.post(f"/jobs/{running.id}/cancel", {FIELD: access.form_token})
     assert found.status == 303

@@ -9,7 +9,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Change
 from edl.errors import JobError
-from edl.jobs.events import PHASES, EpochEnd, Progress, Tally, TrialEnd
+from edl.jobs.events import PHASES, EpochEnd, Phase, Progress, Tally, TrialEnd
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import WAITING, Row, ServerCounts, Snapshot
@@ -150,6 +150,10 @@ class StatusReporter:
             servers=len(self._servers or ()),
             wanted_servers=self._servers.wanted if self._servers is not None else 0,
             server_change=self._servers.change_under_way if self._servers is not None else "",
+            phase=self._phase,
+            total=self._total,
+            seconds=self._search_seconds,
+            limit=self._search_limit,
         )
 
     def _write(self) -> None:
@@ -180,24 +184,19 @@ class StatusReporter:
 
     def _publish_progress(self, now: float) -> None:
         state, training = self._tasks.job.state, self._spec.training
-        rows, kind = progress.rows(self._tasks), self._spec.work
-        search, seconds = self._spec.search, 0.0
-        if search is not None and search.time_limit:
-            seconds = min(self._tasks.state.seconds, search.time_limit)
+        rows, kind, seconds = progress.rows(self._tasks), self._spec.work, self._search_seconds
         if rows == self._rows and int(seconds) == int(self._seconds):
             return
         self._seconds = seconds
         self._rate = self._rate or RecentRate(now, rows)
         self._rate.add(now, rows)
         self._rows = rows
-        total = self._tasks.plan.rows * (training.epochs if kind == "train" else 1)
-        limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
         epochs = training.epochs if kind == "train" else 0
         self._backend.events.write(
             Progress(
-                "search" if kind == "search" else PHASES[self._spec.kind],
+                self._phase,
                 rows,
-                min(total, limit),
+                self._total,
                 self._rate.per_second,
                 state.epoch,
                 epochs,
@@ -205,9 +204,30 @@ class StatusReporter:
                 progress.loss(self._tasks),
                 training.early_stopping > 0,
                 seconds,
-                search.time_limit if search is not None else 0.0,
+                self._search_limit,
             )
         )
+
+    @property
+    def _phase(self) -> Phase:
+        return "search" if self._spec.work == "search" else PHASES[self._spec.kind]
+
+    @property
+    def _total(self) -> int:
+        """Rows of all epochs, at most; of a search its candidates."""
+        training, rows = self._spec.training, self._tasks.plan.rows
+        if self._spec.work != "train":
+            return rows
+        total = rows * training.epochs
+        return min(total, training.max_steps * training.batch_size) if training.max_steps else total
+
+    @property
+    def _search_limit(self) -> float:
+        return self._spec.search.time_limit if self._spec.search is not None else 0.0
+
+    @property
+    def _search_seconds(self) -> float:
+        return min(self._tasks.state.seconds, self._search_limit)
 
     def _row(self, change: Change, relaunches: int, name: str, *, waits: bool) -> Row:
         tasks = self._tasks
