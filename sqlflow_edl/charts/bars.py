@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlflow_edl.charts.svg import COLOURS, Scale, drawing, element, label, shortened, text, title, width_of
+from sqlflow_edl.reports.reasons import format_contribution
 from sqlflow_edl.reports.text import number, percent
 from sqlflow_edl.reports.text import value as text_of
 
 if TYPE_CHECKING:
     from edl.models.fitting import Histogram
+    from sqlflow_edl.reports.reasons import Reason
 
 BAR = 18  # pixels of a bar and the gap below it
 WIDTH = 520
 NAME = 26  # letters of a name beside its bar
+MOST_REASONS = 10  # contributions of columns
+NUMBER = 52  # pixels of a number beside a bar
 FEWEST_BINS = 12  # to which those of a histogram are merged
 _SMALL = (220, 74)  # pixels of a histogram
 
@@ -89,7 +93,34 @@ def bars(values: Sequence[tuple[str, float | None]], words: str, *, shares: bool
     return drawing("".join(parts), WIDTH, len(values) * BAR, summary)
 
 
-def _bar(x: float, y: float, width: float, height: float, inside: str) -> str:
+def contributions(values: Sequence[Reason], most: int = MOST_REASONS) -> str:
+    """Draw the contributions of columns to a prediction from a middle line, the largest first."""
+    shown = [each for each in values if each.contribution][:most]
+    if not shown:
+        return ""
+    names = [f"{each.column} {each.value}" for each in shown]
+    left = 8 + max(width_of(shortened(name, NAME)) for name in names)
+    least, greatest = (
+        min(0.0, *(each.contribution for each in shown)),
+        max(0.0, *(each.contribution for each in shown)),
+    )
+    x = Scale(least, greatest, left + NUMBER, WIDTH - NUMBER)
+    parts = []
+    for place, (name, each) in enumerate(zip(names, shown, strict=True)):
+        y, end = place * BAR, x(each.contribution)
+        start, is_more = x(0.0), each.contribution > 0
+        colour = 0 if is_more else 1
+        parts.append(_bar(min(start, end), y + 3, abs(end - start), BAR - 6, title(each.words), colour))
+        parts.append(text(left - 6, y + 13, shortened(name, NAME), "end"))
+        beside = (end + 5, "start") if is_more else (end - 5, "end")
+        parts.append(text(beside[0], y + 13, format_contribution(each.contribution), beside[1]))
+    height = len(shown) * BAR
+    parts.append(element("path", d=f"M{x(0.0):.1f} 0V{height}", stroke="currentColor", stroke_opacity=0.4))
+    summary = "Contributions: " + "; ".join(each.words for each in shown[:5])
+    return drawing("".join(parts), WIDTH, height, summary)
+
+
+def _bar(x: float, y: float, width: float, height: float, inside: str, colour: int = 0) -> str:
     return element(
         "rect",
         inside,
@@ -97,6 +128,6 @@ def _bar(x: float, y: float, width: float, height: float, inside: str) -> str:
         y=y,
         width=max(width, 0.0),
         height=max(height, 0.0),
-        fill=COLOURS[0],
-        class_="bar",
+        fill=COLOURS[colour],
+        class_="bar less" if colour else "bar",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,29 +52,45 @@ def explained_row(result: Result, used: JobSpec, model: Archive) -> Result:
     shares = names[len(names) - len(used.columns) :]
     base = row[names[len(names) - len(used.columns) - 1]]
     usual = usual_values(model)
-    found = [
-        Reason(column, _format_value(row[column]), usual.get(own, ""), row[share] or 0.0)
-        for column, own, share in zip(used.columns, model.spec.columns, shares, strict=True)
-    ]
-    found.sort(key=lambda each: -abs(each.contribution))
+    of_training = {
+        column: usual.get(own, "") for column, own in zip(used.columns, model.spec.columns, strict=True)
+    }
+    contributions = {column: row[share] or 0.0 for column, share in zip(used.columns, shares, strict=True)}
+    found = reasons(row, contributions, of_training)
     types = {**dict.fromkeys(_COLUMNS, pa.string()), "contribution": pa.float64()}
     rows = ((each.column, each.value, each.usual or None, each.contribution, each.words) for each in found)
     return replace(
         result,
         reader=table.typed(types, rows),
-        message=_message(used, row, names[0], base, found),
+        message=describe_prediction(used, names[0], row[names[0]], base, found),
         computed=("contribution",),
     )
 
 
-def _message(used: JobSpec, row: Mapping[str, Any], predicted: str, base: float, found: list[Reason]) -> str:
-    """Return the prediction, what it is on average, and the main reasons."""
+def reasons(
+    row: Mapping[str, Any], contributions: Mapping[str, float], usual: Mapping[str, str]
+) -> list[Reason]:
+    """Return the contributions of the columns to the prediction of a row, the largest first."""
+    found = [
+        Reason(column, _format_value(row[column]), usual.get(column, ""), contribution)
+        for column, contribution in contributions.items()
+    ]
+    return sorted(found, key=lambda each: -abs(each.contribution))
+
+
+def describe_prediction(
+    used: JobSpec, predicted: str, value: object, base: float, found: Sequence[Reason]
+) -> str:
+    """Return the prediction in words, what it is on average, and the main reasons.
+
+    predicted: the column of the value.
+    """
     total = base + sum(each.contribution for each in found)
     of = unit(used, is_margin=used.framework in TREES)
     what = f"; {of} is {number(total)}" if isinstance(used.label, ClassLabel) else ""
-    is_ = f"{predicted} is {_format_value(row[predicted])}{what}, on average {number(base)}"
-    reasons = "; ".join(each.words for each in found[:LISTED] if each.contribution)
-    return f"{is_}: {reasons}" if reasons else is_
+    is_ = f"{predicted} is {_format_value(value)}{what}, on average {number(base)}"
+    main = "; ".join(each.words for each in found[:LISTED] if each.contribution)
+    return f"{is_}: {main}" if main else is_
 
 
 def format_contribution(contribution: float) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError
 from edl.models.archive import Archive, read_archive
 from edl.program import load, unload
+from edl.run.background import can_be_explained
+from edl.spec import TREES
 from edl.worker.evaluation.prediction import Results
 from edl.worker.evaluation.predictor import Predictor
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.extra_outputs import output_names
+from sqlflow_edl.analysis.inference.explanation import default_samples
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen import generate
 
@@ -69,9 +73,24 @@ class Model:
         extra, probabilities = output_names(extra_outputs, self.archive, self.reference)
         return self.predictor.results(around, threshold, extra, probabilities)
 
+    def explain(
+        self, row: pa.RecordBatch, background: pa.RecordBatch | None, cancelled: threading.Event
+    ) -> tuple[float, list[float]] | None:
+        """Return the base score and the contribution of each column to the prediction of a row; None if the model
+        cannot be explained.
 
-def load_model(archive: Path, reference: str = "") -> Model:
-    """Load a model from its archive into this process.
+        background: the rows that the model keeps. Raises JobCancelledError if `cancelled` is set meanwhile.
+        """
+        spec = self.archive.spec
+        if not can_be_explained(spec) or (background is None and spec.framework not in TREES):
+            return None
+        samples = default_samples(spec, of_rows=True)
+        base, values = self.predictor.explain(row, samples, background, cancelled)
+        return float(base[0]), [float(each) for each in values[0]]
+
+
+def load_model(archive: Path, reference: str = "", threads: int | None = None) -> Model:
+    """Load a model from its archive into this process. threads: that it uses, by default one for each core.
 
     Raises SpecError for a damaged archive, JobError if its framework is not installed or the model cannot be built.
     """
@@ -79,7 +98,7 @@ def load_model(archive: Path, reference: str = "") -> Model:
     spec = prediction_in_memory(found, reference or str(archive))
     folder = tempfile.TemporaryDirectory(prefix="sqlflow-edl-model-")
     generate(spec).write(Path(folder.name))
-    threads = os.cpu_count() or 1
+    threads = threads or os.cpu_count() or 1
     frameworks.prepare(spec.framework, threads, own_process=False)
     program = load(Path(folder.name))
     types = {field.name: field for field in spec.query.schema}

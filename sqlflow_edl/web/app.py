@@ -6,6 +6,7 @@ again while a job runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
@@ -26,12 +27,15 @@ from sqlflow_edl.web.job_list import Wanted
 from sqlflow_edl.web.job_reader import Job, JobReader
 from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
 from sqlflow_edl.web.model_view import compare, view
+from sqlflow_edl.web.prediction import Predictor
+from sqlflow_edl.web.prediction_form import Form, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
 from sqlflow_edl.web.report import report_of
 
+PART = "x-part"  # header of a request for a part of a page
 RECENT = 8  # jobs and models of the overview
 MOST_COMPARED = 6
-MOST_BYTES = 16 << 10  # of a form
+MOST_BYTES = 64 << 10  # of a form
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _ELSEWHERE = ("kind", "state", "error", "statement", "job", "note")  # on the page of a job
 
@@ -50,6 +54,7 @@ def application(models: ModelReader | None, source: str, access: Access) -> ASGI
         Route("/models", pages.models),
         Route("/models/{model:path}", pages.model),
         Route("/compare", pages.compare),
+        Route("/predict", pages.predict, methods=["GET", "POST"]),
         Route("/report", pages.report),
         Route("/login", pages.login, methods=["GET", "POST"]),
         Route("/static/{name}", static),
@@ -80,6 +85,7 @@ class Pages:
     def __init__(self, models: ModelReader | None, source: str, access: Access) -> None:
         self._models = models
         self._jobs = JobReader()
+        self._predictor = Predictor(models.store) if models is not None else None
         self._source = source
         self._access = access
         self._messages: dict[str, str] = {}  # outcome of a cancellation, by job, until its page has shown it
@@ -122,17 +128,22 @@ class Pages:
 
     async def cancel(self, request: Request) -> Response:
         """Cancel a job, and return to its page."""
-        form = await _form(request)
-        if not self._access.accepts_form(request.headers, form.get(FIELD, "")):
-            raise HTTPException(
-                403, "this form does not come from a page of this server; load the page again"
-            )
+        await self._accepted_form(request)
         job = request.path_params["job"]
         try:
             self._messages[job] = await run_in_threadpool(self._jobs.cancel, job)
         except ClusterError as error:
             self._messages[job] = error.message
         return RedirectResponse(f"/jobs/{quote(job, safe='')}", 303)
+
+    async def _accepted_form(self, request: Request) -> dict[str, str]:
+        """Return the fields of a form of these pages. Raises HTTPException for another one."""
+        form = await _form(request)
+        if not self._access.accepts_form(request.headers, form.get(FIELD, "")):
+            raise HTTPException(
+                403, "this form does not come from a page of this server; load the page again"
+            )
+        return form
 
     def _job(self, request: Request) -> dict[str, object]:
         found = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
@@ -149,7 +160,9 @@ class Pages:
         """Show a version of a model."""
         found = self._model(request.path_params["model"])
         listing, problem = self._listing()
-        return self._page("model", "models", read=listing.read, view=view(found), **problem)
+        return self._page(
+            "model", "models", read=listing.read, view=view(found), form=_form_of(found), **problem
+        )
 
     def compare(self, request: Request) -> Response:
         """Show versions side by side."""
@@ -158,6 +171,34 @@ class Pages:
             raise SemanticError("no models are chosen", hint="mark two in the list of models")
         comparison = compare([self._model(reference) for reference in references])
         return self._page("compare", "models", comparison=comparison)
+
+    async def predict(self, request: Request) -> Response:
+        """Predict the row of a form. A script asks for the part of the page with the prediction alone."""
+        reference = request.query_params.get("model", "")
+        if request.method == "GET":
+            return await run_in_threadpool(self._predicted, reference, None, False)
+        form = await self._accepted_form(request)
+        return await run_in_threadpool(self._predicted, reference, form, PART in request.headers)
+
+    def _predicted(self, reference: str, given: dict[str, str] | None, is_part: bool) -> Response:
+        found = self._model(reference)
+        form = _form_of(found, given)
+        if form is None or found.archive is None or self._predictor is None:
+            raise SemanticError(
+                f"{found.version.reference} predicts no single rows here",
+                hint="use it in a statement",
+            )
+        prediction, problem = None, ("", "")
+        if given is not None:
+            try:
+                row = read_row(found.archive, given)
+                prediction = self._predictor.predict(found.version, row, found.usual)
+            except SQLFlowError as error:
+                problem = error.message, error.hint or ""
+        shown = {"prediction": prediction, "message": problem[0], "hint": problem[1]}
+        if is_part:
+            return HTMLResponse(render("prediction", **shown), headers={"cache-control": "no-store"})
+        return self._page("predict", "models", version=found.version, form=form, **shown)
 
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
@@ -264,6 +305,14 @@ def _job_values(found: Job) -> dict[str, object]:
         "server_columns": SERVERS,
         "servers": server_rows(found.report),
     }
+
+
+def _form_of(found: Model, given: Mapping[str, str] | None = None) -> Form | None:
+    """Return the form that predicts a row, with given or usual values; None for a model that does not."""
+    if found.archive is None:
+        return None
+    important = list(found.importances.columns) if found.importances is not None else []
+    return form_of(found.archive, found.version.reference, found.usual, important, given)
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from edl.models.registry.base import no_version
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import Shares, shares
+from sqlflow_edl.reports.reasons import usual_values
 from sqlflow_edl.serving.store import Fingerprint, Store
 
 MOST = 64  # models in memory
@@ -26,7 +27,8 @@ Sections = Mapping[str, Sequence[tuple[str, str]]]
 @dataclass(frozen=True)
 class Model:
     """One version of a model. archive: without weights and program; None for a failed training. sections: as in
-    DESCRIBE MODEL, each with names and values. versions: of the same name, the latest first.
+    DESCRIBE MODEL, each with names and values. versions: of the same name, the latest first. usual: usual values of
+    the columns, as text.
     """
 
     version: ModelVersion
@@ -34,6 +36,17 @@ class Model:
     sections: Sections
     importances: Shares | None
     versions: tuple[ModelVersion, ...]
+    usual: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What is read of the archive of a version."""
+
+    archive: Archive
+    importances: Shares | None
+    sections: Sections
+    usual: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,11 +91,11 @@ class ModelReader:
     """Reader of a store, for several threads. A version never changes, so it is read once."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._lock = threading.Lock()
         self._listing = Listing()
         self._seen: Fingerprint | None = None
-        self._archives: OrderedDict[str, tuple[Archive, Shares | None, Sections]] = OrderedDict()
+        self._archives: OrderedDict[str, _Read] = OrderedDict()
 
     def listing(self) -> Listing:
         """Return the versions. A registry that cannot be read now, as one that a training has open, keeps those of
@@ -90,10 +103,10 @@ class ModelReader:
         """
         with self._lock:
             try:
-                state = self._store.fingerprint()
+                state = self.store.fingerprint()
                 if state is not None and state == self._seen and not self._listing.problem:
                     return self._listing
-                with self._store.opened() as registry:
+                with self.store.opened() as registry:
                     versions, url = tuple(registry.list()), registry.url
             except SourceError as error:
                 if self._listing.read is None:
@@ -119,22 +132,22 @@ class ModelReader:
                 while len(self._archives) > MOST:
                     self._archives.popitem(last=False)
             self._archives.move_to_end(found.archive)
-            archive, important, _ = self._archives[found.archive]
-            sections = {**self._archives[found.archive][2]}
+            read = self._archives[found.archive]
+        sections = {**read.sections}
         current = f"{found.version}{', current' if found.current else ''}"
         sections["model"] = [
             (name, current if name == "version" else value) for name, value in sections["model"]
         ]
-        return Model(found, archive, sections, important, versions)
+        return Model(found, read.archive, sections, read.importances, versions, read.usual)
 
-    def _read(self, found: ModelVersion) -> tuple[Archive, Shares | None, Sections]:
+    def _read(self, found: ModelVersion) -> _Read:
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
-            with self._store.opened() as registry:
+            with self.store.opened() as registry:
                 registry.load(found.reference, file)
             archive = read_archive(file)
-            sections, important = _sections(describe(found, archive)), shares(archive)
-        return replace(archive, program={}), important, sections
+            sections = _sections(describe(found, archive))
+            return _Read(replace(archive, program={}), shares(archive), sections, usual_values(archive))
 
 
 def _sections(rows: Sequence[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:

@@ -95,6 +95,7 @@ def _charts(safe: Callable[[str], str]) -> Mapping[str, object]:
     """Return the charts as functions that make markup. safe: marks text as such."""
     functions = (
         bars.bars,
+        bars.contributions,
         bars.histogram,
         bars.top_values,
         curves.error_curve,

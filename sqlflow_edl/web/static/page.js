@@ -51,6 +51,47 @@ for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollH
 for (const form of document.querySelectorAll("form[data-confirm]"))
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 
+// Prediction of a row: sliders move the numbers beside them, and the prediction follows ------------------------------
+
+function predictions(form) {
+  const shown = form.querySelector(".predicted");
+  let later = 0, isAsked = false, hasChanged = false;
+
+  async function ask() {
+    if (isAsked) { hasChanged = true; return; } // one at a time: the server would make all of them
+    isAsked = true;
+    hasChanged = false;
+    shown.classList.add("waits");
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)),
+        headers: { "x-part": "yes" }, redirect: "error" });
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      shown.replaceChildren(...(found.querySelector("main") ?? found.body).children);
+    } catch {
+      shown.textContent = "The server does not answer.";
+    }
+    shown.classList.remove("waits");
+    isAsked = false;
+    if (hasChanged) ask();
+  }
+
+  function soon() {
+    clearTimeout(later);
+    if (shown.childElementCount) later = setTimeout(ask, 200); // the first prediction, which loads the model, is asked for
+  }
+
+  for (const slider of form.querySelectorAll("input[data-of]")) {
+    const field = form.elements[slider.dataset.of];
+    slider.disabled = false;
+    slider.addEventListener("input", () => { field.value = slider.value; soon(); });
+    field.addEventListener("input", () => { if (field.value !== "") slider.value = field.value; });
+  }
+  form.addEventListener("input", soon);
+  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(later); ask(); });
+}
+
+for (const form of document.querySelectorAll("form.prediction")) predictions(form);
+
 // Threshold of a class ---------------------------------------------------------------------------------------------
 
 const percent = (part, whole) => whole ? (100 * part / whole).toFixed(1) + " %" : "–";

@@ -5,6 +5,7 @@ WEB_PICTURES names a folder for pictures of the pages.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -86,6 +87,21 @@ def test_another_class_has_another_curve(page: Chromium, address: str) -> None:
     page.run(f"{choice}.value = '1'; {choice}.dispatchEvent(new Event('change'))")
     assert page.run("document.querySelector('.class-name').textContent") == "large"
     assert page.run(line) != before
+
+
+def test_the_prediction_follows_a_slider(page: Chromium, address: str) -> None:
+    page.open(f"{address}/models/costs")
+    words = "document.querySelector('.predicted').textContent"
+    page.run("document.querySelector('form.prediction button').click()")
+    page.until(f"{words}.includes('cost is')")
+    before = page.run(words)
+    slider = "document.querySelector('[data-of=c0]')"
+    page.run(
+        f"{slider}.value = {slider}.max; {slider}.dispatchEvent(new Event('input', {{ bubbles: true }}))"
+    )
+    page.until(f"{words}.includes('cost is') && {words} !== {json.dumps(before)}")
+    assert page.run("document.querySelector('[name=c0]').value") == page.run(f"{slider}.max")
+    keep(page, "prediction")
 
 
 def test_a_running_job_is_followed_to_its_end(page: Chromium, address: str) -> None:

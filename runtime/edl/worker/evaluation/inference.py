@@ -134,11 +134,8 @@ def scoring_worker(
     mode: Mode = "evaluate" if spec.kind == "evaluate" else "predict"
     adapter = trained_adapter(program, blocks.read(0, min(2, reader.rows), mode), mode, weights)
     scorer = Scorer(program, adapter, spec.batch_size)
-    if spec.kind == "explain" and spec.framework in TREES:
-        scorer = TreeExplainer(program, adapter, spec.batch_size)
-    elif spec.kind == "explain":
-        walks = draw(spec, blocks, background)
-        scorer = Explainer(program, adapter, spec.batch_size, blocks, walks, cancelled)
+    if spec.kind == "explain":
+        scorer = explaining_scorer(program, adapter, blocks, background, cancelled)
     return Worker(
         blocks,
         scorer,
@@ -150,6 +147,20 @@ def scoring_worker(
         draining or threading.Event(),
         measured_as=mode,
     )
+
+
+def explaining_scorer(
+    program: Program,
+    adapter: Adapter,
+    blocks: Blocks,
+    background: pa.RecordBatch | None,
+    cancelled: threading.Event,
+) -> TreeExplainer | Explainer:
+    """Return what explains the rows of the blocks. background: as of `predict`."""
+    rows = program.spec.batch_size
+    if program.spec.framework in TREES:
+        return TreeExplainer(program, adapter, rows)
+    return Explainer(program, adapter, rows, blocks, draw(program.spec, blocks, background), cancelled)
 
 
 def trained_adapter(program: Program, example: Block, mode: Mode, weights: Mapping[str, Array]) -> Adapter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ import pyarrow as pa
 from edl.arrays import Array
 from edl.data.batch_reader import BatchReader
 from edl.program import Program
-from edl.spec import TREES, Interval
+from edl.spec import TREES, Explanation, Interval
 from edl.tasks.ranges import LEAST_ROWS
-from edl.worker.evaluation.inference import trained_adapter
+from edl.worker.evaluation.inference import explaining_scorer, trained_adapter
 from edl.worker.evaluation.prediction import Results, results
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
@@ -97,6 +98,31 @@ class Predictor:
             found = list(threads.map(self._block, blocks, repeat(extra)))
         joined = {name: np.concatenate([more[name] for _, more in found]) for name in extra}
         return np.concatenate([scores for scores, _ in found]), joined
+
+    def explain(
+        self,
+        batch: pa.RecordBatch,
+        samples: int,
+        background: pa.RecordBatch | None,
+        cancelled: threading.Event,
+    ) -> tuple[Array, Array]:
+        """Return the base score of each row, (n,), and the contribution of each of its columns, (n, columns).
+
+        The model is a single one of trees, or `background` has rows to compare with, `samples` of which are taken.
+        Raises JobCancelledError if `cancelled` is set meanwhile.
+        """
+        explanation = Explanation("rows", samples)
+        spec = msgspec.structs.replace(self._program.spec, explanation=explanation)
+        program = replace(self._program, spec=spec)
+        blocks = Blocks(program, BatchReader(batch))
+        scorer = self._idle.get()
+        try:
+            explainer = explaining_scorer(program, scorer.adapter, blocks, background, cancelled)
+            found = explainer.predict(blocks.read(0, batch.num_rows, "predict"))
+        finally:
+            self._idle.put(scorer)
+        columns = len(spec.columns)
+        return found[:, -columns - 1], found[:, -columns:]
 
     def _block(self, batch: pa.RecordBatch, extra: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         block = Blocks(self._program, BatchReader(batch)).read(0, batch.num_rows, "predict")
