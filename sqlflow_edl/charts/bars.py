@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sqlflow_edl.charts.svg import COLOURS, Scale, drawing, element, label, shortened, text, title, width_of
 from sqlflow_edl.reports.reasons import format_contribution
-from sqlflow_edl.reports.text import number, percent
+from sqlflow_edl.reports.text import is_temporal, moment, number, percent
 from sqlflow_edl.reports.text import value as text_of
 
 if TYPE_CHECKING:
@@ -36,25 +37,39 @@ def _readable(found: Histogram) -> Histogram:
     return found
 
 
-def histogram(found: Histogram) -> str:
-    """Draw the counts of a column's numbers; of few numbers, in fewer and wider bins."""
+def histogram(found: Histogram, type_: str = "") -> str:
+    """Draw the counts of a column's numbers; of few numbers, in fewer and wider bins.
+
+    type_: Arrow type of the column; dates and times are written as such.
+    """
     found = _readable(found)
     width, height = _SMALL
     most, bins = max(found.counts), len(found.counts)
     end = found.start + bins * found.width
     x, y = Scale(found.start, end, 2, width - 2), Scale(0, most, height - 16, 4)
+    named = _format_of(type_, end - found.start)
     bars = []
     for place, count in enumerate(found.counts):
         low, high = found.start + place * found.width, found.start + (place + 1) * found.width
-        hint = title(f"{label(low)} to {label(high)}: {count:,}")
+        hint = title(f"{named(low)} to {named(high)}: {count:,}")
         left, top = x(low), y(count)
         if count:
             top = min(top, y.start - 1)  # so that a single row can be seen
         bars.append(_bar(left, top, max(x(high) - left - 1, 1), y.start - top, hint))
-    ends = text(2, height - 3, number(found.start)) + text(width - 2, height - 3, number(end), "end")
+    outer = number if named is label else named
+    ends = text(2, height - 3, outer(found.start)) + text(width - 2, height - 3, outer(end), "end")
     axis = element("path", d=f"M2 {y.start}H{width - 2}", stroke="currentColor", stroke_opacity=0.4)
-    summary = f"Histogram of {sum(found.counts):,} numbers from {label(found.start)} to {label(end)}"
+    what = "dates" if is_temporal(type_) else "numbers"
+    summary = f"Histogram of {sum(found.counts):,} {what} from {named(found.start)} to {named(end)}"
     return drawing("".join((*bars, axis, ends)), width, height, summary)
+
+
+def _format_of(type_: str, span: float) -> Callable[[float], str]:
+    """Return what writes the numbers of a column; timestamps of more than two days are written without their time."""
+    if not is_temporal(type_):
+        return label
+    is_long = type_.startswith("timestamp") and span > 2 * 86_400
+    return partial(moment, type_="date" if is_long else type_)
 
 
 def top_values(counts: Sequence[tuple[object, int]], rows: int, most: int = 5) -> str:

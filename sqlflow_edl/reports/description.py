@@ -84,17 +84,17 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
 
 
 def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
-    features = spec.features
+    features, types = spec.features, words.column_types(spec.query)
     known = dict(zip(features, reasons, strict=True)) if len(reasons) == len(features) else {}
     for feature, place in words.placed(spec):  # one that two inputs have comes twice
         facts = "; ".join(filter(None, [known.get(feature, ""), *place]))
-        yield words.columns(feature), words.feature(feature) + (f" ({facts})" if facts else "")
+        yield words.columns(feature), words.feature(feature, types) + (f" ({facts})" if facts else "")
 
 
 def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
     """List statistics of the training rows, in the order of the query's columns."""
     order = {field.name: position for position, field in enumerate(spec.query.schema)}
-    types = {field.name: field.type for field in spec.query.schema}
+    types = words.column_types(spec.query)
     for name in sorted(fitting.columns, key=lambda name: order.get(name, len(order))):
         yield name, words.summary(fitting.columns[name], types.get(name, ""))
 

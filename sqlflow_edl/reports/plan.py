@@ -92,7 +92,12 @@ def use(spec: JobSpec, source: str, *, append: bool = False) -> list[Row]:
     rows = [
         ("model", spec.trained_model, f"{text.model(spec)} in {spec.framework}", ""),
         *(
-            ("features", text.columns(feature), text.feature(feature), "the model's")
+            (
+                "features",
+                text.columns(feature),
+                text.feature(feature, text.column_types(spec.query)),
+                "the model's",
+            )
             for feature in spec.features
         ),
         *(("label", each.column, text.label(each), "") for each in each_label(spec.label)),
@@ -164,12 +169,12 @@ def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
-    reasons = Reasons(plan.decisions)
+    reasons, types = Reasons(plan.decisions), text.column_types(planned.spec.query)
     for feature, place in text.placed(planned.spec):
         seen = (planned.columns.get(str(source)) for source in sources(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
         why = "; ".join(filter(None, [reasons.find(feature), *place, _kept(feature), *nulls]))
-        yield text.columns(feature), text.feature(feature), why
+        yield text.columns(feature), text.feature(feature, types), why
 
 
 def _kept(feature: Feature) -> str:

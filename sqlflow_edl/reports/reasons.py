@@ -12,7 +12,7 @@ from edl.spec import TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import moment, number, text
+from sqlflow_edl.reports.text import column_types, is_temporal, moment, number, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ def _format_value(value: object) -> str:
 
 def usual_values(model: Archive) -> dict[str, str]:
     """Return the median or the most frequent value of each column of the training rows, as far as it is known."""
-    types = {field.name: field.type for field in model.spec.query.schema}
+    types = column_types(model.spec.query)
     known = model.fitting.columns if model.fitting is not None else {}
     kept = model.background()
     found = {name: _of_summary(each, types.get(name, "")) for name, each in known.items()}
@@ -126,7 +126,7 @@ def _of_summary(summary: ColumnSummary, type_: str) -> str:
         return "" if summary.mean is None else _format_value(summary.mean >= 0.5)
     middle = summary.mean if summary.bins is None else _median(summary.bins)
     if middle is not None:
-        if type_.startswith(("date", "timestamp", "time")):
+        if is_temporal(type_):
             return moment(middle, type_)
         return f"{middle:.0f}" if type_.startswith(("int", "uint")) else number(middle)
     if not summary.top:

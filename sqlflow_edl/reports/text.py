@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -20,16 +21,23 @@ LEADING = 5  # columns of a summary, by their importance
 LONGEST_CANDIDATE = 60  # characters of a candidate's name in a line
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
+MOST_HOURS = 100  # of a duration that is not written in days
+_MOMENTS = ("mean", "min", "max", "boundaries")  # facts of a feature that are dates or times, as its column
+Types = Mapping[str, str]
 
 
-def feature(found: spec.Feature | spec.Category) -> str:
-    """Describe a feature: `standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 2 values: a, b`."""
+def feature(found: spec.Feature | spec.Category, types: Types = MappingProxyType({})) -> str:
+    """Describe a feature: `standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 2 values: a, b`.
+
+    types: Arrow types by column; figures of dates and times are written as such.
+    """
     describe = _DESCRIPTIONS.get(type(found))
     if describe is not None:
-        return describe(found)
+        return describe(found, types)
     name = str(found.__struct_config__.tag).replace("_", " ")
+    type_ = _type(found, types)
     facts = [
-        _fact(field, value)
+        _fact(field, value, type_)
         for field, value in msgspec.structs.asdict(found).items()
         if field not in ("column", "columns")
         and value not in ((), "", None)
@@ -38,49 +46,71 @@ def feature(found: spec.Feature | spec.Category) -> str:
     return ", ".join([name, *facts])
 
 
-def _embedding(found: spec.Embedding) -> str:
+def column_types(query: spec.Query) -> Types:
+    """Return the Arrow types of the columns of a query."""
+    return {field.name: field.type for field in query.schema}
+
+
+def _type(found: Any, types: Types) -> str:
+    """Return the Arrow type of the column of a feature whose numbers are dates or times, else an empty text."""
+    type_ = types.get(found.column, "") if isinstance(getattr(found, "column", None), str) else ""
+    return type_ if is_temporal(type_) and not isinstance(found, spec.Year | spec.DatePart) else ""
+
+
+def _embedding(found: spec.Embedding, types: Types) -> str:
     combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
     start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
     table = f", vectors of the shared table {found.table}" if found.table else ""
-    return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}{table}"
+    return f"embedding of {feature(found.category, types)}; {found.dim:,} wide{combined}{start}{table}"
 
 
-def _piecewise_linear(found: spec.PiecewiseLinear) -> str:
+def _piecewise_linear(found: spec.PiecewiseLinear, types: Types) -> str:
     nulls = ", and one for NULL" if found.nulls else ""
-    return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {listed(found.boundaries)}"
+    type_ = _type(found, types)
+    edges = listed(moment(each, type_) for each in found.boundaries) if type_ else listed(found.boundaries)
+    return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {edges}"
 
 
-def _periodic(found: spec.Periodic) -> str:
-    moments = f"mean {number(found.mean)}, std {number(found.std)}"
+def _periodic(found: spec.Periodic, types: Types) -> str:
+    type_ = _type(found, types)
+    moments = f"{_fact('mean', found.mean, type_)}, {_fact('std', found.std, type_)}"
     return f"periodic, {found.frequencies:,} frequencies, {moments}"
 
 
-def _target_mean(found: spec.TargetMean) -> str:
+def _target_mean(found: spec.TargetMean, types: Types) -> str:
     folds = f", out of {found.folds} folds" if found.folds else ""
     several = f"; {found.outputs:,} wide" if found.outputs > 1 else ""
-    return f"mean label of {feature(found.category)}; smoothing {found.smoothing:g}{folds}{several}"
+    return f"mean label of {feature(found.category, types)}; smoothing {found.smoothing:g}{folds}{several}"
 
 
-def _cross(found: spec.Cross) -> str:
-    parts = (each if isinstance(each, str) else feature(each) for each in found.columns)
+def _cross(found: spec.Cross, types: Types) -> str:
+    parts = (each if isinstance(each, str) else feature(each, types) for each in found.columns)
     of = "" if all(isinstance(each, str) for each in found.columns) else f" of {' and '.join(parts)}"
     return f"cross{of}, buckets {found.size:,}"
 
 
-_DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
+_DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.Cross: _cross,
-    spec.Sequence: lambda found: f"sequence of {feature(found.category)}; the last {found.length:,}",
-    spec.OneHot: lambda found: f"one-hot of {feature(found.category)}; {spec.width(found):,} wide",
+    spec.Sequence: lambda found, types: (
+        f"sequence of {feature(found.category, types)}; the last {found.length:,}"
+    ),
+    spec.OneHot: lambda found, types: (
+        f"one-hot of {feature(found.category, types)}; {spec.width(found):,} wide"
+    ),
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,
-    spec.LogCount: lambda found: f"log of the number of rows of {feature(found.category)}",
-    spec.Codes: lambda found: f"codes of {feature(found.category)}",
-    spec.DatePart: lambda found: found.part,
-    spec.Raw: lambda found: found.part or "number",
-    spec.ListOf: lambda found: f"list of {feature(found.category)}{', weighted' if found.weights else ''}",
-    spec.NGrams: lambda found: f"n-grams of {counted(found.n, 'character')}, size {found.size:,}",
-    spec.Concat: lambda found: f"concat of {' and '.join(map(feature, found.categories))}",
-    spec.Vector: lambda found: (
+    spec.LogCount: lambda found, types: f"log of the number of rows of {feature(found.category, types)}",
+    spec.Codes: lambda found, types: f"codes of {feature(found.category, types)}",
+    spec.DatePart: lambda found, types: found.part,
+    spec.Raw: lambda found, types: found.part or "number",
+    spec.ListOf: lambda found, types: (
+        f"list of {feature(found.category, types)}{', weighted' if found.weights else ''}"
+    ),
+    spec.NGrams: lambda found, types: f"n-grams of {counted(found.n, 'character')}, size {found.size:,}",
+    spec.Concat: lambda found, types: (
+        f"concat of {' and '.join(feature(each, types) for each in found.categories)}"
+    ),
+    spec.Vector: lambda found, types: (
         f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
     ),
     spec.PiecewiseLinear: _piecewise_linear,
@@ -198,7 +228,7 @@ def summary(found: ColumnSummary, type_: str = "") -> str:
 
     type_: its Arrow type; the figures of dates and times are seconds.
     """
-    temporal = type_.startswith(("date", "timestamp", "time"))
+    temporal = is_temporal(type_)
     shown = partial(moment, type_=type_) if temporal else number
     parts = [f"{found.rows:,} rows", nulls(found)]
     if found.min is not None and found.max is not None:
@@ -212,6 +242,11 @@ def summary(found: ColumnSummary, type_: str = "") -> str:
         most = ", ".join(f"{text(value)} ({count:,})" for value, count in found.top[:SHOWN])
         parts.append(f"most often {most}")
     return ", ".join(parts)
+
+
+def is_temporal(type_: str) -> bool:
+    """Return True for the Arrow types of dates and times, whose figures are seconds."""
+    return type_.startswith(("date", "timestamp", "time"))
 
 
 def moment(seconds: float, type_: str) -> str:
@@ -297,7 +332,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: 0.25 s, 42.4 s, 3 min 5 s, 2 h 10 min."""
+    """Format a duration: 0.25 s, 42.4 s, 3 min 5 s, 2 h 10 min, 776 days."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 100:
@@ -305,10 +340,19 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    if minutes < MOST_HOURS * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes / (24 * 60):,.0f} days"
 
 
-def _fact(field: str, found: object) -> str:
+def _fact(field: str, found: object, type_: str = "") -> str:
+    """Format a fact of a feature. type_: that of a column of dates or times."""
+    if type_ and field in _MOMENTS:
+        values = found if isinstance(found, tuple) else (found,)
+        shown = listed(moment(each, type_) for each in values)
+        return f"{len(values):,} {field}: {shown}" if isinstance(found, tuple) else f"{field} {shown}"
+    if type_ and field == "std" and isinstance(found, float):
+        return f"{field} {duration(found)}"
     if isinstance(found, tuple):
         return f"{len(found):,} {field}: {listed(found)}"
     name = {"size": "buckets"}.get(field, field)

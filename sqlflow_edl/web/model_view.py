@@ -182,20 +182,21 @@ def _columns(archive: Archive) -> Iterator[Column]:
     spec, fitting = archive.spec, archive.fitting
     summaries = fitting.columns if fitting is not None else {}
     without = {name: why for names, why in left_out(archive) for name in names.split(", ")}
-    fields = {field.name: str(field.type) for field in spec.query.schema}
+    fields = words.column_types(spec.query)
     labels = {each.column: words.label(each) for each in each_label(spec.label)}
     for name in sorted(fields, key=lambda name: name not in labels):
-        features = [_described(each) for each in spec.features if name in source_columns(each)]
+        features = [_described(each, fields) for each in spec.features if name in source_columns(each)]
         is_label = name in labels
         shown = [labels[name]] if is_label else features
         summary = summaries.get(name)
         yield Column(name, fields[name], shown, summary, without.get(name, ""), is_label)
 
 
-def _described(feature: Feature) -> str:
+def _described(feature: Feature, types: words.Types) -> str:
     """Describe a feature, with its expression if it has one."""
     computed = any(isinstance(source, Computed) for source in sources(feature))
-    return f"{words.columns(feature)}: {words.feature(feature)}" if computed else words.feature(feature)
+    described = words.feature(feature, types)
+    return f"{words.columns(feature)}: {described}" if computed else described
 
 
 # Side by side ----------------------------------------------------------------------------------------------

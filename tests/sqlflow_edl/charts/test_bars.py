@@ -36,3 +36,10 @@ def test_frequent_values_tell_their_shares() -> None:
 def test_values_without_a_number_have_no_bar() -> None:
     assert titles(bars([("a", 0.5), ("b", None)], "gains", shares=True)) == ["a: 50.0 %", "b: not defined"]
     assert bars([], "gains") == ""
+
+
+def test_a_histogram_of_dates_has_dates() -> None:
+    found = histogram(Histogram(1_509_926_400.0, 86_400.0 * 20, (3, 4)), "date32[day]")
+    assert "Histogram of 7 dates from 2017-11-06 to 2017-12-16" in found
+    assert ">2017-11-06</text>" in found
+    assert "2017-11-06 to 2017-11-26: 3" in found

@@ -35,6 +35,27 @@ def test_a_feature_is_named_with_its_fitted_parameters(feature: spec.Feature, wa
     assert text.feature(feature) == wanted
 
 
+_DAY = 1_509_926_400.0  # 2017-11-06, in seconds
+
+
+@pytest.mark.parametrize(
+    ("feature", "type_", "wanted"),
+    [
+        (spec.PiecewiseLinear("a", (_DAY, _DAY + 86_400)), "date32[day]",
+         "piecewise linear, 1 bin: 2017-11-06, 2017-11-07"),
+        (spec.Periodic("a", _DAY, 8.64e6, 16), "timestamp[us]",
+         "periodic, 16 frequencies, mean 2017-11-06 00:00:00, std 100 days"),
+        (spec.Standardize("a", _DAY, 8.64e6), "date32[day]", "standardize, mean 2017-11-06, std 100 days"),
+        (spec.OneHot(spec.Bucket("a", (_DAY,))), "date32[day]",
+         "one-hot of bucket, 1 boundaries: 2017-11-06; 3 wide"),
+        (spec.Year("a", 2017.0, 1.5), "date32[day]", "year, mean 2017, std 1.5"),
+        (spec.Standardize("a", 2017.0, 1.5), "int64", "standardize, mean 2017, std 1.5"),
+    ],
+)  # fmt: skip
+def test_the_figures_of_dates_are_dates_and_days(feature: spec.Feature, type_: str, wanted: str) -> None:
+    assert text.feature(feature, {"a": type_}) == wanted
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [(True, "TRUE"), (0.001, "0.001"), (3, "3"), ((1, 2), "[1, 2]"), ("a\n b", "a b"), (None, "None")],
@@ -52,7 +73,8 @@ def test_bytes_are_in_the_unit_that_suits_them(count: float, wanted: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wanted"), [(0.256, "0.26 s"), (42.44, "42.4 s"), (185, "3 min 5 s"), (9000, "2 h 30 min")]
+    ("seconds", "wanted"),
+    [(0.256, "0.26 s"), (42.44, "42.4 s"), (185, "3 min 5 s"), (9000, "2 h 30 min"), (7e7, "810 days")],
 )
 def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
     assert text.duration(seconds) == wanted
