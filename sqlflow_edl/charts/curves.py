@@ -13,11 +13,13 @@ from sqlflow_edl.reports.text import number
 if TYPE_CHECKING:
     from edl.jobs.events import EpochEnd
     from edl.spec import Residuals, ScoreCurve
+    from edl.spec.residuals import MeansOfGroup
 
 WIDTH, HEIGHT = 520, 220  # pixels
 SIDE = 250  # of a square chart
 MOST_POINTS = 200
 BIN_ROWS = 50  # of a bin of probabilities, on average
+LEAST_SHARE = 0.01  # of rows that have a lift: that of fewer is chance
 _SHARES = (0.0, 1.0)
 
 
@@ -113,6 +115,39 @@ def precision_recall(curve: ScoreCurve, name: str = "") -> str:
     return _square(points, "recall", "precision", label, "precision") if points else ""
 
 
+def gain_points(curve: ScoreCurve) -> list[Point]:
+    """Return the share of rows that are taken, the most probable first, and the share of the class among them; empty
+    without rows on both sides.
+    """
+    if not (curve.inside and curve.outside):
+        return []
+    total = curve.inside + curve.outside
+    pairs = zip(curve.hits, curve.alarms, strict=True)
+    return [(0.0, 0.0), *(((hits + alarms) / total, hits / curve.inside) for hits, alarms in pairs)]
+
+
+def lift_points(curve: ScoreCurve) -> list[Point]:
+    """Return the share of rows that are taken, and how many times as many of them are of the class as of all rows."""
+    return [(share, gain / share) for share, gain in gain_points(curve) if share >= LEAST_SHARE]
+
+
+def gain(curve: ScoreCurve, name: str = "") -> str:
+    """Draw the gain, with a marker to be moved; empty without rows of both kinds."""
+    points = gain_points(curve)
+    label = f"Share of {name or 'the class'} by the share of rows that are taken"
+    return _square(points, "share of rows", "share found", label, "gain", diagonal=True) if points else ""
+
+
+def lift(curves: Sequence[ScoreCurve], name: str = "") -> str:
+    """Draw the lift of the first of several classes, in a scale for all of them; empty without rows of both kinds."""
+    points = lift_points(curves[0]) if curves else []
+    if not points:
+        return ""
+    most = max(times for curve in curves for _, times in lift_points(curve))
+    label = f"Lift{f' of {name}' if name else ''}, {number(points[0][1])} to 1 times the mean share"
+    return _square(points, "share of rows", "lift", label, "lift", high=max(most, 1.0))
+
+
 def reliability(curve: ScoreCurve, name: str = "") -> str:
     """Draw the share of rows of the class by predicted probability, in bins of the probability: few for few rows."""
     bins = int(min(max((curve.inside + curve.outside) / BIN_ROWS, 4), 10))
@@ -143,9 +178,10 @@ def _square(
     *,
     diagonal: bool = False,
     dots: bool = False,
+    high: float = 1.0,
 ) -> str:
-    """Draw a line between 0 and 1 on both axes."""
-    frame = Frame.around(_SHARES, _SHARES, SIDE, SIDE)
+    """Draw a line between 0 and 1 on both axes. high: end of the vertical one."""
+    frame = Frame.around(_SHARES, (0.0, high), SIDE, SIDE)
     parts = [frame.axes(x_title), element("text", y_title, x=8, y=14, fill_opacity=0.75)]
     if diagonal:
         at = frame.x, frame.y
@@ -166,6 +202,7 @@ def _square(
         "data_right": frame.x.end,
         "data_top": frame.y.end,
         "data_bottom": frame.y.start,
+        "data_high": round(frame.y.high, 6),
     }
     return drawing("".join(parts), SIDE, SIDE, label, **ends)
 
@@ -178,3 +215,30 @@ def error_curve(found: Residuals) -> str:
     count = len(found.quantiles)
     points = [(100 * place / count, error) for place, error in enumerate(found.quantiles, 1)]
     return line_chart({"absolute error": points}, "percent of the rows")
+
+
+def predicted_actual(means: Sequence[MeansOfGroup]) -> str:
+    """Draw the mean label of groups of rows by their mean prediction; empty for fewer than two groups."""
+    if len(means) < 2:
+        return ""
+    values = [each.predicted for each in means] + [each.actual for each in means]
+    ends = min(values), max(values)
+    if not ends[0] < ends[1]:
+        return ""
+    frame = Frame.around(ends, ends, HEIGHT + 60, HEIGHT + 60)
+    low, high = max(frame.x.low, frame.y.low), min(frame.x.high, frame.y.high)
+    path = f"M{frame.x(low):.1f} {frame.y(low):.1f}L{frame.x(high):.1f} {frame.y(high):.1f}"
+    parts = [
+        frame.axes("mean prediction"),
+        element("text", "mean label", x=8, y=14, fill_opacity=0.75),
+        element("path", d=path, stroke="currentColor", stroke_opacity=0.4, stroke_dasharray="3 3"),
+    ]
+    for each in means:
+        words = f"predicted {number(each.predicted)}, actual {number(each.actual)}, {each.weight:,.10g} rows"
+        parts.append(frame.marker((each.predicted, each.actual), words=words))
+    first, last = means[0], means[-1]
+    summary = (
+        f"Predicted against actual in {len(means)} groups: {number(first.predicted)} is {number(first.actual)}, "
+        f"{number(last.predicted)} is {number(last.actual)}"
+    )
+    return drawing("".join(parts), HEIGHT + 60, HEIGHT + 60, summary)

@@ -47,6 +47,7 @@ from edl.metrics.forecasts import (
 from edl.metrics.labels import OfLabel, of_label
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
+from edl.metrics.predicted_means import PredictedMeans
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
 from edl.metrics.regression import (
     MAE,
@@ -107,6 +108,7 @@ __all__ = [
     "Metric",
     "OfLabel",
     "Precision",
+    "PredictedMeans",
     "RankingMetric",
     "Recall",
     "SeasonalNaiveMAE",

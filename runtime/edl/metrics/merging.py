@@ -11,6 +11,7 @@ from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Preci
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.metrics.labels import OfLabel
+from edl.metrics.predicted_means import PredictedMeans
 from edl.metrics.ranking import NDCG, RankingMetric
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.residuals import AbsoluteErrors
@@ -21,7 +22,14 @@ _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
     **{
         kind.name: kind()
-        for kind in (AbsoluteErrors, ConfusionMatrix, Importance, ScoreHistogram, TemperedLoss)
+        for kind in (
+            AbsoluteErrors,
+            ConfusionMatrix,
+            Importance,
+            PredictedMeans,
+            ScoreHistogram,
+            TemperedLoss,
+        )
     },
     "auc": AUC(),
     "exact auc": AUC(exact=True),

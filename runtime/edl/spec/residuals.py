@@ -15,15 +15,32 @@ import msgspec
 _ROUNDING = 1e-9  # of the product of a whole number and a coverage
 
 
-class Residuals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="residuals", tag_field="kind"):
+class MeansOfGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """Mean prediction and mean label of a group of rows with adjacent predictions, and the weight of the rows."""
+
+    predicted: float
+    actual: float
+    weight: float
+
+
+class Residuals(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag="residuals",
+    tag_field="kind",
+):
     """Absolute errors of a model on `rows` validation rows.
 
     Of m `quantiles`, number i (counted from 1) is the smallest error that i / m of the rows do not exceed. Up to 1,000
-    rows without weights, these are the rows' errors in ascending order.
+    rows without weights, these are the rows' errors in ascending order. `means` are those of groups of rows in the
+    order of their predictions; models of earlier versions have none.
     """
 
     rows: int
     quantiles: tuple[float, ...]
+    means: tuple[MeansOfGroup, ...] = ()
 
     def margin(self, coverage: float) -> float | None:
         """Return half the width of the interval with that coverage, or None if there are too few rows for it."""

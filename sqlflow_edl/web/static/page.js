@@ -94,23 +94,26 @@ for (const form of document.querySelectorAll("form.prediction")) predictions(for
 
 // Threshold of a class ---------------------------------------------------------------------------------------------
 
+const leastShare = 0.01; // of rows that have a lift
 const percent = (part, whole) => whole ? (100 * part / whole).toFixed(1) + " %" : "–";
 const count = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
 
 function move(section, kind, x, y) {
   const marker = section.querySelector(`[data-marker=${kind}]`);
   if (!marker) return;
-  const { left, right, top, bottom } = marker.closest("svg").dataset;
+  if (y === null) return marker.setAttribute("visibility", "hidden");
+  const { left, right, top, bottom, high } = marker.closest("svg").dataset;
   marker.setAttribute("cx", +left + x * (right - left));
-  marker.setAttribute("cy", +bottom + y * (top - bottom));
+  marker.setAttribute("cy", +bottom + y / high * (top - bottom));
   marker.setAttribute("r", 5);
   marker.setAttribute("visibility", "visible");
 }
 
 function draw(section, kind, points) {
   const line = section.querySelector(`[data-line=${kind}]`);
-  const { left, right, top, bottom } = line.closest("svg").dataset;
-  const place = ([x, y]) => `${+left + x * (right - left)},${+bottom + y * (top - bottom)}`;
+  if (!line) return;
+  const { left, right, top, bottom, high } = line.closest("svg").dataset;
+  const place = ([x, y]) => `${+left + x * (right - left)},${+bottom + y / high * (top - bottom)}`;
   line.setAttribute("points", points.map(place).join(" "));
 }
 
@@ -159,6 +162,9 @@ function scores(section) {
     }));
     move(section, "roc", fp / outside, tp / inside);
     move(section, "precision", tp / inside, tp + fp ? tp / (tp + fp) : 1);
+    const taken = (tp + fp) / (inside + outside);
+    move(section, "gain", taken, tp / inside);
+    move(section, "lift", taken, taken < leastShare ? null : tp / inside / taken);
     if (binary) confuse(binary, [tn, fp, fn, tp]);
   }
 
@@ -171,6 +177,10 @@ function scores(section) {
     const { name, inside, outside, hits, alarms } = curve();
     section.querySelector(".class-name").textContent = name;
     draw(section, "roc", [[0, 0], ...hits.map((hit, place) => [alarms[place] / outside, hit / inside])]);
+    const taken = (place) => (hits[place] + alarms[place]) / (inside + outside);
+    draw(section, "gain", [[0, 0], ...hits.map((hit, place) => [taken(place), hit / inside])]);
+    draw(section, "lift", hits.map((hit, place) => [taken(place), hit / inside / taken(place)])
+      .filter(([share]) => share >= leastShare));
     draw(section, "precision", hits.map((hit, place) => [hit / inside, hit / (hit + alarms[place])]));
     set(0.5);
   }

@@ -6,17 +6,25 @@ import math
 import re
 from xml.etree import ElementTree
 
+import pytest
+
 from edl.jobs.events import EpochEnd
 from edl.spec import Residuals, ScoreCurve
+from edl.spec.residuals import MeansOfGroup
 from sqlflow_edl.charts.curves import (
     HEIGHT,
     MOST_POINTS,
     WIDTH,
     area,
     error_curve,
+    gain,
+    gain_points,
     learning_curve,
+    lift,
+    lift_points,
     precision_points,
     precision_recall,
+    predicted_actual,
     reliability,
     roc,
     roc_points,
@@ -112,3 +120,28 @@ def test_rows_of_one_class_have_no_curves() -> None:
 def test_errors_are_drawn_by_percent_of_the_rows() -> None:
     [line] = lines(error_curve(Residuals(4, (1.0, 2.0, 3.0, 10.0))))
     assert [y for _, y in line] == sorted((y for _, y in line), reverse=True)
+
+
+# Gain, lift, predicted against actual -----------------------------------------------------------------------
+
+_TAKEN = ScoreCurve(1, 20.0, 80.0, (0.9, 0.5, 0.1), (10.0, 18.0, 20.0), (0.0, 22.0, 80.0))
+
+
+def test_the_gain_is_the_share_of_the_class_among_the_rows_that_are_taken() -> None:
+    assert gain_points(_TAKEN) == [(0.0, 0.0), (0.1, 0.5), (0.4, 0.9), (1.0, 1.0)]
+    assert 'data-line="gain"' in gain(_TAKEN, "yes")
+    assert gain(ScoreCurve(1, 0.0, 5.0, (), (), ())) == ""
+
+
+def test_the_lift_is_relative_to_the_share_of_the_class_in_all_rows() -> None:
+    assert lift_points(_TAKEN) == [(0.1, 5.0), (0.4, pytest.approx(2.25)), (1.0, 1.0)]
+    assert "Lift of yes, 5 to 1 times" in (drawn := lift([_TAKEN], "yes"))
+    assert 'data-high="5.0"' in drawn or 'data-high="5"' in drawn
+    assert lift([]) == ""
+
+
+def test_predicted_is_drawn_against_actual_by_groups() -> None:
+    drawn = predicted_actual([MeansOfGroup(1.0, 2.0, 30.0), MeansOfGroup(4.0, 3.5, 30.0)])
+    assert "Predicted against actual in 2 groups: 1 is 2, 4 is 3.5" in drawn
+    assert "predicted 4, actual 3.5, 30 rows" in drawn
+    assert predicted_actual([MeansOfGroup(1.0, 2.0, 30.0)]) == ""

@@ -98,7 +98,13 @@ def test_names_that_are_markup_are_text(browser: Browser) -> None:
 @pytest.mark.soak
 def test_a_model_of_two_classes_has_curves_a_threshold_and_intervals(browser: Browser) -> None:
     text = browser.get("/models/dear").text
-    for label in ("ROC curve of TRUE, area", "Precision by recall of TRUE", "Confusion matrix of 2 classes"):
+    for label in (
+        "ROC curve of TRUE, area",
+        "Precision by recall of TRUE",
+        "Lift of TRUE",
+        "Share of TRUE by",
+        "Confusion matrix of 2 classes",
+    ):
         assert f'aria-label="{label}' in text
     assert 'type="range"' in text
     assert text.count('class="interval"') == 2
@@ -111,7 +117,8 @@ def test_a_model_of_two_classes_has_curves_a_threshold_and_intervals(browser: Br
 @pytest.mark.soak
 def test_a_model_of_several_classes_has_a_curve_of_each(browser: Browser) -> None:
     text = browser.get("/models/%3Cb%3Ekinds").text
-    assert re.findall(r"<option[^>]*>(\w+)</option>", text) == ["far", "large", "near"]
+    choice = text.partition('class="class-choice"')[2].partition("</select>")[0]
+    assert re.findall(r"<option[^>]*>(\w+)</option>", choice) == ["far", "large", "near"]
     assert "Confusion matrix of 3 classes" in text
 
 
@@ -119,6 +126,7 @@ def test_a_model_of_several_classes_has_a_curve_of_each(browser: Browser) -> Non
 def test_a_model_of_a_number_has_errors_and_intervals(browser: Browser) -> None:
     text = browser.get("/models/costs").text
     assert 'aria-label="absolute error from' in text
+    assert 'aria-label="Predicted against actual in' in text
     assert "Intervals of predictions" in text
     assert text.count('class="interval"') == 2
 

@@ -64,7 +64,8 @@ def keep(page: Chromium, name: str) -> None:
 def test_the_threshold_moves_the_figures_the_markers_and_the_confusion(page: Chromium, address: str) -> None:
     page.open(f"{address}/models/dear")
     before = page.run(FIGURES)
-    places = "['roc', 'precision'].map((kind) => document.querySelector(`[data-marker=${kind}]`).getAttribute('cx'))"
+    kinds = "['roc', 'precision', 'gain', 'lift']"
+    places = f"{kinds}.map((kind) => document.querySelector(`[data-marker=${{kind}}]`).getAttribute('cx'))"
     first = page.run(places)
     page.run(f"{THRESHOLD}.value = 0.02; {THRESHOLD}.dispatchEvent(new Event('input'))")
     after = page.run(FIGURES)

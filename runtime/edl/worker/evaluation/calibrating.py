@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from edl.metrics import AUC, AbsoluteErrors, Metric, State
+from edl.metrics import AUC, AbsoluteErrors, Metric, PredictedMeans, State
 from edl.metrics.calibration import TemperedLoss, thresholds
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.score_curves import ScoreHistogram, score_curve
 from edl.spec import Calibration, ClassLabel, JobSpec, Label, RegressionLabel, Uncertainty
 
 # Names that no metric of a program has.
-_ERRORS, _LOSSES, _CURVE = "edl.errors", "edl.losses", "edl.curve"
+_ERRORS, _LOSSES, _CURVE, _MEANS = "edl.errors", "edl.losses", "edl.curve", "edl.means"
 _SCORES, _CONFUSION = "edl.scores", "edl.confusion"
-NAMES = (_ERRORS, _LOSSES, _CURVE, _SCORES, _CONFUSION)
+NAMES = (_ERRORS, _MEANS, _LOSSES, _CURVE, _SCORES, _CONFUSION)
 MOST_CLASSES = 20  # whose curves and confusion a model keeps
 
 
@@ -28,7 +28,7 @@ def of_label(
     metrics: of the program; without any, its scores need not be probabilities.
     """
     if isinstance(label, RegressionLabel):
-        return {_ERRORS: AbsoluteErrors()}
+        return {_ERRORS: AbsoluteErrors(), _MEANS: PredictedMeans()}
     if not isinstance(label, ClassLabel) or (metrics is not None and not metrics):
         return {}
     found: dict[str, Metric] = {}
@@ -42,7 +42,10 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
     """Return the errors of a number, or the calibration of classes; None if nothing was measured."""
     errors, losses = metrics.get(_ERRORS), metrics.get(_LOSSES)
     if isinstance(errors, AbsoluteErrors):
-        return errors.quantiles(states[_ERRORS])
+        found_errors = errors.quantiles(states[_ERRORS])
+        if found_errors is None:
+            return None
+        return msgspec.structs.replace(found_errors, means=PredictedMeans().groups(states.get(_MEANS, ())))
     found: Calibration | None = None
     if isinstance(losses, TemperedLoss):
         found = losses.calibration(states[_LOSSES])
