@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from importlib import resources
 from urllib.parse import quote, urlencode
@@ -84,6 +85,7 @@ def _environment() -> jinja2.Environment:
         "path_of": path_of,
         "state_class": state_class,
         "symbol": symbol,
+        "shell": shlex.quote,
         "without_secrets": without_secrets,
         "time": lambda written: written[:19].replace("T", " "),
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,8 +15,11 @@ from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.serving.store import Store
 from sqlflow_edl.web.app import application
 from sqlflow_edl.web.guard import FIELD, Access, cookie_name
+from sqlflow_edl.web.model_reader import ModelReader
 from tests.sqlflow_edl.web.conftest import Browser
 
 PAGES = (
@@ -165,9 +170,6 @@ def test_a_wrong_path_names_the_nearest_model(browser: Browser, path: str, near:
 
 
 def test_a_source_that_cannot_be_opened_is_explained(here: None, tmp_path: Path) -> None:
-    from sqlflow_edl.serving.store import Store
-    from sqlflow_edl.web.model_reader import ModelReader
-
     access = Access(None, local=True)
     missing = f"duckdb:///{tmp_path}/missing.duckdb"
     browser = Browser(application(ModelReader(Store(missing)), missing, access), access)
@@ -182,6 +184,28 @@ def test_without_a_source_there_are_jobs(here: None) -> None:
     assert "sqlflow ui --source URL" in browser.get("/models").text
     assert browser.get("/models/m").status == 404
     assert "lightgbm.gbdt" in browser.get(f"/jobs/{job_folder.jobs()[0].id}").text
+
+
+@pytest.mark.soak
+def test_empty_pages_offer_the_short_form_and_lines_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    source = f"duckdb:///{tmp_path}/new.duckdb"
+    assert main(["samples", "--source", source]) == 0
+    access = Access(None, local=True)
+    browser = Browser(application(ModelReader(Store(source)), source, access), access)
+    for path in ("/", "/jobs", "/models"):
+        text = html.unescape(browser.get(path).text)
+        assert "SELECT * FROM my_table LABEL my_column INTO my_model" in text
+        assert "sqlflow run -e 'SELECT * FROM iris LABEL species INTO my_model' --source duckdb:///" in text
+    run, samples = (
+        shlex.split(re.search(f"sqlflow {command}.*?(?=\n|</pre>)", text)[0])[1:]  # type: ignore[index]
+        for command in ("run", "samples")
+    )
+    assert samples == ["samples", "--source", source]
+    assert run[-1] == source
+    assert main([*run, "--dry-run"]) == 0
 
 
 def test_passwords_are_not_shown(here: None) -> None:

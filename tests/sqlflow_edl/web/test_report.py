@@ -45,10 +45,11 @@ def test_a_report_names_the_rows_that_its_scores_and_errors_are_of(
     classes = page(
         label=ClassLabel("y", ("a", "b")), uncertainty=Calibration(confusion=((9.0, 1.0), (0.0, 10.0)))
     )
-    assert f'Predicted classes <span class="faint">of the {kind} rows</span>' in classes
+    count = 20 if kind == "test" else 10
+    assert f'Predicted classes <span class="faint">of {count} {kind} rows</span>' in classes
     errors = page(uncertainty=Residuals(20, (1.0, 2.0)))
     assert f'Errors <span class="faint">of 20 {kind} rows</span>' in errors
-    assert f'Metrics <span class="faint">of {20 if kind == "test" else 10} {kind} rows</span>' in errors
+    assert f'Metrics <span class="faint">of {count} {kind} rows</span>' in errors
 
 
 @pytest.mark.soak
