@@ -249,7 +249,7 @@ def _reached(found: JobReport) -> Iterator[tuple[str, str]]:
     if found.phase == "search":
         yield "trials", trials(found.rows, found.total)
         if found.limit:
-            yield "search time", f"{duration(found.elapsed)} of {duration(found.limit)}"
+            yield "search time", f"{duration(found.elapsed)}, limit {duration(found.limit)}"
     elif found.rows:
         yield "rows", f"{found.rows:,}"
 

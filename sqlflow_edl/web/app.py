@@ -22,11 +22,12 @@ from edl.jobs import job_folder
 from edl.models.registry.records import split_reference
 from sqlflow_edl.backends.report import INSTANCES, SERVERS, instance_rows, server_rows
 from sqlflow_edl.backends.report import facts as job_facts
+from sqlflow_edl.web.comparison import compare_jobs, compare_models
 from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
 from sqlflow_edl.web.job_list import Wanted
 from sqlflow_edl.web.job_reader import Job, JobReader
 from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
-from sqlflow_edl.web.model_view import compare, view
+from sqlflow_edl.web.model_view import view
 from sqlflow_edl.web.prediction import Predictor
 from sqlflow_edl.web.prediction_form import Form, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
@@ -165,11 +166,16 @@ class Pages:
         )
 
     def compare(self, request: Request) -> Response:
-        """Show versions side by side."""
+        """Show versions of models, or jobs, side by side."""
+        jobs = list(dict.fromkeys(request.query_params.getlist("job")))[:MOST_COMPARED]
+        if jobs:
+            return self._page(
+                "compare", "jobs", comparison=compare_jobs([self._jobs.job(each) for each in jobs])
+            )
         references = list(dict.fromkeys(request.query_params.getlist("model")))[:MOST_COMPARED]
         if not references:
-            raise SemanticError("no models are chosen", hint="mark two in the list of models")
-        comparison = compare([self._model(reference) for reference in references])
+            raise SemanticError("nothing is chosen", hint="mark two in the list of models or jobs")
+        comparison = compare_models([self._model(reference) for reference in references])
         return self._page("compare", "models", comparison=comparison)
 
     async def predict(self, request: Request) -> Response:

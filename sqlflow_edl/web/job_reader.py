@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventReader
-from edl.jobs.events import EpochEnd, TrialEnd
+from edl.jobs.events import EpochEnd, Figures, TrialEnd
 from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
@@ -32,6 +33,7 @@ class Job:
     report: JobReport
     curve: Sequence[EpochEnd]
     trials: Sequence[TrialEnd]
+    figures: Figures
     runs: bool
     can_cancel: bool
     instance: str
@@ -53,6 +55,7 @@ class _Events:
     reader: EventReader
     curve: LearningCurve = field(default_factory=LearningCurve)
     trials: list[TrialEnd] = field(default_factory=list)
+    figures: Figures = field(default_factory=dict)
 
     def read(self) -> None:
         for event in self.reader.read():
@@ -60,6 +63,8 @@ class _Events:
                 self.curve.add(event)
             elif isinstance(event, TrialEnd):
                 self.trials.append(event)
+            elif isinstance(event, Outcome) and event.kind in ("train", "evaluate"):
+                self.figures = event.figures
 
 
 class JobReader:
@@ -82,7 +87,7 @@ class JobReader:
         """Return a job. Raises SemanticError for an unknown one, or an instance of it that has no log."""
         handle = find.find(job_id)
         details = handle.details()
-        curve, trials = self._so_far(handle.folder)
+        curve, trials, figures = self._so_far(handle.folder)
         log, problem = _tail(handle, instance)
         status = details.status
         is_inside = status.alive and not handle.can_cancel
@@ -90,6 +95,7 @@ class JobReader:
             report(handle.folder, details),
             curve,
             trials,
+            figures,
             status.alive,
             status.alive and handle.can_cancel,
             instance,
@@ -103,7 +109,7 @@ class JobReader:
         """Cancel the job and return a message. Raises ClusterError if it does not run."""
         return find.cancel(find.find(job_id))
 
-    def _so_far(self, folder: JobFolder) -> tuple[Sequence[EpochEnd], Sequence[TrialEnd]]:
+    def _so_far(self, folder: JobFolder) -> tuple[Sequence[EpochEnd], Sequence[TrialEnd], Figures]:
         with self._lock:
             if folder.id in self._events and self._events[folder.id].reader.replaced:
                 self._events.pop(folder.id).reader.close()
@@ -114,7 +120,7 @@ class JobReader:
                 self._events.popitem(last=False)[1].reader.close()
             events = self._events[folder.id]
             events.read()
-            return events.curve.rows, tuple(events.trials)
+            return events.curve.rows, tuple(events.trials), events.figures
 
 
 def _tail(handle: JobHandle, instance: str) -> tuple[Sequence[tuple[str, str]], str]:

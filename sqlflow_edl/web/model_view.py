@@ -1,8 +1,7 @@
-"""Parts of the page of a model, and of several versions side by side, derived from what the registry has."""
+"""Parts of the page of a model, derived from what the registry has."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from msgspec.structs import replace
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
-from edl.models.registry.records import ModelVersion
 from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
@@ -147,7 +145,7 @@ def view(model: Model) -> ModelView:
         _metrics(archive),
         count,
         kind,
-        list(_curves(archive)),
+        list(curves(archive)),
         list(_columns(archive)),
         warnings(archive, model.version.name),
     )
@@ -160,20 +158,21 @@ def _metrics(archive: Archive) -> list[Metric]:
     return [Metric(name, found[name], known.get(name)) for name in (*names, "loss") if name in found]
 
 
-def _curves(archive: Archive) -> Iterator[tuple[str, Series, str]]:
+def curves(archive: Archive) -> Iterator[tuple[str, Series, str]]:
     """Yield the losses, then each metric of the validation rows."""
     curve = archive.curve
     axis = "epoch" if len({row.get("epoch") for row in curve}) == len(curve) else "step"
-    losses = {"training loss": _line(curve, axis, "loss")}
-    losses["validation loss"] = _line(curve, axis, "validation_loss")
+    losses = {"training loss": line(curve, axis, "loss")}
+    losses["validation loss"] = line(curve, axis, "validation_loss")
     yield "Loss", losses, axis
     names = dict.fromkeys((*archive.spec.metrics, *(name for row in curve for name in row)))
     for name in names:
-        if name not in _CLOCK and (line := _line(curve, axis, name)):
-            yield name, {f"validation {name}": line}, axis
+        if name not in _CLOCK and (points := line(curve, axis, name)):
+            yield name, {f"validation {name}": points}, axis
 
 
-def _line(curve: Sequence[Figures], axis: str, name: str) -> list[tuple[float, float | None]]:
+def line(curve: Sequence[Figures], axis: str, name: str) -> list[tuple[float, float | None]]:
+    """Return the points of a figure over the epochs or steps."""
     return [(row.get(axis) or 0.0, row[name]) for row in curve if row.get(name) is not None]
 
 
@@ -197,61 +196,3 @@ def _described(feature: Feature, types: words.Types) -> str:
     computed = any(isinstance(source, Computed) for source in sources(feature))
     described = words.feature(feature, types)
     return f"{words.columns(feature)}: {described}" if computed else described
-
-
-# Side by side ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Versions side by side. sections: each with names, a value for each version, and True if they differ."""
-
-    models: Sequence[Model]
-    sections: Sequence[tuple[str, Sequence[tuple[str, Sequence[str], bool]]]]
-    losses: Series
-    axis: str
-    difference: Sequence[str]  # of the statements of the first two
-
-
-SIDE_BY_SIDE = ("validation", "test", "metrics", "model", "training", "calibration", "features", "lineage")
-_NOT_COMPARED = ("name", "statement", "data digest", "schema digest", "started", "created")
-
-
-def compare(models: Sequence[Model]) -> Comparison:
-    """Compare versions of one or several models."""
-    sections = [(section, list(_rows(models, section))) for section in SIDE_BY_SIDE]
-    axes = [next(_curves(model.archive))[2] for model in models if model.archive is not None]
-    axis = "step" if "step" in axes else "epoch"
-    shown = [(section, rows) for section, rows in sections if rows]
-    difference = _difference([each.version for each in models])
-    return Comparison(models, shown, _losses(models, axis), axis, difference)
-
-
-def _rows(models: Sequence[Model], section: str) -> Iterator[tuple[str, Sequence[str], bool]]:
-    """Yield the facts of a section; a column may have several features."""
-    found = []
-    for model in models:
-        facts: dict[str, str] = {}
-        for name, value in model.sections.get(section, ()):
-            facts[name] = f"{facts[name]}; {value}" if name in facts else value
-        found.append(facts)
-    for name in dict.fromkeys(name for facts in found for name in facts):
-        if name not in _NOT_COMPARED:
-            values = [facts.get(name, "") for facts in found]
-            yield name, values, len(set(values)) > 1
-
-
-def _losses(models: Sequence[Model], axis: str) -> Series:
-    found = {}
-    for model in models:
-        curve = model.archive.curve if model.archive is not None else ()
-        line = _line(curve, axis, "validation_loss") or _line(curve, axis, "loss")
-        found[model.version.reference] = line
-    return found
-
-
-def _difference(versions: Sequence[ModelVersion]) -> list[str]:
-    if len(versions) < 2:
-        return []
-    before, after = (each.record.statement.splitlines() for each in versions[:2])
-    return list(difflib.unified_diff(before, after, lineterm="", n=100))[2:]

@@ -17,6 +17,8 @@ function replaceChanged(part, html) {
       const log = old.querySelector(".log");
       const place = log && log.scrollTop;
       const atEnd = log && log.scrollHeight - log.scrollTop - log.clientHeight < 8;
+      const marked = [...old.querySelectorAll("input:checked")].map((box) => box.value);
+      for (const box of element.querySelectorAll("input[type=checkbox]")) box.checked = marked.includes(box.value);
       old.replaceWith(element);
       const shown = element.querySelector(".log");
       if (log && shown) shown.scrollTop = atEnd ? shown.scrollHeight : place;

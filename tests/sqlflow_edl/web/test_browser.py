@@ -119,6 +119,16 @@ def test_a_running_job_is_followed_to_its_end(page: Chromium, address: str) -> N
     page.until("document.querySelector('.badge').textContent.includes('done')")
 
 
+def test_a_job_stays_marked_when_the_list_changes(page: Chromium, address: str) -> None:
+    running, _ = (job_folder.create("train", "SELECT * FROM t TO TRAIN m LABEL y INTO x") for _ in range(2))
+    page.open(f"{address}/jobs")
+    box = f"document.querySelector('input[value=\"{running.id}\"]')"
+    page.run(f"{box}.checked = true")
+    running.end("done")
+    page.until(f"{box}.closest('tr').textContent.includes('done')")
+    assert page.run(f"{box}.checked")
+
+
 @pytest.mark.parametrize(
     "path", ["/", "/jobs", "/models", "/models/dear", "/compare?model=dear%401&model=dear%402"]
 )

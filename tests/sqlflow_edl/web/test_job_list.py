@@ -11,7 +11,7 @@ import pytest
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import record_end
-from edl.jobs.events import Progress, TrialEnd
+from edl.jobs.events import EpochEnd, Progress, TrialEnd
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.web.app import application
@@ -124,3 +124,28 @@ def test_a_training_that_ended_early_is_done_in_full(browser: Browser) -> None:
     job.end("done")
     assert 'value="1.000"' in (text := browser.get("/jobs").text)
     assert "20 of 250 epochs" in text
+
+
+# Side by side ------------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_compared_side_by_side(browser: Browser) -> None:
+    jobs = []
+    for rate, loss in ((1, 0.5), (2, 0.25)):
+        job = job_folder.create("train", f"SELECT * FROM t\nTO TRAIN m WITH rate = {rate}\nLABEL y INTO x")
+        with JobRecorder(ClusterFolder(job.path)) as record:
+            for epoch in (1, 2):
+                record(EpochEnd(epoch, epoch, loss / epoch, {"loss": loss / epoch}, 1.0))
+        record_end(ClusterFolder(job.path).events, Outcome("train", 10, 1.0, {"loss": loss, "auc": 0.8}))
+        job.end("done")
+        jobs.append(job)
+    assert f'name="job" value="{jobs[0].id}"' in browser.get("/jobs").text
+    text = browser.get(f"/compare?job={jobs[0].id}&job={jobs[1].id}").text
+    assert f'<a href="/jobs/{jobs[1].id}">' in text
+    assert re.search(r'class="differs"><th scope="row">.*loss</th><td>0.5</td><td>0.25</td>', text)
+    assert re.search(r'<tr><th scope="row">auc</th><td>0.8</td><td>0.8</td>', text)
+    assert f'aria-label="{jobs[0].id[-6:]} from 0.5 to 0.25; {jobs[1].id[-6:]} from 0.25 to 0.125' in text
+    assert "<del>-TO TRAIN m WITH rate = 1</del>" in text
+    assert "<ins>+TO TRAIN m WITH rate = 2</ins>" in text
+    assert browser.get("/compare?job=unknown").status == 404
+    assert "auc" in browser.get(f"/jobs/{jobs[0].id}").text
