@@ -111,7 +111,7 @@ $(BIN)/python:
 
 $(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
 	$(INSTALL) --constraint constraints.txt torch
-	$(INSTALL) --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
+	$(INSTALL) --constraint constraints.txt --editable '.[lightgbm,tensorflow,torch,samples]'
 	@touch $@
 
 # Google's client excludes the python-dateutil that kubernetes requires, but works with it: it gets a folder of its own.

@@ -17,7 +17,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from edl.version import VERSION
+from edl.installation import VERSION
 from tests.distributions import LABEXTENSION, PACKAGES, Archive, Installation, archived, files_of
 from tests.imports import imports
 from tests.mariadb import Server

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from edl.embeddings.numba_cache import BROUGHT
+from edl.installation import VERSION
 from edl.program.user_model import PATH_VARIABLE
-from edl.version import VERSION
 from sqlflow_edl.analysis.settings.kubernetes import USER
 
 # What every builder of OCI images knows; BuildKit's own flags and here-documents are not among it.

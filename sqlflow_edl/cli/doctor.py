@@ -10,18 +10,14 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
+from edl.installation import DISTRIBUTION, install_extras, requirements
 from sqlflow_edl.cli import exit_codes
 
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
-PACKAGE = "sqlflow-edl"
 COLUMNS = ("about", "name", "found", "advice")
 MISSING = "no"
-NOT_FOR_USERS = ("all", "bench", "docs", "test")
+LEFT_OUT = ("all", "start", "bench", "docs", "test")  # extras of other extras, and those of developers
 _TREES, _NETWORKS = ("lightgbm", "xgboost"), ("torch", "tensorflow")
 Row = tuple[str, str, str, str]
 
@@ -43,11 +39,11 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _machine() -> Iterator[Row]:
+    from edl.installation import VERSION
     from edl.jobs.job_folder import state_folder
     from edl.run.training_client import available_cores
-    from edl.version import VERSION
 
-    yield "product", PACKAGE, VERSION, ""
+    yield "product", DISTRIBUTION, VERSION, ""
     yield "product", "Python", platform.python_version(), ""
     yield "machine", "system", f"{platform.system()} {platform.machine()}", ""
     yield "machine", "cores", str(available_cores()), ""
@@ -61,25 +57,17 @@ def _machine() -> Iterator[Row]:
 
 def _extras() -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each extra with the versions that it found, and what is missing of it."""
-    from packaging.requirements import Requirement
-
-    needed = [Requirement(text) for text in metadata.requires(PACKAGE) or ()]
-    for extra in metadata.metadata(PACKAGE).get_all("Provides-Extra") or ():
-        here = [
-            each
-            for each in needed
-            if each.marker
-            and each.marker.evaluate({"extra": extra})
-            and not each.marker.evaluate({"extra": ""})
-        ]
-        if here:
-            checked = [_installed(each) for each in here]
+    for extra in metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or ():
+        if checked := [_installed(text) for text in requirements(extra)]:
             found = ", ".join(text for text, _ in checked if text)
             yield extra, (found, ", ".join(text for _, text in checked if text))
 
 
-def _installed(needed: Requirement) -> tuple[str, str]:
+def _installed(requirement: str) -> tuple[str, str]:
     """Return a package with its version, and the requirement if it is not met; either may be empty."""
+    from packaging.requirements import Requirement
+
+    needed = Requirement(requirement)
     try:
         version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
@@ -90,9 +78,9 @@ def _installed(needed: Requirement) -> tuple[str, str]:
 
 def _libraries(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
     for extra, (found, missing) in extras.items():
-        if extra in NOT_FOR_USERS:
+        if extra in LEFT_OUT:
             continue
-        advice = f"pip install '{PACKAGE}[{extra}]' for {missing}" if missing else ""
+        advice = install_extras(extra) if missing else ""
         yield "libraries", extra, found or "not installed", advice
 
 
@@ -105,17 +93,15 @@ def _possible(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
     def row(name: str, found: list[str], advice: str) -> Row:
         return "possible", name, ", ".join(found) if found else MISSING, "" if found else advice
 
-    yield row("networks", complete(*_NETWORKS), f"pip install '{PACKAGE}[torch]'")
-    yield row("boosted trees", complete(*_TREES), f"pip install '{PACKAGE}[lightgbm]'")
-    yield row(
-        "all-reduce", complete("torch"), f"its groups use gloo of PyTorch: pip install '{PACKAGE}[torch]'"
-    )
-    yield row("parameter servers", complete(*_NETWORKS), f"pip install '{PACKAGE}[torch]'")
-    yield row("serving", complete("serve"), f"pip install '{PACKAGE}[serve]'")
+    yield row("networks", complete(*_NETWORKS), install_extras("torch"))
+    yield row("boosted trees", complete(*_TREES), install_extras("lightgbm"))
+    yield row("all-reduce", complete("torch"), f"its groups use gloo of PyTorch: {install_extras('torch')}")
+    yield row("parameter servers", complete(*_NETWORKS), install_extras("torch"))
+    yield row("serving", complete("serve"), install_extras("serve"))
     client = complete("kubernetes")
     known = Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
     ready = client if client and known.exists() else []
-    advice = f"there is no {known}" if client else f"pip install '{PACKAGE}[kubernetes]'"
+    advice = f"there is no {known}" if client else install_extras("kubernetes")
     yield row("Kubernetes", ready, advice)
 
 

@@ -132,7 +132,7 @@ def _load(command: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from edl.version import VERSION
+    from edl.installation import VERSION
 
     parser: argparse.ArgumentParser = Parser(
         prog="sqlflow",

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
 
+BEGIN = "SELECT * FROM employee LABEL income INTO my_first_model"
+
 
 @reported
 def samples(options: argparse.Namespace) -> int:
-    """Run the command and return the exit code."""
+    """Run the command and return the exit code. Tables of packages that are not installed are named, not written."""
     from edl.data import connect
-    from sqlflow_edl.samples.tables import write
+    from sqlflow_edl.samples.tables import TABLES, install_package, missing, write
 
     if not options.source:
         return no_source(options)
+    absent = missing()
+    left_out = {table for tables in absent.values() for table in tables}
     with connect(options.source, create=True) as source:
-        for table, rows in write(source):
+        for table, rows in write(source, [each for each in TABLES if each not in left_out]):
             print(f"{table}: {rows:,} rows", file=sys.stderr)
-        print(f"written to {source.url}; samples/*.sql are programs to start with", file=sys.stderr)
+        for package, tables in absent.items():
+            print(
+                f"left out: {', '.join(tables)}, tables of {package}: {install_package(package)}",
+                file=sys.stderr,
+            )
+        print(f"written to {source.url}; to begin with:", file=sys.stderr)
+        begin = f"sqlflow run --source {shlex.quote(str(source.url))} -e '{BEGIN}'"
+        print(f"  {begin}", file=sys.stderr)
     return exit_codes.OK

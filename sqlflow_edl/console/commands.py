@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from edl.data import redacted
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.console import favourites
 from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager, unheard

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+from edl.installation import install_extras
 from sqlflow_edl.analysis.programs.outline import Thing, effects
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
@@ -133,7 +134,7 @@ def _begun(system: _System, execution: Execution, note: Callable[[str], None]) -
     try:
         make = system.load()
     except ImportError:
-        install = f"pip install 'sqlflow-edl[{system.extra}]'"
+        install = install_extras(system.extra)
         note(f"{system.name} is configured, and its client is not installed: {install}")
         return None
 

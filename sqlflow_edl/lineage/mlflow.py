@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.lineage import Execution
 from sqlflow_edl.syntax.ast import Constant, Statement
 

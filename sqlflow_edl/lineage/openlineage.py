@@ -24,8 +24,8 @@ from openlineage.client.uuid import generate_new_uuid
 
 from edl.data.server_url import parse_server
 from edl.data.url import SERVERS
+from edl.installation import VERSION
 from edl.models.registry.records import split_reference
-from edl.version import VERSION
 from sqlflow_edl.lineage import Execution
 from sqlflow_edl.reports.result import Result
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -27,7 +28,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "IPython":
             raise
-        raise SQLFlowError("IPython is not installed", hint="pip install 'sqlflow-edl[notebook]'") from None
+        raise SQLFlowError("IPython is not installed", hint=install_extras("notebook")) from None
     magics = SQLFlowMagics(shell)
     shell.register_magics(magics)
     completion = CellCompletion(magics.connections, shell.user_ns)

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,6 +132,8 @@ def _pandas() -> ModuleType:
     try:
         import pandas
     except ImportError:  # Arrow imports it as well, without a hint how to install it
-        raise SQLFlowError("pandas is not installed", hint="pip install pandas, or use to_arrow()") from None
+        raise SQLFlowError(
+            "pandas is not installed", hint=f"{install_extras('pandas')}, or use to_arrow()"
+        ) from None
     module: ModuleType = pandas
     return module

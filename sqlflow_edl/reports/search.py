@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from edl.spec import JobSpec, Search
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.search.plan import SearchPlan
+from sqlflow_edl.analysis.search.portfolio import NOT_INSTALLED
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.reports import text
 
@@ -52,6 +53,8 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     if search.ordered:
         others = f"{len(search.candidates) - listed:,} with other settings"
         yield "candidates", "others", others, "those near the best are tried, while there is time"
+    missing = (note for note in plan.notes if NOT_INSTALLED in note)
+    yield from (("note", str(number), note, "") for number, note in enumerate(missing, 1))
     for column in spec.columns:
         yield "columns", column, "", ""
     left_out = {", ".join(each.columns): each.why for each in plan.decisions if each.fitted is None}

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from edl.data import connect
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 from sqlflow_edl.samples.tables import write
 
 DATABASE = "duckdb:///data.duckdb"  # within the folder
@@ -70,9 +71,7 @@ def write_project(folder: Path) -> list[str]:
     """
     estimator = next((each for package, each in _ESTIMATORS.items() if find_spec(package)), None)
     if estimator is None:
-        raise SQLFlowError(
-            "no library that trains models is installed", hint="pip install 'sqlflow-edl[lightgbm]'"
-        )
+        raise SQLFlowError("no library that trains models is installed", hint=install_extras("lightgbm"))
     try:
         is_new = not folder.exists()
         if not is_new and (not folder.is_dir() or any(folder.iterdir())):

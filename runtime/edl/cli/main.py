@@ -43,10 +43,10 @@ from edl.cli.arguments import (
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.cli.streams import outlasting_readers
 from edl.errors import SQLFlowError
+from edl.installation import VERSION
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError
 from edl.jobs.termination import TerminatedError, terminating
 from edl.spec.job import Device
-from edl.version import VERSION
 
 _CODES: Mapping[type[SQLFlowError], int] = {
     JobCancelledError: exit_codes.INTERRUPTED,

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Protocol, cast
 
 from edl.errors import SemanticError, did_you_mean
+from edl.installation import install_extras
 from edl.jobs import job_folder as jobs
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
@@ -117,7 +118,7 @@ def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]
     """Return the place. Raises SemanticError if nothing installed offers it."""
     found = {each.name: each for each in entry_points(group=GROUP)}
     if name not in found:
-        hint = did_you_mean(name, found) or "pip install 'sqlflow-edl[kubernetes]' offers kubernetes"
+        hint = did_you_mean(name, found) or f"{install_extras('kubernetes')} offers kubernetes"
         raise SemanticError(f"jobs cannot run on {name!r}", hint=hint)
     opened = cast(Callable[[str, list[tuple[str, str]]], Place], found[name].load())
     return opened(profile, [*settings])

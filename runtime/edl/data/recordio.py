@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from edl.data.files.length_prefixed import decode, encode
 from edl.errors import SourceError
+from edl.installation import install_extras
 
 Compressor = Literal["none", "snappy", "gzip"]
 
@@ -255,7 +256,7 @@ def _snappy() -> Any:
     except ModuleNotFoundError:
         raise SourceError(
             "snappy is not installed, and the records are compressed with it",
-            hint="pip install 'sqlflow-edl[recordio]'",
+            hint=install_extras("recordio"),
         ) from None
     return snappy
 

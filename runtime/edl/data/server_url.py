@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 import msgspec
 
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 
 SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL, or account -> secret, as JSON, in the environment of a job's processes
@@ -182,7 +183,7 @@ def _of_keyring(service: str, user: str, connection: str) -> str:
     except ImportError:
         raise SourceError(
             f"the password of {connection} is in the keyring, and keyring is not installed",
-            hint="pip install 'sqlflow-edl[keyring]'",
+            hint=install_extras("keyring"),
         ) from None
     try:
         found = keyring.get_password(service, user)

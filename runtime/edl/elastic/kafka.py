@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from edl.errors import SemanticError, SourceError
+from edl.installation import install_extras
 
 TIMEOUT = 30.0  # seconds for an answer of the brokers
 WAIT_MS = 20  # of a broker for more messages: a worker reads another place with each step
@@ -29,9 +30,7 @@ class Topic:
         try:
             import confluent_kafka
         except ImportError:
-            raise SemanticError(
-                "confluent-kafka is not installed", hint="pip install 'sqlflow-edl[kafka]'"
-            ) from None
+            raise SemanticError("confluent-kafka is not installed", hint=install_extras("kafka")) from None
         self._kafka = confluent_kafka
         self._topic = topic
         self._settings = {

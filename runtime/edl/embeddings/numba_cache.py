@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from edl.errors import JobError
+from edl.installation import install_packages
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +69,8 @@ def _decorator() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise
-        raise JobError("row tables need numba, which is not installed", hint="pip install numba") from None
+        raise JobError(
+            "row tables need numba, which is not installed", hint=install_packages("numba")
+        ) from None
     decorator: Any = numba.njit(nogil=True, cache=folder is not None, error_model="numpy")
     return decorator

@@ -17,12 +17,12 @@ from edl.cluster.local.signals import block_sigterm
 from edl.data.server_url import SECRETS
 from edl.entrypoints.pod_folder import make_folder
 from edl.errors import SpecError, SQLFlowError
+from edl.installation import VERSION
 from edl.jobs.cluster_folder import SCRIPT_WORKER, ClusterFolder, RunSpec
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.spec import from_json, runnable
-from edl.version import VERSION
 
 INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
 

@@ -22,6 +22,7 @@ from edl.errors import JobError, did_you_mean
 from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
 from edl.frameworks.device import begin
 from edl.frameworks.imports import without_extras
+from edl.installation import install_extras
 
 if TYPE_CHECKING:
     from edl.arrays import Array, Features
@@ -147,7 +148,7 @@ def check_installed(name: str) -> None:
 
 
 def _not_installed(package: str) -> JobError:
-    return JobError(f"{package} is not installed", hint=f"pip install 'sqlflow-edl[{package}]'")
+    return JobError(f"{package} is not installed", hint=install_extras(package))
 
 
 @contextlib.contextmanager

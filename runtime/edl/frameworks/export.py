@@ -30,6 +30,7 @@ from edl.arrays import Array, Features, arrays, padded
 from edl.errors import JobError
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import is_text
+from edl.installation import install_extras
 from edl.ragged import Ragged
 from edl.spec import ENSEMBLE, ClassLabel, JobSpec, Label, source_columns
 
@@ -219,7 +220,7 @@ def _onnx(model: Any, features: Features, path: Path) -> str:
 
     for package in ("onnx", "onnxscript"):
         if importlib.util.find_spec(package) is None:
-            raise JobError(f"ONNX needs the package {package}", hint="pip install onnx onnxscript")
+            raise JobError(f"ONNX needs the package {package}", hint=install_extras("onnx"))
     program = _exported(model, features)
     names = list(features)
     torch.onnx.export(

@@ -29,10 +29,10 @@ import msgspec
 
 from edl.errors import SpecError
 from edl.files import replace_file
+from edl.installation import VERSION
 from edl.jobs.process import start_time
 from edl.jobs.slots import SlotRequest
 from edl.spec.job import Framework
-from edl.version import VERSION
 
 MASTER = "edl.master.main"
 WORKER = "edl.entrypoints.worker:main"

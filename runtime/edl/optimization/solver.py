@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.installation import install_extras
 from edl.optimization.problem import Problem, named
 
 _MOST_NAMED = 3  # constraints or variables in a message
@@ -187,5 +188,5 @@ def _library() -> Any:
     try:
         import highspy
     except ImportError:
-        raise JobError("highspy is not installed", hint="pip install 'sqlflow-edl[optimize]'") from None
+        raise JobError("highspy is not installed", hint=install_extras("optimize")) from None
     return highspy

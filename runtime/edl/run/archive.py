@@ -15,6 +15,7 @@ import pyarrow as pa
 from edl.data import Pinned
 from edl.data.pinned import read_pinned
 from edl.features import Features, Inputs, Target
+from edl.installation import VERSION
 from edl.jobs.events import EpochEnd, Figures
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -23,7 +24,6 @@ from edl.models.fitting import Fitting, read_fitting
 from edl.models.weights import Weights
 from edl.program import Program
 from edl.spec import JobSpec, Rows
-from edl.version import VERSION
 
 _PACKAGES = {
     "keras": ("keras", "tensorflow-cpu", "tensorflow"),

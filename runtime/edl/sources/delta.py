@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from edl.errors import SourceError
+from edl.installation import install_extras
 from edl.sources.lake import LakeSource
 
 
@@ -20,7 +21,7 @@ class DeltaSource(LakeSource):
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError, TableNotFoundError
         except ImportError:
-            raise SourceError("delta:// needs deltalake", hint="pip install 'sqlflow-edl[delta]'") from None
+            raise SourceError("delta:// needs deltalake", hint=install_extras("delta")) from None
         try:
             table = DeltaTable(location)
             if version is not None and version != (latest := table.version()):

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from edl.errors import SourceError
+from edl.installation import install_extras
 from edl.sources.lake import LakeSource
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ class IcebergSource(LakeSource):
         try:
             import pyiceberg.exceptions as raised
         except ImportError:
-            raise SourceError(
-                "iceberg:// needs pyiceberg", hint="pip install 'sqlflow-edl[iceberg]'"
-            ) from None
+            raise SourceError("iceberg:// needs pyiceberg", hint=install_extras("iceberg")) from None
         try:
             table = _in_catalog(location, options["catalog"]) if "catalog" in options else _at(location)
             if version is not None and table.snapshot_by_id(version) is None:

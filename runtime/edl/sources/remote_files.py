@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from edl.data.url import SourceURL, redacted
 from edl.errors import SourceError
+from edl.installation import install_packages
 from edl.sources.files import STORE, ParquetSource, is_pattern, table_name
 
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "http": "aiohttp", "https": "aiohttp"}
@@ -54,7 +55,7 @@ def _filesystem(scheme: str) -> Any:
     except ImportError:
         package = PACKAGES[scheme]
         raise SourceError(
-            f"{scheme}:// needs fsspec and {package}", hint=f"pip install fsspec {package}"
+            f"{scheme}:// needs fsspec and {package}", hint=install_packages("fsspec", package)
         ) from None
     from edl.sources.remote_file_system import SharedFileSystem, SharedWebFiles
 

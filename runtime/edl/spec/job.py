@@ -12,10 +12,10 @@ from typing import Literal
 import msgspec
 
 from edl.errors import SpecError
+from edl.installation import VERSION as PACKAGE
 from edl.spec.features import Feature, source_columns
 from edl.spec.forecast import Forecast
 from edl.spec.labels import Label
-from edl.version import VERSION as PACKAGE
 
 VERSION = 1
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.installation import install_extras
 from sqlflow_edl.analysis.search import local, portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, of_portfolio, of_space
 from sqlflow_edl.analysis.settings import search as settings
@@ -73,15 +74,12 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
     variants = portfolio.sort_by_cost(variants, float(value_of(written, settings.TIME_LIMIT) or math.inf))
     if not trials and columns > portfolio.WIDE:
         variants = variants[: portfolio.FEWER]
-    if missing:
-        notes.append(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and not tried"
-        )
+    notes.extend(map(portfolio.note_on_missing, missing))
     if not variants:
         raise SemanticError(
             "none of the models to try is installed",
             span=statement.span,
-            hint="pip install 'sqlflow-edl[lightgbm,torch]'",
+            hint=install_extras("lightgbm", "torch"),
         )
     further: list[portfolio.Variant] = []
     if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edl.frameworks import is_installed
+from edl.installation import install_extras
 
 Value = int | float | str | tuple[int, ...]
 
@@ -93,6 +94,19 @@ PORTFOLIO = (
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
 _COSTS = {"BoostedTrees": 0, "Linear": 1}  # family -> place in that order; networks are last
 FEWER, WIDE = 12, 300  # variants for more than so many columns, whose plans take long
+
+
+NOT_INSTALLED = " is not installed"  # in the note on a framework
+_LACKS = {
+    "lightgbm": "it is usually the best on tables",
+    "torch": "without it neither networks nor linear models are tried",
+}
+
+
+def note_on_missing(framework: str) -> str:
+    """Return the note on a framework of the portfolio that is not installed."""
+    lacks = _LACKS.get(framework, "its candidates are not tried")
+    return f"{framework}{NOT_INSTALLED}; {lacks}: {install_extras(framework)}"
 
 
 def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from edl.errors import ClusterError, SemanticError
+from edl.installation import install_extras
 from edl.spec import JobSpec
 from edl.spec.job import Cluster
 from edl.spec.runnable import RunnableSpec
@@ -50,7 +51,7 @@ def issue() -> dict[str, str]:
         from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
     except ModuleNotFoundError:
         raise ClusterError(
-            "the package cryptography is not installed", hint="pip install 'sqlflow-edl[kubernetes]'"
+            "the package cryptography is not installed", hint=install_extras("kubernetes")
         ) from None
     now = dt.datetime.now(dt.UTC)
     authority, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 
 from edl.errors import ClusterError, SemanticError
-from edl.version import VERSION
+from edl.installation import VERSION
 
 BUILDERS = ("docker", "podman", "buildah")  # in order of preference
 STOCK = f"sqlflow-edl:{VERSION}"

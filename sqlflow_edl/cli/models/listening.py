@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 
 TOKEN = "SQLFLOW_SERVE_TOKEN"  # noqa: S105 - name of the variable
 
@@ -30,7 +31,7 @@ def check_installed() -> None:
     """Raise SQLFlowError if the packages of a server are missing."""
     for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
-            raise SQLFlowError(f"{package} is not installed", hint="pip install 'sqlflow-edl[serve]'")
+            raise SQLFlowError(f"{package} is not installed", hint=install_extras("serve"))
 
 
 def token_for(host: str, file: Path | None) -> str | None:

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 from edl.errors import Span, SQLFlowError
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.cli.program.lint import Problem, opened, problems_of, problems_with_source
 from sqlflow_edl.console.catalog import Names, Unconnected
 from sqlflow_edl.console.completion import fitting

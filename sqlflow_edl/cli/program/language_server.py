@@ -6,6 +6,7 @@ import argparse
 from importlib.util import find_spec
 
 from edl.errors import SQLFlowError
+from edl.installation import install_extras
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 
@@ -14,7 +15,7 @@ from sqlflow_edl.cli.errors import reported
 def language_server(options: argparse.Namespace) -> int:
     """Run the command: serve until the editor ends. Return the exit code."""
     if find_spec("pygls") is None:
-        raise SQLFlowError("pygls is not installed", hint="pip install 'sqlflow-edl[editor]'")
+        raise SQLFlowError("pygls is not installed", hint=install_extras("editor"))
     from sqlflow_edl.cli.program.editor import serving
 
     serving(options).start_io()

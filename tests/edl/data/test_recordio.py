@@ -12,6 +12,7 @@ import pytest
 
 from edl.data.recordio import Compressor, RecordWriter, chunks, read_records
 from edl.errors import SourceError
+from edl.installation import install_extras
 
 GOLDEN = Path(__file__).parents[3] / "samples" / "recordio"
 RECORDS = [random.Random(0).randbytes(size % 97) for size in range(500)]  # noqa: S311
@@ -117,4 +118,4 @@ def test_snappy_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pyte
     for use in (lambda: list(read_records(path)), lambda: RecordWriter(path, compressor="snappy")):
         with pytest.raises(SourceError, match="snappy is not installed") as caught:
             use()
-        assert caught.value.hint == "pip install 'sqlflow-edl[recordio]'"
+        assert caught.value.hint == install_extras("recordio")

@@ -17,8 +17,8 @@ from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.entrypoints.pod import read_spec
 from edl.errors import SpecError
+from edl.installation import VERSION
 from edl.jobs.cluster_folder import TESTING, ClusterFolder, RunSpec
-from edl.version import VERSION
 from tests.edl.entrypoints.mounted import JOB, mounted
 
 ENTRIES = {"EDL_TESTING_ENTRIES": f"{__name__}:worker,{__name__}:server"}

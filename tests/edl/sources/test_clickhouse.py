@@ -17,6 +17,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
+from edl.installation import install_extras
 from edl.sources.warehouse.clickhouse import ClickHouseSource
 
 
@@ -162,7 +163,7 @@ def test_a_missing_driver_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "clickhouse_connect", None)
     with pytest.raises(SourceError, match="needs clickhouse-connect") as caught:
         connect("clickhouse://me@127.0.0.1:1/shop")
-    assert caught.value.hint == "pip install 'sqlflow-edl[clickhouse]'"
+    assert caught.value.hint == install_extras("clickhouse")
 
 
 class Client:

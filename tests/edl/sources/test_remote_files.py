@@ -15,6 +15,7 @@ from fsspec.registry import _registry
 
 from edl.data import connect, open_reader
 from edl.errors import SourceError
+from edl.installation import install_packages
 from tests.file_server import Server, serving
 
 ROWS = pa.table({"x": np.arange(100_000), "y": np.random.default_rng(0).uniform(size=100_000)})
@@ -124,7 +125,7 @@ def test_one_file_of_an_object_store_is_a_table_of_its_name(lake: Lake) -> None:
         ("{}/folder", "HTTP lists no files", "name one file"),
         ("http://127.0.0.1:1/a.parquet", "cannot be read", "environment"),
         ("s3://lake/a.csv", "is not a Parquet file", "Parquet"),
-        ("gs://bucket/a.parquet", "gs:// needs fsspec and gcsfs", "pip install fsspec gcsfs"),
+        ("gs://bucket/a.parquet", "gs:// needs fsspec and gcsfs", install_packages("fsspec", "gcsfs")),
     ],
 )
 def test_what_cannot_be_read_is_named_without_secrets(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edl.installation import install_extras
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 
@@ -48,7 +49,7 @@ def test_a_missing_library_is_named_with_its_installation(
 ) -> None:
     without(monkeypatch, "torch", None)
     found = report(capsys)
-    assert found["libraries", "torch"][1] == "pip install 'sqlflow-edl[torch]' for torch"
+    assert found["libraries", "torch"][1] == install_extras("torch")
     assert found["possible", "networks"] == ("tensorflow", "")
     assert found["possible", "all-reduce"][0] == "no"
 
@@ -60,7 +61,7 @@ def test_a_library_that_is_too_old_is_missing(
     without(monkeypatch, "lightgbm", "3.3.5")
     found = report(capsys)
     assert found["libraries", "lightgbm"][0].startswith("lightgbm 3.3.5")
-    assert found["libraries", "lightgbm"][1] == "pip install 'sqlflow-edl[lightgbm]' for lightgbm >=4.5"
+    assert found["libraries", "lightgbm"][1] == install_extras("lightgbm")
     assert found["possible", "boosted trees"] == ("xgboost", "")
 
 

@@ -33,7 +33,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setattr(listening, "find_spec", lambda name: None)
     assert main(["serve", "--source", "duckdb:///x.duckdb"]) == 1
     assert "starlette is not installed" in (error := capsys.readouterr().err)
-    assert "pip install 'sqlflow-edl[serve]'" in error
+    assert " install 'httptools>=0.6' 'starlette>=0.40'" in error
 
 
 def test_a_taken_port_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from sqlflow_edl.syntax import parse
 
 pytestmark = pytest.mark.skipif(
     find_spec("mlflow") is None,
-    reason="mlflow-skinny is not installed: pip install 'sqlflow-edl[mlflow]'",
+    reason="mlflow-skinny is not installed: pip install '.[mlflow]'",
 )
 
 TRAIN = """SELECT x, city, y FROM shop.visits TO TRAIN DNNRegressor

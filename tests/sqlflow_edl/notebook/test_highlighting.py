@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edl.version import VERSION
+from edl.installation import VERSION
 from sqlflow_edl.console.completion_rules import SQL_WORDS
 from sqlflow_edl.console.highlighting import EXTENDED
 

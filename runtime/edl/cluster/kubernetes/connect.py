@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from edl.errors import ClusterError
+from edl.installation import install_extras
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -67,7 +68,7 @@ def _library() -> tuple[Any, Any]:
         from kubernetes import client, config
     except ModuleNotFoundError:
         raise ClusterError(
-            "the package kubernetes is not installed", hint="pip install 'sqlflow-edl[kubernetes]'"
+            "the package kubernetes is not installed", hint=install_extras("kubernetes")
         ) from None
     return client, config
 

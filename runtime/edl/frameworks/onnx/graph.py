@@ -11,6 +11,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.installation import install_extras
 from edl.spec import Label, label_offset
 
 _IR, _OPSET, _ML_OPSET = 10, 18, 5
@@ -182,7 +183,7 @@ def add_centre(graph: Graph, numbers: Value, label: Label) -> Value:
 def check_installed() -> None:
     """Raise JobError if the package onnx is missing."""
     if importlib.util.find_spec("onnx") is None:
-        raise JobError("ONNX needs the package onnx", hint="pip install onnx")
+        raise JobError("ONNX needs the package onnx", hint=install_extras("onnx"))
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from edl.data.url import redacted
 from edl.errors import SourceError, SQLFlowError
 from edl.files import replacing
+from edl.installation import install_extras
 
 PIECE_BYTES = 4 << 20
 CLAIM = "claim"  # prefix of the objects that claim a folder
@@ -148,7 +149,7 @@ def open_objects(store: str) -> Objects:
     except ImportError:
         raise SourceError(
             "the package fsspec is not installed, which model stores need",
-            hint="pip install 'sqlflow-edl[model-store]'",
+            hint=install_extras("model-store"),
         ) from None
     try:
         system, root = url_to_fs(str(Path(store).expanduser()) if "://" not in store else store)

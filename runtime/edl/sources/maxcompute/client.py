@@ -20,6 +20,7 @@ from zoneinfo import available_timezones
 from edl.data.names import named_twice
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 
 try:
     import requests
@@ -32,7 +33,7 @@ try:
     from odps.tunnel.retry import NoRetryPolicy, RetryPolicy, TunnelRetryHandler
     from odps.tunnel.tabletunnel import TableDownloadSession, TableUploadSession
 except ModuleNotFoundError:
-    raise SourceError("maxcompute:// needs pyodps", hint="pip install 'sqlflow-edl[maxcompute]'") from None
+    raise SourceError("maxcompute:// needs pyodps", hint=install_extras("maxcompute")) from None
 
 OPTIONS = ("curr_project", "scheme", "timezone", "tunnel")
 ZONE = "Asia/Shanghai"  # MaxCompute's default time zone

@@ -18,6 +18,7 @@ from typing import Any
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 from edl.reachability import why
 from edl.sources.mysql import tls
 
@@ -28,7 +29,7 @@ try:
     from pymysql.connections import MySQLResult
     from pymysql.cursors import SSCursor
 except ModuleNotFoundError:
-    raise SourceError("mysql:// needs PyMySQL", hint="pip install 'sqlflow-edl[mysql]'") from None
+    raise SourceError("mysql:// needs PyMySQL", hint=install_extras("mysql")) from None
 
 OPTIONS = ("connect_timeout", "pin", "socket", *tls.OPTIONS)
 

@@ -21,6 +21,7 @@ from typing import Any
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 from edl.sources.words import Lexicon
 
 try:
@@ -29,7 +30,7 @@ try:
     from edl.sources.postgresql.driver import ExecStatus, TransactionStatus, generators, psycopg
 except ImportError:
     raise SourceError(
-        "postgresql:// needs psycopg and ADBC's driver", hint="pip install 'sqlflow-edl[postgresql]'"
+        "postgresql:// needs psycopg and ADBC's driver", hint=install_extras("postgresql")
     ) from None
 
 ERRORS: tuple[type[Exception], ...] = (psycopg.Error,)

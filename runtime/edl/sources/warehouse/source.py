@@ -22,6 +22,7 @@ from edl.data.names import check_unique, shown, split_name
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.sources.common import EmbeddedSource, pin_file
 from edl.sources.staging import Existing
@@ -220,7 +221,7 @@ class WarehouseSource(EmbeddedSource):
     @classmethod
     def _needs(cls, package: str) -> SourceError:
         """Return the error of a driver that is not installed."""
-        return SourceError(f"{cls.label} needs {package}", hint=f"pip install 'sqlflow-edl[{cls.extra}]'")
+        return SourceError(f"{cls.label} needs {package}", hint=install_extras(cls.extra))
 
     def _run(self, sql: str, query: str, run: Callable[[str], Any] | None = None) -> Any:
         """Run a statement. `query` is the user's text in it, to which places of errors refer."""

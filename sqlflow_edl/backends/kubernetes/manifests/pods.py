@@ -14,12 +14,12 @@ from edl.cluster.kubernetes.names import PodRole
 from edl.data.url import redacted
 from edl.errors import SemanticError
 from edl.frameworks import device
+from edl.installation import VERSION
 from edl.program.model_packages import OPTION, configured
 from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
 from edl.program.user_model import PATH_VARIABLE
 from edl.spec import TREES, JobSpec
 from edl.spec.runnable import RunnableSpec
-from edl.version import VERSION
 from sqlflow_edl.backends.kubernetes import certificates
 from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import merging

@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from edl.errors import ClusterError
+from edl.installation import install_extras
 
 Object = dict[str, Any]
 
@@ -87,7 +88,5 @@ def _yaml() -> Any:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise ClusterError(
-            "the package PyYAML is not installed", hint="pip install 'sqlflow-edl[kubernetes]'"
-        ) from None
+        raise ClusterError("the package PyYAML is not installed", hint=install_extras("kubernetes")) from None
     return yaml

@@ -8,6 +8,7 @@ import pytest
 
 from edl import spec
 from edl.errors import SemanticError
+from edl.installation import install_extras
 from sqlflow_edl.analysis.search import local, portfolio
 from sqlflow_edl.analysis.search.plan import check_without_columns, default_seconds
 from sqlflow_edl.session.session import Session
@@ -165,9 +166,22 @@ def test_a_search_of_libraries_that_are_not_installed_says_which(
     text = "SELECT age, income FROM people LABEL income WITH auto.models = {} INTO m"
     with pytest.raises(SemanticError, match="none of the models to try is installed") as caught:
         compiled(duckdb, text.format("xgboost"))
-    assert "pip install" in str(caught.value.hint)
+    assert caught.value.hint == install_extras("lightgbm", "torch")
     [only] = duckdb.compile(text.format("trees"))
-    assert "xgboost is not installed, and not tried" in only.notes
+    [note] = [note for note in only.notes if "installed" in note]
+    assert note.startswith("xgboost is not installed; its candidates are not tried: ")
+    assert note.endswith(f": {install_extras('xgboost')}")
+
+
+def test_the_plan_of_a_search_without_lightgbm_says_what_it_lacks(
+    duckdb: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portfolio, "is_installed", lambda framework: framework != "lightgbm")
+    [plan] = duckdb.run("EXPLAIN SELECT age, income FROM people LABEL income INTO m")
+    rows = zip(*plan.to_arrow().to_pydict().values(), strict=True)
+    [note] = [value for section, _, value, _ in rows if section == "note"]
+    assert note.startswith("lightgbm is not installed; it is usually the best on tables: ")
+    assert note.endswith(f": {install_extras('lightgbm')}")
 
 
 def test_with_workers_each_trial_is_a_task_of_one_of_them(databases: Databases) -> None:

@@ -17,10 +17,10 @@ from edl import exit_codes, tls
 from edl.cluster.kubernetes import names
 from edl.errors import SemanticError, SpecError
 from edl.frameworks.device import AUTO
+from edl.installation import VERSION
 from edl.jobs.cluster_folder import RunSpec
 from edl.spec import Cluster, JobSpec
 from edl.spec.strategy import chosen
-from edl.version import VERSION
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured

@@ -1,3 +1,0 @@
-"""Version of both packages."""
-
-VERSION = "0.1.0"
