@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from edl.errors import SQLFlowError
-from edl.installation import DISTRIBUTION, install_extras, requirements
+from edl.installation import DISTRIBUTION, install_extras, install_packages, requirements
 from sqlflow_edl.cli import exit_codes
 
 COLUMNS = ("about", "name", "found", "advice")
@@ -20,6 +20,7 @@ MISSING = "no"
 LEFT_OUT = ("all", "start", "bench", "docs", "test")  # extras of other extras, and those of developers
 _TREES, _NETWORKS = ("lightgbm", "xgboost"), ("torch", "tensorflow")
 Row = tuple[str, str, str, str]
+Extra = tuple[str, tuple[str, ...]]  # versions that were found, and requirements that are not met
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -55,12 +56,12 @@ def _machine() -> Iterator[Row]:
     yield "machine", "job folders", f"{folder}, {_size(shutil.disk_usage(there).free)} free", advice
 
 
-def _extras() -> Iterator[tuple[str, tuple[str, str]]]:
+def _extras() -> Iterator[tuple[str, Extra]]:
     """Yield each extra with the versions that it found, and what is missing of it."""
     for extra in metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or ():
         if checked := [_installed(text) for text in requirements(extra)]:
             found = ", ".join(text for text, _ in checked if text)
-            yield extra, (found, ", ".join(text for _, text in checked if text))
+            yield extra, (found, tuple(text for _, text in checked if text))
 
 
 def _installed(requirement: str) -> tuple[str, str]:
@@ -71,20 +72,20 @@ def _installed(requirement: str) -> tuple[str, str]:
     try:
         version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
-        return "", needed.name
+        return "", requirement
     fits = needed.specifier.contains(version, prereleases=True)
-    return f"{needed.name} {version}", "" if fits else f"{needed.name} {needed.specifier}"
+    return f"{needed.name} {version}", "" if fits else requirement
 
 
-def _libraries(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
+def _libraries(extras: Mapping[str, Extra]) -> Iterator[Row]:
     for extra, (found, missing) in extras.items():
         if extra in LEFT_OUT:
             continue
-        advice = install_extras(extra) if missing else ""
+        advice = install_packages(*missing) if missing else ""
         yield "libraries", extra, found or "not installed", advice
 
 
-def _possible(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
+def _possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
     """Yield the kinds of models and of jobs, and whether they can run here."""
 
     def complete(*names: str) -> list[str]:

@@ -6,7 +6,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +20,10 @@ from edl.data import Source, TextSource
 from edl.data.pinned import check_disk
 from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
-from edl.errors import SemanticError, SourceError, Span, SQLFlowError, raise_all
+from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, raise_all
 from edl.features import target as target_of
 from edl.frameworks import check_installed, is_installed
+from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
@@ -126,6 +127,7 @@ class Compiler:
         """
         wrong: list[SQLFlowError] = []
         framework = spec.ENSEMBLE
+        others: list[str] = []
         searches = self._searches(statement)
         parent = self.parent(statement)
         try:
@@ -136,6 +138,7 @@ class Compiler:
             else:
                 settings = checked_settings(statement, parent)
                 framework = settings.framework
+                others = [each for each in settings.choice.example.frameworks if is_installed(each)]
                 shared = self.workers or self._has_master or chosen(running.cluster(settings)).workers
                 if not (shared or settings.only_fits) and is_installed(framework):
                     warm(framework)
@@ -150,7 +153,7 @@ class Compiler:
             raise_all([*wrong, error])
             raise
         with at(statement.model.span if statement.model else None):
-            self._check_machine(framework)
+            self._check_machine(framework, others=others)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing(self.source.readings, query)
         if searches:
@@ -380,11 +383,19 @@ class Compiler:
                 )
                 raise
 
-    def _check_machine(self, *frameworks: str) -> None:
-        """Raise SQLFlowError if a job of the frameworks could not run here, for want of a package or of disk space."""
+    def _check_machine(self, *frameworks: str, others: Sequence[str] = ()) -> None:
+        """Raise SQLFlowError if a job of the frameworks could not run here, for want of a package or of disk space.
+
+        others: installed frameworks that have the model, too.
+        """
         if self.runs_here and self.place is None:
             for framework in frameworks:
-                check_installed(framework)
+                try:
+                    check_installed(framework)
+                except JobError as error:
+                    if others:
+                        error.add_hint(f"or train it with WITH model.framework = {others[0]}")
+                    raise
             check_disk(state_folder())
 
     def check_rights(self, statement: Statement) -> None:
@@ -418,7 +429,17 @@ class Compiler:
             )
         elif job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
+            self._check_groups(cluster)
         return msgspec.structs.replace(job_spec, cluster=cluster)
+
+    def _check_groups(self, cluster: spec.Cluster) -> None:
+        """Raise JobError if the workers of a training could not form groups here; those of trees need PyTorch, too."""
+        here = self.runs_here and self.place is None
+        if here and cluster.strategy == "allreduce" and not is_installed("torch"):
+            raise JobError(
+                "workers train in groups of all-reduce, which need torch, and it is not installed",
+                hint=f"{install_extras('torch')}; or leave --workers and train.num_workers out",
+            )
 
     def _check_encryption(self, statement: Statement, cluster: spec.Cluster) -> None:
         """Raise SemanticError, before rows are pinned, if the workers of a training would have to talk in plain."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.installation import install_extras
+from edl.installation import install_extras, install_packages
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 
@@ -49,7 +49,7 @@ def test_a_missing_library_is_named_with_its_installation(
 ) -> None:
     without(monkeypatch, "torch", None)
     found = report(capsys)
-    assert found["libraries", "torch"][1] == install_extras("torch")
+    assert found["libraries", "torch"][1] == install_packages("torch>=2.6")
     assert found["possible", "networks"] == ("tensorflow", "")
     assert found["possible", "all-reduce"][0] == "no"
 

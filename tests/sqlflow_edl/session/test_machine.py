@@ -49,6 +49,32 @@ def test_a_missing_package_is_found_at_the_model(session: Session) -> None:
         assert TRAIN[raised.value.span.start : raised.value.span.end] == "DNNRegressor"
 
 
+def test_an_installed_framework_that_has_the_model_too_is_offered(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find: Callable[..., ModuleSpec | None] = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "tensorflow" else find(name)
+    )
+    [statement] = session.parse(TRAIN)
+    with pytest.raises(JobError, match="tensorflow is not installed") as raised:
+        session.plan(statement)
+    assert (raised.value.hint or "").endswith("; or train it with WITH model.framework = torch")
+
+
+@pytest.mark.usefixtures("without_frameworks")
+def test_several_workers_of_trees_need_torch_before_rows_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Session("duckdb:", workers=2) as several:
+        several.source.execute("CREATE TABLE t AS SELECT range * 1.0 AS a FROM range(30)")
+        [statement] = several.parse(TRAIN.replace("DNNRegressor", "BoostedTreesRegressor"))
+        with pytest.raises(JobError, match="groups of all-reduce, which need torch") as raised:
+            several.plan(statement)
+    assert (raised.value.hint or "").startswith(install_extras("torch"))
+
+
 @pytest.mark.usefixtures("without_frameworks")
 def test_who_compiles_or_checks_for_another_machine_needs_no_package(session: Session) -> None:
     assert list(problems_with_source(TRAIN, session)) == []
