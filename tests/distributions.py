@@ -132,6 +132,33 @@ def installed(wheel: Path, folder: Path) -> Installation:
     return Installation(once(folder, make))
 
 
+def interpreter(version: str) -> Path | None:
+    """Return the Python of a version such as 3.12: this one, one of pyenv, or one that uv finds or may download."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return Path(sys.executable)
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = sorted(pyenv.glob(f"versions/{version}.*/bin/python"))
+    if found:
+        return found[-1]
+    uv = (sys.executable, "-m", "uv", "python")
+    subprocess.run(
+        [*uv, "install", "--quiet", version], capture_output=True, check=False, timeout=TIMEOUT_SECS
+    )
+    run = subprocess.run([*uv, "find", version], capture_output=True, check=False, encoding="utf-8")
+    return Path(run.stdout.strip()) if run.returncode == 0 else None
+
+
+def installed_from_index(
+    python: Path, distribution: Path, extra: str, constraints: Path, folder: Path
+) -> Installation:
+    """Install a wheel or an sdist with an extra into a fresh environment, whose packages come from the index."""
+    uv = (sys.executable, "-m", "uv")
+    _run(*uv, "venv", "--quiet", "--no-python-downloads", "--python", python, folder)
+    named = f"{distribution}[{extra}]"
+    _run(*uv, "pip", "install", "--quiet", "--python", folder, "--constraints", constraints, named)
+    return Installation(folder)
+
+
 def files_of(sdist: Path) -> set[str]:
     """Names of the files of an sdist, without the folder that holds them all."""
     with tarfile.open(sdist) as archive:
@@ -156,7 +183,9 @@ def _hooks(checkout: Path) -> str:
 
 
 def _python(*arguments: str | Path, cwd: Path | None = None) -> None:
-    run = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, check=False, cwd=cwd, encoding="utf-8"
-    )
-    assert run.returncode == 0, f"{arguments}\n{run.stdout}{run.stderr}"
+    _run(sys.executable, *arguments, cwd=cwd)
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> None:
+    run = subprocess.run(command, capture_output=True, check=False, cwd=cwd, encoding="utf-8")
+    assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"

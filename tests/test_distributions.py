@@ -18,7 +18,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from edl.installation import VERSION
-from tests.distributions import LABEXTENSION, PACKAGES, Archive, Installation, archived, files_of
+from tests.distributions import (
+    LABEXTENSION,
+    PACKAGES,
+    Archive,
+    Installation,
+    archived,
+    files_of,
+    installed_from_index,
+    interpreter,
+)
 from tests.imports import imports
 from tests.mariadb import Server
 from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE
@@ -44,6 +53,28 @@ with sqlflow_edl.connect('duckdb:') as session:
     [compiled] = session.compile(f'{query} TO TRAIN DNNRegressor LABEL b INTO m')
     print(compiled.program.files['model.py'].decode())
 """
+BEGIN = """\
+SELECT * FROM 'points.csv' LABEL y WITH auto.time_limit = 10, auto.trials = 2 INTO guess;
+SELECT * FROM 'points.csv' TO EVALUATE guess;
+SELECT * FROM 'points.csv' WHERE a < 6 TO PREDICT USING guess;
+SELECT * FROM 'points.csv' WHERE a = 6 TO EXPLAIN guess;
+"""
+NOTEBOOK = """\
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic('load_ext', 'sqlflow_edl.notebook')
+print(shell.run_line_magic('sqlflow', '--source points.csv SELECT count(*) AS n FROM points'))
+"""
+SERVE = """\
+import re, subprocess, sys, urllib.request
+command = [sys.prefix + "/bin/sqlflow", "serve", "--source", "points.csv", "--port", "0"]
+server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+[address] = next(found for line in server.stderr if (found := re.findall("http://[0-9.:]+", line)))
+print(urllib.request.urlopen(address + "/v1/models").read().decode())
+server.terminate()
+print("ended with", server.wait())
+"""
+MOST_BYTES_OF_START = 650 << 20  # docs/install.md tells the size
 LEFT_OUT_OF_ALL = {
     "adbc-driver-snowflake",
     "google-cloud-bigquery",
@@ -153,6 +184,35 @@ def test_an_installed_edl_trains_a_module_of_a_model_zoo(
     )
     assert "accuracy" in output
     assert zipfile.is_zipfile(tmp_path / "iris.zip")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("version", "kind"), [("3.11", "sdist"), ("3.12", "wheel"), ("3.13", "wheel")])
+def test_the_extra_start_is_all_that_a_csv_file_needs(
+    version: str, kind: str, repository: Path, archive: Archive, tmp_path: Path
+) -> None:
+    """In an environment of packages from the index; other extras are not there, and networks say so."""
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version}, and uv cannot download it")
+    distribution = archive.wheel if kind == "wheel" else archive.sdist
+    start = installed_from_index(
+        python, distribution, "start", repository / "constraints.txt", tmp_path / "environment"
+    )
+    assert sum(path.lstat().st_blocks * 512 for path in start.folder.rglob("*")) < MOST_BYTES_OF_START
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    rows = (f"{i};{i % 7},5;{'yes' if i % 3 else 'no'};{2 * i}\n" for i in range(200))
+    (folder / "points.csv").write_text("a;b;c;y\n" + "".join(rows))
+    output = start.run("sqlflow", "run", "--format", "csv", "-e", BEGIN, cwd=folder)
+    assert re.fullmatch(r"loss,rmse,mae,r2\n.*\na,b,c,y\n(.*\n){6}feature,value,.*\n(.*\n)+", output), output
+    assert '"guess"' in (served := start.run("python", "-c", SERVE, cwd=folder))
+    assert "ended with 0" in served
+    assert "200" in start.run("python", "-c", NOTEBOOK, cwd=folder)
+    start.run("sqlflow", "report", "guess", "--source", "points.csv", "-o", "guess.html", cwd=folder)
+    start.run("sqlflow", "samples", "--source", "duckdb:///samples.duckdb", cwd=folder)
+    doctor = start.run("sqlflow", "doctor", cwd=folder)
+    assert re.search(r"networks +no +uv pip install --python \S+ torch>=2.6", doctor.replace("'", "")), doctor
 
 
 @pytest.mark.soak
