@@ -96,6 +96,7 @@ def environment(folder: Path) -> dict[str, str]:
         "SQLFLOW_SOURCE": "duckdb:///demo.duckdb",
         "XDG_STATE_HOME": str(folder / ".state"),
         "HOME": str(folder),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # advice names pip, not its folder
     }
     terminal = {"TERM": "xterm-256color", "TZ": "UTC", "LC_ALL": "C.UTF-8", "PAGER": "cat"}
     left_out = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME", "SQLFLOW_MODEL_PATH")

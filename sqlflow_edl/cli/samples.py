@@ -10,7 +10,7 @@ from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
 
-BEGIN = "SELECT * FROM employee LABEL income INTO my_first_model"
+BEGIN = "SELECT * FROM employee LABEL income INTO incomes"
 
 
 @reported
