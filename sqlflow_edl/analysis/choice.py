@@ -86,6 +86,13 @@ def _built_in(name: str) -> Choice | None:
     return Choice(None, family) if family else None
 
 
+# packages of the classes that other programs name in place of a model, as in tf.estimator.DNNClassifier
+_FRAMEWORKS = frozenset(("tf", "tensorflow", "keras", "torch", "nn"))
+_LAYERS = (
+    "write TO TRAIN DNNClassifier WITH model.hidden_units = [64, 32], or a class of yours, my_module.MyModel"
+)
+
+
 def _of_sqlflow(name: str) -> Choice | None:
     """Return the model of a name of SQLFlow's zoo, unless a module of that name is there."""
     package, _, model = name.partition(".")
@@ -95,12 +102,25 @@ def _of_sqlflow(name: str) -> Choice | None:
     return known if known and not has_module(package) else None
 
 
+def _looked_up(name: ast.Name) -> OwnModel:
+    """Return the user's model of that name. The error for a class of a framework names the model that is here."""
+    try:
+        return user_model.look_up(name)
+    except SQLFlowError as error:
+        package, _, rest = name.text.partition(".")
+        if package in _FRAMEWORKS:
+            model = rest.rpartition(".")[2]
+            known, other = _built_in(model), alternatives.alternative(model)
+            error.hint = f"write TO TRAIN {model}" if known else other.hint if other else _LAYERS
+        raise
+
+
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
     other = alternatives.alternative(model)
     if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
-        found = user_model.look_up(name)
+        found = _looked_up(name)
         return Choice(user_model.entry(str(name), found, statement.attributes), own=found)
     if other:
         raise SemanticError(

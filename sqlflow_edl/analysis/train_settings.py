@@ -134,7 +134,8 @@ def check_settings(
 def _missing(statement: ast.Statement) -> Iterator[SQLFlowError]:
     """Yield errors for a query and a name of the model that the statement lacks."""
     if not statement.select:
-        hint = "write SELECT … FROM … before TO TRAIN"
+        first = "LABEL" if statement.text.upper().startswith("LABEL") else "TO TRAIN"
+        hint = f"write SELECT … FROM … before {first}, with no semicolon between them"
         yield SemanticError("there is no SELECT to learn from", span=statement.span, hint=hint)
     if not statement.into:
         end = Span(statement.span.end - 1, statement.span.end)

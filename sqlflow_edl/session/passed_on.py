@@ -100,17 +100,15 @@ def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, par
 
 
 def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:
-    """Return the error of a text that is to be one statement, extended or not, as far as its syntax goes."""
-    found = read(text, dialect)
-    if len(found) != 1:
-        return StatementSyntaxError("this is not one statement")
-    [statement] = found
-    if isinstance(statement, SQLFlowError):
-        return statement
-    sql, span = _passed_on(statement)
-    if (error := _error(sql, dialect, parser)) is not None:
-        error.span = error.span.shifted(span.start) if error.span else None
-    return error
+    """Return the first error of the syntax of statements, extended or not, or None."""
+    for statement in read(text, dialect, advise=False):
+        if isinstance(statement, SQLFlowError):
+            return statement
+        sql, span = _passed_on(statement)
+        if (error := _error(sql, dialect, parser)) is not None:
+            error.span = error.span.shifted(span.start) if error.span else None
+            return error
+    return None
 
 
 def _error(sql: str, dialect: str, parser: Parser) -> SQLFlowError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from edl.errors import Span, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
@@ -13,6 +13,7 @@ _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _UNDECODED = re.compile("[\ud800-\udfff]")  # surrogates for undecodable bytes of arguments and file names
 _NUL = re.compile("\0")
+_FIRST_WORD = re.compile(r"\w[\w.%*/:-]*")
 # of a template: {{ name }}, {% if … %}
 _VARIABLE = re.compile(r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}")
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
@@ -52,8 +53,15 @@ def unclosed(token: Token) -> StatementSyntaxError:
     return StatementSyntaxError(
         f"the {what} {opening} is never closed",
         span=Span(token.start, token.start + len(opening)),
-        hint=f"close it, or remove the {opening}",
+        hint=_closed(token.text, opening) or f"close it, or remove the {opening}",
     )
+
+
+def _closed(text: str, opening: str) -> str | None:
+    """Return the hint with the first word behind an opening quote, closed."""
+    if len(opening) != 1 or opening not in "'\"`" or not (word := _FIRST_WORD.match(text, 1)):
+        return None
+    return f"close it, such as {opening}{word[0]}{opening}, or remove the {opening}"
 
 
 def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError:
@@ -216,9 +224,18 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
         return f"{verb} takes {', '.join(clauses)}, and not {token.word}" if clauses else None
     if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
-        comma = f"put a comma before {_shown(token)}"
-        return f"{comma}, or a clause: {', '.join(clauses)}" if clauses else comma
+        return _comma_hint(tokens, position, clauses)
     return None
+
+
+def _comma_hint(tokens: LazyTokens, position: int, clauses: Sequence[str]) -> str:
+    token, before = tokens[position], tokens[position - 1]
+    hint = f"put a comma before {_shown(token)}"
+    hint += f", or a clause: {', '.join(clauses)}" if clauses else ""
+    if token.kind == before.kind == "word" and before.word not in CLAUSES:
+        name = quoted_name(f"{before.text} {token.text}")
+        hint += f"; a name of two words has quotes: {_shortened(name)}"
+    return hint
 
 
 def _is_in_name(tokens: LazyTokens, position: int) -> bool:
@@ -241,8 +258,9 @@ def _expression_hint(tokens: LazyTokens, position: int, accepted: Collection[str
     """Return the hint for operators of SQL that expressions of COLUMN do not have, or for a minus in a name."""
     token = tokens[position]
     if token.text == "-" and _is_in_name(tokens, position):
-        name = "".join(tokens[index].text for index in (position - 1, position, position + 1))
-        return f"quote a name that is not one word: {_shortened(quoted_name(name))}"
+        first, last = tokens[position - 1].text, tokens[position + 1].text
+        quoted = quoted_name(f"{first}-{last}")
+        return f"write {_shortened(f'{first}_{last}')}, or quote a name that is not one word: {_shortened(quoted)}"
     if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
         return "a value in a JSON text is JSON(payload, '$.user.age')"
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":

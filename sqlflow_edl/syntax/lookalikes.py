@@ -10,17 +10,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import Token, code_tokens
+from sqlflow_edl.syntax.rewrites import Change, rewritings
 
 _TRAIN = "train one with SELECT … FROM … TO TRAIN DNNClassifier LABEL my_column INTO my_model"
 # first two words of a statement -> its hint
 _HINTS = {
-    ("CREATE", "MODEL"): _TRAIN,
     ("FIT", "MODEL"): _TRAIN,
     ("TRAIN", "MODEL"): _TRAIN,
     (
@@ -92,6 +91,12 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     first, second = words[0], words[1]
     place = Span(first.start, second.end)
     written = f"{first.word} {second.text.upper()}"
+    if (
+        (first.word, second.word) == ("CREATE", "MODEL")
+        and len(words) > 2
+        and words[2].kind in ("word", "name")
+    ):
+        return _without_options(place, words[2].text)
     if hint := _HINTS.get((first.word, second.word)):
         return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
     near = nearest(second.word, _SECOND.get(first.word, ())) if second.word else None
@@ -102,20 +107,25 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
 
 
+def _without_options(place: Span, model: str) -> StatementSyntaxError:
+    options = "OPTIONS(model_type = 'BOOSTED_TREE_CLASSIFIER', input_label_cols = ['my_label'])"
+    return StatementSyntaxError(
+        f"CREATE MODEL {model} names no model type and no label",
+        span=place,
+        hint=f"write CREATE MODEL {model} {options} AS SELECT …, or SELECT … LABEL my_label INTO {model}",
+    )
+
+
 # Small changes ----------------------------------------------------------------------------------------------
 
 
-class _Change(NamedTuple):
-    """Other text in place of parts of a statement, in ascending order. keyword: what was meant; or else why."""
-
-    parts: tuple[tuple[Span, str], ...]
-    keyword: str = ""
-    why: str = ""
-
-    def apply(self, text: str) -> str:
-        for span, instead in reversed(self.parts):
-            text = text[: span.start] + instead + text[span.end :]
-        return text
+def find_rewriting(text: str, dialect: Dialect, refusal: Refusal) -> str | None:
+    """Return the hint with the statements that another system's statement or a frequent slip stands for, or None."""
+    for change in rewritings(text, dialect):
+        changed = change.apply(text)
+        if refusal(changed) is None:
+            return _hint([change], changed, dialect)
+    return None
 
 
 def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Refusal) -> str | None:
@@ -124,10 +134,10 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
     place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is
     accepted.
     """
-    made: list[_Change] = []
+    made: list[Change] = []
     tries = _TRIES
     for _ in range(_ROUNDS):
-        further: tuple[int, _Change, str, Span] | None = None
+        further: tuple[int, Change, str, Span] | None = None
         for change in _changes(text, dialect, place):
             tries -= 1
             if tries < 0:
@@ -148,7 +158,7 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
     return None
 
 
-def _hint(made: Sequence[_Change], statement: str, dialect: Dialect) -> str:
+def _hint(made: Sequence[Change], statement: str, dialect: Dialect) -> str:
     shown = _excerpt(statement, made[-1].parts[0][0].start, dialect)
     reasons = [each.why for each in made if each.why]
     if keywords := [each.keyword for each in made if each.keyword]:
@@ -170,9 +180,10 @@ def _excerpt(statement: str, change: int, dialect: Dialect) -> str:
     return f"{'… ' * bool(first)}{line[first:last].strip()}{' …' * (last < len(line))}"
 
 
-def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[_Change]:
+def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[Change]:
     """Yield the changes that may be meant, the likeliest first."""
     tokens = list(code_tokens(text, 0, dialect))
+    yield from rewritings(text, dialect)
     yield from _moved_into(tokens, text)
     if place is None:
         tried: Sequence[int] = range(min(len(tokens), _ANYWHERE))
@@ -184,7 +195,7 @@ def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[_Chang
         yield from _other_word(tokens, at)
 
 
-def _other_word(tokens: Sequence[Token], at: int) -> Iterator[_Change]:
+def _other_word(tokens: Sequence[Token], at: int) -> Iterator[Change]:
     """Yield the statement with a keyword in place of a word."""
     token = tokens[at]
     if not token.word.isalpha():
@@ -192,20 +203,20 @@ def _other_word(tokens: Sequence[Token], at: int) -> Iterator[_Change]:
     span = Span(token.start, token.end)
     if at and tokens[at - 1].word == "TO":
         for verb in _VERBS.get(token.word, ()):
-            yield _Change(((span, verb),), why=f"{token.word} is written {verb}")
+            yield Change(((span, verb),), why=f"{token.word} is written {verb}")
     if token.word not in _KEYWORDS:
         for keyword in difflib.get_close_matches(token.word, sorted(_KEYWORDS), _SIMILAR, _NEAR):
-            yield _Change(((span, keyword),), keyword)
+            yield Change(((span, keyword),), keyword)
 
 
-def _without_comma(tokens: Sequence[Token], at: int) -> Iterator[_Change]:
+def _without_comma(tokens: Sequence[Token], at: int) -> Iterator[Change]:
     """Yield the statement without a comma in front of a clause."""
     if at and tokens[at - 1].text == "," and tokens[at].word in _NOT_BEHIND_COMMA:
         comma = Span(tokens[at - 1].start, tokens[at - 1].end)
-        yield _Change(((comma, ""),), why=f"leave out the comma before {tokens[at].word}")
+        yield Change(((comma, ""),), why=f"leave out the comma before {tokens[at].word}")
 
 
-def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[_Change]:
+def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Change]:
     """Yield the statement with INTO behind the clauses that it precedes."""
     depth, into = 0, None
     for token in tokens:
@@ -216,5 +227,5 @@ def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[_Change]:
             clause = text[into.start : token.start].rstrip(" \t\r\n,")
             end = tokens[-1].end
             parts = ((Span(into.start, token.start), ""), (Span(end, end), f" {clause}"))
-            yield _Change(parts, why=f"put INTO behind {token.word}")
+            yield Change(parts, why=f"put INTO behind {token.word}")
             return

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edl.errors import Span, SQLFlowError, raise_all
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
+from sqlflow_edl.syntax.lookalikes import find_rewriting
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
@@ -35,10 +36,11 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     return [each for each in found if isinstance(each, Statement)]
 
 
-def read(text: str, dialect: str = "duckdb") -> list[Statement | SQLFlowError]:
+def read(text: str, dialect: str = "duckdb", *, advise: bool = True) -> list[Statement | SQLFlowError]:
     """Return the statements of a program, in order, with the error in place of each faulty statement.
 
-    Raises SemanticError for an unknown dialect.
+    advise: let the hint of an error be the statement that was probably meant, if one is found. Raises SemanticError
+    for an unknown dialect.
     """
     known = dialect_named(dialect)
     found: list[Statement | SQLFlowError] = []
@@ -47,8 +49,19 @@ def read(text: str, dialect: str = "duckdb") -> list[Statement | SQLFlowError]:
             try:
                 found.append(_statement(piece, text, known))
             except SQLFlowError as error:
+                if advise and isinstance(error, StatementSyntaxError):
+                    error.hint = _rewriting(text[piece.span.start : piece.raw.end], known) or error.hint
                 found.append(error)
     return found
+
+
+def _rewriting(statement: str, dialect: Dialect) -> str | None:
+    def refusal(text: str) -> SQLFlowError | None:
+        return next(
+            (each for each in read(text, dialect.name, advise=False) if isinstance(each, SQLFlowError)), None
+        )
+
+    return find_rewriting(statement, dialect, refusal)
 
 
 def is_complete(text: str, dialect: str = "duckdb") -> bool:

@@ -357,7 +357,7 @@ class _Walk:
             query=self._trimmed(self._query_start, token.start) if self._is_query else None,
             plan=self._plan,
             bare=bare and self._is_query,
-            doubts=(*(self._doubts if bare else ()), *self._misplaced),
+            doubts=(*self._doubts, *self._misplaced),
             error=self._error
             or unreadable(self._text, Span(self._start, end), Span(self._start, token.start)),
         )

@@ -75,3 +75,13 @@ SELECT x, w, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN CROSS([BUCKETIZ
 -- take: leave validation.unseen_only out
 -- first: SELECT x, reverse(k) AS k, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_reversed;
 SELECT x, k, y FROM t TO EVALUATE of_reversed «WITH validation.unseen_only = true»;
+
+-- site: sqlflow_edl.analysis.choice _looked_up
+-- hint: write TO TRAIN {}
+-- take: write TO TRAIN (.+)
+SELECT x, k FROM t TO TRAIN «tf.estimator.DNNClassifier» LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.choice 
+-- hint: write TO TRAIN DNNClassifier WITH model.hidden_units = [64, 32], or a class of yours, my_module.MyModel
+-- take: write TO TRAIN (.+?), or
+SELECT x, k FROM t TO TRAIN «tf.keras.layers.Dense» LABEL k INTO m;

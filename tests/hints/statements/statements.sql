@@ -20,7 +20,7 @@ SELECT x, y FROM t TO TRAIN DeepFMRegressor COLUMN «x» LABEL y INTO m;
 SELECT x, w, y FROM t TO TRAIN «DeepFM»Regressor COLUMN x LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.train_settings _missing
--- hint: write SELECT … FROM … before TO TRAIN
+-- hint: write SELECT … FROM … before {}, with no semicolon between them
 -- take: write SELECT … FROM … before
 -- as: SELECT x, y FROM t 
 «»

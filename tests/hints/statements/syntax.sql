@@ -63,7 +63,8 @@ SELECT x, n FROM t LABEL n «»;
 -- hint: write straight quotes, ' or "
 -- take: write straight quotes
 -- as: 'red'
-SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«’,’») LABEL y INTO m;
+-- then: unexpected x
+SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN VOCABULARIZE(k, delimiter=«’,’») LABEL y INTO m x;
 
 -- site: sqlflow_edl.syntax.lookalikes 
 -- hint: write SHOW MODELS
@@ -106,7 +107,7 @@ SELECT payload, y FROM t TO TRAIN DNNRegressor COLUMN «payload->'$.user.age'» 
 -- take: write (BUCKET\(x, \[3\]\))
 SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «x > 3» LABEL y INTO m;
 
--- site: sqlflow_edl.syntax.error_messages _special_hint
+-- site: sqlflow_edl.syntax.error_messages _comma_hint
 -- hint: put a comma before {}
 -- take: put a comma before
 SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN x« w» LABEL y INTO m;
@@ -474,6 +475,84 @@ SELECT x FROM t TO RUN «'program.py'» INTO r;
 SELECT x, y FROM t LABEL «INTO» m;
 
 -- site: sqlflow_edl.syntax.error_messages _expression_hint
--- hint: quote a name that is not one word: {}
+-- hint: write {}, or quote a name that is not one word: {}
 -- take: quote a name that is not one word: (.+)
 SELECT x, y FROM t LABEL y INTO «my-model»;
+
+-- site: sqlflow_edl.syntax.error_messages _expression_hint
+-- hint: write {}, or quote a name that is not one word: {}
+-- take: write (my_model), or
+SELECT x, y FROM t LABEL y INTO «my-model»;
+
+-- site: sqlflow_edl.syntax.error_messages _comma_hint
+-- hint: put a comma before {}
+-- take: a name of two words has quotes: (.+)
+SELECT x AS "how much", y FROM t TO TRAIN DNNRegressor COLUMN «how much» LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.error_messages _closed
+-- hint: close it, such as {}{}{}, or remove the {}
+-- take: close it, such as (.+?), or
+SELECT x, y FROM t WHERE k = «'red» TO TRAIN DNNRegressor LABEL y INTO m;
+
+-- site: sqlflow_edl.syntax.lookalikes _without_options
+-- hint: write CREATE MODEL {} {} AS SELECT …, or SELECT … LABEL my_label INTO {}
+-- take: write CREATE MODEL bq (OPTIONS\(.*)'my_label'\]\)
+-- as: \1'is_new'])
+CREATE OR REPLACE MODEL bq «» AS SELECT x, is_new FROM t;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: write a list in brackets: (.*)
+«SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.hidden_units = 10, 20 LABEL y INTO m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: the query comes first: (.*)
+«TRAIN DNNRegressor ON t COLUMN x LABEL y INTO m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: the query comes first: (.*)
+-- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+«PREDICT y USING of_numbers FROM t»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: the rows are a query in parentheses: (.*)
+«SELECT x, y FROM t TO TRAIN DNNRegressor VALIDATE ON t LABEL y INTO m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: write two statements: (.*)
+-- run
+«SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m TO EVALUATE m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: put a semicolon before SELECT: (.*)
+«SELECT x FROM t SELECT y FROM t»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: behind the query: (.*)
+«SELECT TOP 5 x FROM t»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: leave out df =: (.*)
+«df = SELECT x FROM t»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: compare with =: (.*)
+«SELECT x FROM t WHERE k is red»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: compute the label in the SELECT: (.*)
+«SELECT x, k FROM t LABEL k = 'red' INTO m»;
+
+-- site: sqlflow_edl.syntax.lookalikes _hint
+-- hint: {}: {}
+-- take: write straight quotes: (.*)
+«SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = “torch” LABEL y INTO m»;

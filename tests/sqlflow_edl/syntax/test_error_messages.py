@@ -6,8 +6,8 @@ import pytest
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.syntax import parse
+from sqlflow_edl.syntax.clauses import extended_grammar
 from sqlflow_edl.syntax.error_messages import expected
-from sqlflow_edl.syntax.grammar import extended_grammar
 from tests.sql_cases import Case, cases, refusal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from sqlflow_edl.syntax.grammar import extended_grammar
+from sqlflow_edl.syntax.clauses import extended_grammar
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.split import VERBS
 

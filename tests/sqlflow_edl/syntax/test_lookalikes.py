@@ -10,8 +10,12 @@ from sqlflow_edl.syntax import parse
 @pytest.mark.parametrize(
     ("text", "place", "hint"),
     [
-        ("CREATE MODEL m AS SELECT 1", "CREATE MODEL", "SELECT … FROM … TO TRAIN"),
-        ("create or replace model m AS SELECT 1", "create or replace model", "SELECT … FROM … TO TRAIN"),
+        ("CREATE MODEL m AS SELECT 1", "CREATE MODEL", "SELECT … LABEL my_label INTO m"),
+        (
+            "create or replace model m AS SELECT 1",
+            "create or replace model",
+            "CREATE MODEL m OPTIONS(model_type",
+        ),
         ("/* all */ SHOW MODLES", "SHOW MODLES", "did you mean SHOW MODELS?"),
         ("SHOW MODLES LIKE 'a%'", "SHOW MODLES", "did you mean SHOW MODELS?"),
         ("SHOW MODEL", "SHOW MODEL", "write SHOW MODELS"),

@@ -1,0 +1,202 @@
+"""Statements as other systems write them, and frequent slips, each with the change that makes a statement of it.
+
+A rewriting looks at the words of a statement outside parentheses and yields changes; whether one makes a valid
+statement is for the parsers to say, so a rewriting need not know what else may stand there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from edl.errors import Span
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import CLAUSES
+from sqlflow_edl.syntax.lexer import Token, code_tokens
+
+_VERBS = frozenset(("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN"))
+_CURLY = re.compile("[‘’“”]")
+_STRAIGHT = {"‘": "'", "’": "'", "“": "'", "”": "'"}
+_JOINS_QUERIES = frozenset(
+    ("ALL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "DISTINCT", "AS", "BY", "NAME", ")")
+)
+_TRUTHS = frozenset(("NULL", "NOT", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "OF", "JSON"))
+_COMPARES = frozenset("=<>!")
+
+
+class Change(NamedTuple):
+    """Other text in place of parts of a statement, in ascending order. keyword: what was meant; or else why."""
+
+    parts: tuple[tuple[Span, str], ...]
+    keyword: str = ""
+    why: str = ""
+
+    def apply(self, text: str) -> str:
+        for span, instead in reversed(self.parts):
+            text = text[: span.start] + instead + text[span.end :]
+        return text
+
+
+def rewritings(text: str, dialect: Dialect) -> Iterator[Change]:
+    """Yield the changes of one statement for all that it may be, the likeliest first."""
+    tokens = list(code_tokens(text, 0, dialect))
+    tokens = tokens[:-1] if tokens and tokens[-1].kind == "semicolon" else tokens
+    if tokens:
+        outer = _outside_parentheses(tokens)
+        for rewriting in _REWRITINGS:
+            yield from rewriting(outer, text)
+
+
+def _outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens at depth 0, with parentheses themselves."""
+    outer: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth -= token.nesting < 0
+        if depth <= 0:
+            outer.append(token)
+        depth += token.nesting > 0
+    return outer
+
+
+def _straight_quotes(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """Yield the statement with straight quotes; a name of a clause gets those of names."""
+    parts, before = [], ""
+    quoted = [token for token in tokens if token.kind in ("string", "name")]
+    for match in _CURLY.finditer(text):
+        if any(token.start < match.start() < token.end for token in quoted):
+            continue
+        is_opening = match[0] in "‘“"
+        words = text[: match.start()].split()
+        if is_opening:
+            before = words[-1].upper() if words else ""
+        is_name = before in CLAUSES and match[0] in "“”"
+        parts.append((Span(*match.span()), '"' if is_name else _STRAIGHT[match[0]]))
+    if parts:
+        yield Change(tuple(parts), why="write straight quotes")
+
+
+def _without_assignment(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`df = SELECT …`: the name has no meaning."""
+    if len(tokens) > 2 and tokens[1].text == "=" and tokens[2].word in ("SELECT", "WITH", "FROM", "TO"):
+        name = text[tokens[0].start : tokens[1].end]
+        yield Change(((Span(tokens[0].start, tokens[2].start), ""),), why=f"leave out {name}")
+
+
+def _list(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`model.hidden_units = 10, 20`: a list has brackets."""
+    for at, token in enumerate(tokens):
+        if token.text != "=" or at + 3 >= len(tokens):
+            continue
+        last = at + 1
+        while last + 2 < len(tokens) and tokens[last + 1].text == "," and _is_value(tokens[last + 2]):
+            last += 2
+        if last > at + 1 and _is_value(tokens[at + 1]):
+            first = tokens[at + 1].start
+            listed = f"[{text[first : tokens[last].end]}]"
+            yield Change(((Span(first, tokens[last].end), listed),), why="write a list in brackets")
+
+
+def _is_value(token: Token) -> bool:
+    return token.kind == "string" or token.text[0].isdigit()
+
+
+def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`PREDICT y USING m FROM t`, `TRAIN DNNClassifier ON t LABEL y`: the query comes first."""
+    start = 1 if tokens[0].word == "TO" and len(tokens) > 1 else 0
+    verb = tokens[start]
+    where = next((at for at, token in enumerate(tokens) if token.word in ("FROM", "ON") and at > start), None)
+    if verb.word not in _VERBS or where is None or where + 1 >= len(tokens):
+        return
+    behind = next((at for at in range(where + 1, len(tokens)) if tokens[at].word in CLAUSES), len(tokens))
+    query = f"SELECT * FROM {text[tokens[where + 1].start : tokens[behind - 1].end]}"
+    middle = text[verb.end : tokens[where - 1].end] if where - 1 > start else ""
+    if verb.word == "PREDICT" and len(tokens) > start + 2 and tokens[start + 2].word == "USING":
+        middle = text[tokens[start + 1].end : tokens[where - 1].end]  # a name of the label would name a table
+    rest = f" {text[tokens[behind].start : tokens[-1].end]}" if behind < len(tokens) else ""
+    statement = f"{query} TO {verb.word}{middle.rstrip()}{rest}"
+    yield Change(((Span(tokens[0].start, tokens[-1].end), statement),), why="the query comes first")
+
+
+def _validation_query(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`VALIDATE ON t`: its rows are a query."""
+    for verb, on, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if verb.word == "VALIDATE" and on.word == "ON" and name.kind in ("word", "name"):
+            query = f"(SELECT * FROM {name.text})"
+            yield Change(((Span(name.start, name.end), query),), why="the rows are a query in parentheses")
+
+
+def _two_statements(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`SELECT … SELECT …`, `… INTO m TO EVALUATE m`: a semicolon stands between statements."""
+    for at in range(1, len(tokens)):
+        token, before = tokens[at], tokens[at - 1]
+        if token.word == "SELECT" and before.word not in _JOINS_QUERIES:
+            yield Change(((Span(before.end, token.start), "; "),), why="put a semicolon before SELECT")
+    into = next((at for at, token in enumerate(tokens) if token.word == "INTO"), None)
+    first = next((at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET", "TO")), None)
+    if into is None or not first or first > into or tokens[0].word not in ("SELECT", "FROM", "WITH"):
+        return
+    for at in range(into + 1, len(tokens) - 1):
+        if tokens[at].word == "TO" and tokens[at + 1].word in _VERBS:
+            query = text[tokens[0].start : tokens[first - 1].end]
+            gap = Span(tokens[at - 1].end, tokens[at].start)
+            yield Change(((gap, f"; {query} "),), why="write two statements")
+
+
+def _limit(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`SELECT TOP 5 *`: LIMIT stands behind the query."""
+    if (
+        len(tokens) > 3
+        and tokens[0].word == "SELECT"
+        and tokens[1].word == "TOP"
+        and tokens[2].text.isdecimal()
+    ):
+        behind = next(
+            (at for at, each in enumerate(tokens) if each.word in ("LABEL", "TARGET", "TO")), len(tokens)
+        )
+        end = tokens[behind - 1].end
+        parts = ((Span(tokens[1].start, tokens[3].start), ""), (Span(end, end), f" LIMIT {tokens[2].text}"))
+        yield Change(parts, why="TOP is written LIMIT, behind the query")
+
+
+def _comparison(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`WHERE answer IS yes`: a text is compared by =, in quotes."""
+    for verb, value in itertools.pairwise(tokens):
+        if verb.word == "IS" and value.kind in ("word", "string") and value.word not in _TRUTHS:
+            instead = value.text if value.kind == "string" or value.text[0].isdigit() else f"'{value.text}'"
+            yield Change(((Span(verb.start, value.end), f"= {instead}"),), why="compare with =")
+
+
+def _computed_label(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`LABEL answer = 'yes'`: a label is a column, which the query computes."""
+    at = next((at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET")), None)
+    start = next((at for at, token in enumerate(tokens) if token.word == "FROM"), None)
+    if at is None or start is None or not 0 < start < at or tokens[0].word != "SELECT":
+        return
+    behind = next((each for each in range(at + 2, len(tokens)) if tokens[each].word in CLAUSES), len(tokens))
+    inside = tokens[at + 1 : behind]
+    if len(inside) < 3 or not any(token.text[0] in _COMPARES for token in inside):
+        return
+    written = Span(inside[0].start, inside[-1].end)
+    column = inside[0].text if inside[0].kind in ("word", "name") else ""
+    items = text[tokens[1].start : tokens[start - 1].end]
+    instead = f"* EXCLUDE ({column})" if items == "*" and column else items
+    computed = f"{instead}, {text[written.start : written.end]} AS y"
+    for each in dict.fromkeys((computed, computed.replace(instead, items, 1))):
+        parts = ((Span(tokens[1].start, tokens[start - 1].end), each), (written, "y"))
+        yield Change(parts, why="compute the label in the SELECT")
+
+
+_REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Change]], ...] = (
+    _straight_quotes,
+    _without_assignment,
+    _list,
+    _query_first,
+    _validation_query,
+    _two_statements,
+    _limit,
+    _comparison,
+    _computed_label,
+)
