@@ -25,6 +25,7 @@ from edl.data.files.csv import CSVFiles, check_same, observe_files
 from edl.data.files.csv_dialect import Dialect, with_options
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
+from edl.installation import install_extras
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -95,7 +96,7 @@ def _open_workbook(path: str) -> CalamineWorkbook:
     except ImportError:
         raise SourceError(
             f"{path} is a spreadsheet, which needs python-calamine",
-            hint="pip install 'sqlflow-edl[excel]', or save the sheet as CSV",
+            hint=f"{install_extras('excel')}, or save the sheet as CSV",
         ) from None
     try:
         return load_workbook(path)
