@@ -1,18 +1,24 @@
-"""`--persist frame AS table`: a data frame of the notebook as a table of the data source."""
+"""Data frames of the notebook as tables: by their names in a cell, and by `--persist frame AS table`."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from edl.data.retry import insisting
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs.job_folder import new_id
 from sqlflow_edl.session.frames import arrow_table
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import code_tokens
 
 if TYPE_CHECKING:
     from edl.data import Source
+    from sqlflow_edl.session.session import Session
 
 _AS = re.compile(r"\s*AS\s+(\S+)\s*", re.IGNORECASE)
 
@@ -30,6 +36,38 @@ def target(text: str, frame: str) -> str:
 def is_frame(value: Any) -> bool:
     """Return True for what `persist` takes: data frames, Arrow tables, results."""
     return hasattr(value, "iloc") or hasattr(type(value), "__arrow_c_stream__")
+
+
+@contextmanager
+def named_frames(session: Session, text: str, variables: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Make the data frames that the statements name behind FROM or JOIN tables of the session, inside the context.
+
+    A table of the data source comes first. Yield the names of the frames.
+    """
+    named = _tables_named(text, session.dialect)
+    frames = {name: variables[name] for name in named if name in variables and is_frame(variables[name])}
+    if frames:
+        tables = {each.rpartition(".")[2].strip('"`').casefold() for each in session.source.tables()}
+        frames = {name: frame for name, frame in frames.items() if name.casefold() not in tables}
+    registered: list[str] = []
+    try:
+        for name, frame in frames.items():
+            session.register(name, frame)
+            registered.append(name)
+        yield registered
+    finally:
+        for name in registered:
+            with contextlib.suppress(SQLFlowError):  # of a session that is lost
+                session.unregister(name)
+
+
+def _tables_named(text: str, dialect: str) -> dict[str, None]:
+    tokens = code_tokens(text, 0, dialect_named(dialect))
+    return {
+        name.text: None
+        for before, name in itertools.pairwise(tokens)
+        if name.kind == "word" and (before.word in ("FROM", "JOIN") or before.text == ",")
+    }
 
 
 def persist(source: Source, frame: Any, table: str) -> int:

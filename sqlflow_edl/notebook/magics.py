@@ -62,6 +62,7 @@ class SQLFlowMagics(Magics):
         --debug        show the traceback of an error
         --persist FRAME [AS table]   write a data frame to a table, and run nothing
 
+        FROM frame reads a data frame of the notebook, if the data source has no such table.
         {{ name }} inserts the text of a variable, :name its value as a quoted literal.
         """
         with _errors_shown() as context:
@@ -147,6 +148,7 @@ class SQLFlowMagics(Magics):
 
     def _run(self, session: Session, text: str, workers: int | None, context: _Context) -> ResultSet | None:
         from sqlflow_edl.notebook import cell
+        from sqlflow_edl.notebook.frames import named_frames
         from sqlflow_edl.notebook.variables import filled
 
         context.text = text
@@ -154,7 +156,8 @@ class SQLFlowMagics(Magics):
         of_session = session.workers
         session.workers = of_session if workers is None else workers
         try:
-            return cell.run(session, context.text, self._screen(), self._show)
+            with named_frames(session, context.text, self._shell.user_ns):
+                return cell.run(session, context.text, self._screen(), self._show)
         finally:
             session.workers = of_session
 

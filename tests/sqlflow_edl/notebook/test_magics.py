@@ -43,6 +43,21 @@ def test_cells_run_on_each_kind_of_database(notebook: Notebook, url: str) -> Non
     assert "<cell>:1:8\n" in notebook("%sqlflow SELECT colur FROM flowers").printed
 
 
+def test_a_data_frame_is_read_by_its_name_unless_the_data_source_has_such_a_table(
+    connected: Notebook,
+) -> None:
+    connected("%sqlflow CREATE TABLE taken AS SELECT 'table' AS x")
+    connected(
+        "import pandas as pd; sizes = pd.DataFrame({'x': [1, 2]}); taken = pd.DataFrame({'x': ['frame']})"
+    )
+    assert list(connected("%sqlflow SELECT sum(x) AS s FROM sizes").value) == [(3,)]
+    connected("sizes = sizes * 10")
+    both = "%%sqlflow big <<\nSELECT sizes.x, taken.x AS y FROM sizes, taken ORDER BY 1"
+    assert connected(both).error is None
+    assert list(connected("%sqlflow SELECT * FROM big WHERE x > 10").value) == [(20, "table")]
+    assert list(connected("%sqlflow SHOW TABLES").value) == [("taken",)]
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
