@@ -39,7 +39,7 @@ from sqlflow_edl.cli.arguments import (
 )
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
-from sqlflow_edl.cli.source import ask_password
+from sqlflow_edl.cli.source import ask_password, prompting
 from sqlflow_edl.display.output import FORMATS
 
 EPILOG = f"""\
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not config.applied(options):
         return exit_codes.USAGE
     try:
-        with terminating(cancels=getattr(options, "on_term", "") == "cancel"):
+        with terminating(cancels=getattr(options, "on_term", "") == "cancel"), prompting(at_terminal):
             if getattr(options, "password", False) and (wrong := ask_password(options)):
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from getpass import getpass
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import exit_codes
 
 if TYPE_CHECKING:
+    from edl.data.server_url import ServerURL
     from sqlflow_edl.backends.kubernetes.settings import Configuration
     from sqlflow_edl.session.observer import Observer
     from sqlflow_edl.session.session import Session
@@ -88,8 +91,28 @@ def ask_password(options: argparse.Namespace) -> str:
         return "--password asks for the password, and the URL has one"
     if not sys.stdin.isatty():
         return "--password needs a terminal; connections.toml can name a variable of the environment instead"
-    try:
-        url.keep(getpass(f"Password for {url}: "))
-    except EOFError:
+    password = type_password(url)
+    if not password:
         return "no password was typed"
+    url.keep(password)
     return ""
+
+
+def type_password(url: ServerURL) -> str:
+    """Ask for the password of a URL at the terminal; return an empty text at the end of input."""
+    try:
+        return getpass(f"Password for {url}: ")
+    except EOFError:
+        return ""
+
+
+@contextmanager
+def prompting(at_terminal: bool) -> Iterator[None]:
+    """Let connections that a server refuses without a password ask for one, inside the context."""
+    from edl.data.server_url import PROMPT
+
+    token = PROMPT.set(type_password if at_terminal else None)
+    try:
+        yield
+    finally:
+        PROMPT.reset(token)

@@ -13,6 +13,8 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -24,6 +26,9 @@ from edl.installation import install_extras
 
 SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL, or account -> secret, as JSON, in the environment of a job's processes
+
+# What asks the user for the password of a URL, and returns an empty text without an answer. Other threads have none.
+PROMPT: ContextVar[Callable[[ServerURL], str] | None] = ContextVar("password prompt", default=None)
 
 ALIASES = {"postgres": "postgresql"}  # other names of schemes
 LOCAL = ("postgresql",)  # schemes whose URL without a host names a server on this machine, by its socket
@@ -68,6 +73,10 @@ class ServerURL:
         kept, shown = _kept(), str(self)
         name = self.account if shown not in kept and kept.get(self.account, password) == password else shown
         os.environ[SECRETS] = msgspec.json.encode({**kept, name: password}).decode()
+
+
+class NoPasswordError(SourceError):
+    """The server refused a connection without a password."""
 
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:

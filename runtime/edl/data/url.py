@@ -30,7 +30,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from edl.data.server_url import ALIASES, ServerURL, named_connection, near_connection, parse_server
+from edl.data.server_url import (
+    ALIASES,
+    PROMPT,
+    NoPasswordError,
+    ServerURL,
+    named_connection,
+    near_connection,
+    parse_server,
+)
 from edl.errors import SourceError, nearest
 
 if TYPE_CHECKING:
@@ -239,6 +247,17 @@ def connect(url: str, *, create: bool = False) -> Source:
     error in the path would otherwise become an empty database and an unknown table.
     """
     parsed = parse(url)
+    try:
+        return _open(parsed, create=create)
+    except NoPasswordError:
+        prompt = PROMPT.get()
+        if prompt is None or not isinstance(parsed, ServerURL) or not (password := prompt(parsed)):
+            raise
+        parsed.keep(password)
+    return _open(parsed, create=create)
+
+
+def _open(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
     module, name = SOURCES[parsed.scheme]
     source: Source = getattr(import_module(module), name).connect(parsed, create=create)
     return source

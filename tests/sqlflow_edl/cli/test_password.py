@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from edl.data.server_url import SECRETS, parse_server
+from edl.data.server_url import SECRETS, NoPasswordError, parse_server
+from edl.errors import SourceError
+from edl.sources.postgresql.connection import _refused
 from sqlflow_edl.cli import source
 from sqlflow_edl.cli.main import main
 from tests.databases import Databases
@@ -60,3 +62,29 @@ def test_an_end_of_input_is_no_password(
     monkeypatch.setattr(source, "getpass", ended)
     assert main(["run", "-p", "--source", "mysql://reader@db/shop", "-e", "SELECT 1"]) == 2
     assert "no password was typed" in capsys.readouterr().err
+
+
+def test_a_password_that_the_server_misses_is_asked_for_at_a_terminal(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = parse_server(databases.url("mysql"))
+    monkeypatch.setenv(SECRETS, "{}")
+    asked: list[str] = []
+    monkeypatch.setattr(source, "getpass", lambda question: asked.append(question) or url.password)
+    command = ["run", "--source", str(url), "--format", "csv", "-e", "SELECT 7 AS x"]
+    assert main(command) == 1
+    assert "give the password by -p" in capsys.readouterr().err
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert main(command) == 0
+    assert asked == [f"Password for {url}: "]
+    assert "7" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["fe_sendauth: no password supplied", 'FATAL:  password authentication failed for user "reader"'],
+)
+def test_postgresql_tells_that_a_password_is_missing(said: str) -> None:
+    for url, kind in (("reader", NoPasswordError), ("reader:wrong", SourceError)):
+        assert type(_refused(OSError(said), parse_server(f"postgresql://{url}@db:5432/shop"))) is kind

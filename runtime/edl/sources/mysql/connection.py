@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from edl.data.server_url import ServerURL
+from edl.data.server_url import NoPasswordError, ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
@@ -38,6 +38,7 @@ LOST = frozenset(
     {0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055}
 )
 _TOO_MANY = 1040  # connections
+_DENIED = 1045
 ERRORS = (pymysql.err.Error, pymysql.err.Warning)
 
 # MariaDB uses hash joins without an index only if this allows it; to MySQL it is a comment
@@ -248,7 +249,7 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
 def _refused(error: Exception, url: ServerURL) -> SourceError:
     message = str(error.args[-1] if error.args else error).rstrip(".")
     hints = {
-        1045: "give the password in the URL, in SQLFLOW_SOURCE or in the connections file",
+        _DENIED: "give the password by -p, in SQLFLOW_SOURCE or in the connections file",
         1044: "request privileges on this database",
         1049: "check the name of the database",
         2003: "check host and port, and that the server is running",
@@ -259,4 +260,6 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
     if isinstance(cause, OSError) and "socket" not in dict(url.options):
         message = f"{url.host}:{url.port or 3306}: {why(cause)}"
     kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
+    if code(error) == _DENIED and not url.password:
+        kind = NoPasswordError
     return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

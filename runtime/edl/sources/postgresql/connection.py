@@ -18,7 +18,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from edl.data.server_url import ServerURL
+from edl.data.server_url import NoPasswordError, ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
@@ -337,6 +337,8 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
     )
     hint = next((hint for said, hint in _HINTS if said in str(error)), None)
     kind = UnreachableError if any(said in str(error) for said in _PASSING) else SourceError
+    if not url.password and any(said in str(error) for said in _DENIED):
+        kind = NoPasswordError
     return kind(f"cannot open {url}: {message.rstrip('.')}", hint=hint)
 
 
@@ -354,15 +356,16 @@ _PASSING = (
     "No route to host",
     "Network is unreachable",
 )
+_DENIED = ("no password supplied", "password authentication failed")
 _HINTS = (
     ("failed to resolve host", "check the name of the host, and the name service"),
     (
         "no password supplied",
-        "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
+        "give the password by -p, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
     ),
     (
         "password authentication failed",
-        "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
+        "give the password by -p, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
     ),
     ("certificate verify failed", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
     ("root certificate file", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
