@@ -36,6 +36,16 @@ _MOST_FIRST_ROWS = 1000  # for the rule that finds a row of names
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_TITLES = 20  # rows before the table, for the advice to skip them
 
+_KINDS = {
+    int: "numbers",
+    float: "numbers",
+    bool: "true or false",
+    dt.date: "days",
+    dt.datetime: "days",
+    dt.time: "times of day",
+    dt.timedelta: "durations",
+}
+
 Cell = str | float | bool | dt.date | dt.time | dt.timedelta  # a datetime is a date
 
 
@@ -52,9 +62,9 @@ def open_sheets(
     mixed: dict[str, str] = {}
     for path in paths:
         rows, note = _read_rows(path, given, url)
-        texts, odd_texts = _convert_rows(rows)
+        texts, odd_cells = _convert_rows(rows)
         dialect = _find_dialect(path, texts, given, url)
-        mixed |= {dialect.names[place]: text for place, text in odd_texts.items()}
+        mixed |= {dialect.names[place]: text for place, text in odd_cells.items()}
         notes = (note, *dialect.notes) if note else dialect.notes
         dialects.append(replace(dialect, notes=notes))
         copies[path] = str(folder / f"{len(copies)}.csv")
@@ -148,24 +158,28 @@ def _check_titles(where: str, rows: Sequence[tuple[int, Sequence[Cell]]], url: S
 
 
 def _convert_rows(rows: Sequence[Sequence[Cell]]) -> tuple[list[list[str]], dict[int, str]]:
-    """Return the cells as texts; and place -> text of each column of numbers with such a text among them."""
+    """Return the cells as texts; and place -> what is odd in the cells of a column."""
     names, *values = rows
     columns = list(zip(*values, strict=True)) if values else [() for _ in names]
     texts = [_convert_column(column) for column in columns]
-    odd = {place: text for place, column in enumerate(columns) if (text := _find_odd_text(column))}
+    odd = {place: text for place, column in enumerate(columns) if (text := _find_odd_cells(column))}
     first = [_convert_column([cell])[0] for cell in names]
     return [first, *map(list, zip(*texts, strict=True))], odd
 
 
-def _find_odd_text(cells: Sequence[Cell]) -> str:
-    """Return the first text that is not written as a number, if other cells are numbers; or an empty text."""
-    kinds = {type(cell) for cell in cells}
-    if str not in kinds or not kinds & {int, float}:
+def _find_odd_cells(cells: Sequence[Cell]) -> str:
+    """Say which cells are unlike the others: a text that is not written as a number, or days; else an empty text."""
+    kinds = {_KINDS.get(type(cell), "") for cell in cells} - {""}
+    if len(kinds) > 1:
+        return f"some of its cells are {', others '.join(sorted(kinds))}"
+    if kinds != {"numbers"}:
         return ""
     texts = (cell.strip() for cell in cells if isinstance(cell, str))
-    return next(
-        (text for text in texts if text not in ("", csv_readings.NA) and not _NUMBER.fullmatch(text)), ""
-    )
+    odd = (text for text in texts if text not in ("", csv_readings.NA) and not _NUMBER.fullmatch(text))
+    if not (text := next(odd, "")):
+        return ""
+    nulls = f"?nullstr={quote(text, safe='')} makes that NULL"
+    return f"some of its cells are numbers, others texts such as {text!r} ({nulls})"
 
 
 def _convert_column(cells: Sequence[Cell]) -> list[str]:
@@ -215,8 +229,7 @@ def _without_forms(column: csv_readings.Column) -> csv_readings.Column:
 
 def _describe_mixed(columns: Mapping[str, csv_readings.Column], mixed: Mapping[str, str]) -> list[str]:
     return [
-        f"with {name} as text: some of its cells are numbers, others texts such as {text!r} "
-        f"(?nullstr={quote(text, safe='')} makes that NULL)"
-        for name, text in mixed.items()
+        f"with {name} as text: {why}"
+        for name, why in mixed.items()
         if columns[name].number and columns[name].reading is None
     ]

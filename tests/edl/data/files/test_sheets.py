@@ -73,6 +73,12 @@ def test_a_number_among_other_forms_of_numbers_makes_the_column_text(tmp_path: P
     assert f"as text: some of its cells are numbers, others texts such as '{odd}'" in notes[0]
 
 
+def test_days_among_numbers_make_the_column_text(tmp_path: Path) -> None:
+    values, notes = read_column(tmp_path / "t.xlsx", [45000, dt.date(2024, 1, 2)])
+    assert values == ["45000", "2024-01-02"]
+    assert "as text: some of its cells are days, others numbers" in notes[0]
+
+
 def test_the_option_of_the_note_makes_the_column_a_number(tmp_path: Path) -> None:
     option = "?nullstr=n%2Fa"
     _, notes = read_column(tmp_path / "t.xlsx", [1.5, "n/a"])
