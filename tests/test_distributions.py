@@ -101,6 +101,9 @@ def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(repository: 
         for path in (repository / folder).rglob("*")
         if path.is_file() and not {"__pycache__", "labextension"} & set(path.parts)
     }
+    pages = [*(repository / "docs").glob("*.md"), *(repository / "docs" / "tutorials").glob("*.md")]
+    expected |= {f"sqlflow_edl/{path.relative_to(repository)}" for path in pages}
+    expected.add("sqlflow_edl/docs/__init__.py")
     data = f"sqlflow_edl-{VERSION}.data/data"
     expected |= {f"{data}/{path}" for path in LABEXTENSION.values()}
     assert {name for name in contents(wheel) if ".dist-info/" not in name} == expected

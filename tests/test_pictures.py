@@ -18,6 +18,7 @@ from tests.pictures import FOLDER, LARGEST, Picture, draw, pictures, shown_lines
 WITHOUT_PICTURE = {
     "checkpoints": "lists what a killed job left",
     "completion": "prints a script",
+    "help": "prints pages of the documentation",
     "image": "needs docker, podman or an image to add to",
     "language-server": "speaks to an editor",
 }

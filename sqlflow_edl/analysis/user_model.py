@@ -78,7 +78,7 @@ def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
     return SemanticError(
         f"{found.name} defines {', '.join(hooks)}, which is not called here: a job trains every model by minibatches",
         hint="remove it, and write what it does as loss, optimizer or callbacks beside the model, or in its call; "
-        "a model that must train itself is trained in Python, see docs/python.md",
+        "a model that must train itself is trained in Python, see sqlflow help python",
     )
 
 

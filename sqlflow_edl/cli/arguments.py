@@ -158,8 +158,8 @@ def model_packages(command: argparse.ArgumentParser) -> None:
         "--model-packages",
         metavar="NAME,…",
         type=_packages,
-        help="installed packages whose models statements may name, such as torchvision.models; see docs/security.md "
-        "(default: SQLFLOW_MODEL_PACKAGES, else none)",
+        help="installed packages whose models statements may name, such as torchvision.models; "
+        "see sqlflow help security (default: SQLFLOW_MODEL_PACKAGES, else none)",
     )
 
 

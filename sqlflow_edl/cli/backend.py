@@ -23,7 +23,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--on",
         metavar="kubernetes[:PROFILE]",
         type=_place,
-        help="run the jobs on Kubernetes, with the settings of a profile; see docs/kubernetes.md",
+        help="run the jobs on Kubernetes, with the settings of a profile; see sqlflow help kubernetes",
     )
     options.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     options.add_argument("--image", metavar="IMAGE", help="image of every container, see sqlflow image")

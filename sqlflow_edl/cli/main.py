@@ -20,6 +20,7 @@ from edl.data import pandas_later
 from edl.errors import SemanticError
 from edl.jobs.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
+from sqlflow_edl.cli import help as help_pages
 from sqlflow_edl.cli.arguments import (
     Commands,
     Parser,
@@ -117,6 +118,7 @@ COMMANDS = {
     "fmt": "program.fmt.fmt",
     "language-server": "program.language_server.language_server",
     "doctor": "doctor.doctor",
+    "help": "help.help_",
     "config": "config.config",
     "completion": "completion.completion",
 }
@@ -160,6 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_job_commands(commands)
     image.add_command(commands)
     _add_doctor(commands)
+    help_pages.add_command(commands)
     config.add_command(commands)
     completion.add_command(commands)
     return parser
@@ -177,7 +180,7 @@ def _add_run(commands: Commands) -> None:
 
 def _add_console(commands: Commands) -> None:
     """Add the prompt. Without a terminal it is `run -` with that command's defaults."""
-    console = add_command(commands, "console", "open a prompt for statements, see docs/console.md")
+    console = add_command(commands, "console", "open a prompt for statements, see sqlflow help console")
     _results(console)
     model_store(console)
     model_packages(console)
@@ -256,7 +259,9 @@ def _add_export(commands: Commands) -> None:
 
 
 def _add_serve(commands: Commands) -> None:
-    serve = add_command(commands, "serve", "answer requests for predictions over HTTP, see docs/serving.md")
+    serve = add_command(
+        commands, "serve", "answer requests for predictions over HTTP, see sqlflow help serving"
+    )
     serve.add_argument(
         "--model",
         metavar="MODEL",
@@ -286,7 +291,7 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _add_ui(commands: Commands) -> None:
-    ui = add_command(commands, "ui", "show jobs and models in a browser, see docs/ui.md")
+    ui = add_command(commands, "ui", "show jobs and models in a browser, see sqlflow help ui")
     listening.add_options(ui, 8080, "visitors sign in with")
     model_store(ui)
 
@@ -369,7 +374,9 @@ def _add_fmt(commands: Commands) -> None:
 
 def _add_language_server(commands: Commands) -> None:
     server = add_command(
-        commands, "language-server", "serve errors, completion and layout to an editor, see docs/editor.md"
+        commands,
+        "language-server",
+        "serve errors, completion and layout to an editor, see sqlflow help editor",
     )
     model_store(server)
     model_packages(server)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NONE = """\
 sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
   sqlflow samples --source duckdb:///demo.duckdb   creates a database with sample tables
-  sqlflow {command} --source duckdb:///demo.duckdb   then opens it; docs/sources.md has the other URLs"""
+  sqlflow {command} --source duckdb:///demo.duckdb   then opens it; sqlflow help sources has the other URLs"""
 
 
 def no_source(options: argparse.Namespace) -> int:

@@ -60,7 +60,7 @@ Look around in the console, which completes names and has `/help TRAIN`:
 
     sqlflow console --source {DATABASE}
 
-Other data sources are in docs/sources.md, statements in docs/language.md of sqlflow-edl.
+`sqlflow help sources` shows other data sources, `sqlflow help language` the statements.
 """
 
 

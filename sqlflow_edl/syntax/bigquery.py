@@ -60,7 +60,7 @@ MODELS: Mapping[str, str | None] = {
 _INSTEAD = {
     "random_forest_regressor": "trees are boosted here: boosted_tree_regressor",
     "random_forest_classifier": "trees are boosted here: boosted_tree_classifier",
-    "matrix_factorization": "train a DeepFM with embeddings of users and items, see docs/embeddings.md",
+    "matrix_factorization": "train a DeepFM with embeddings of users and items, see sqlflow help embeddings",
     "autoencoder": "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model",
     "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
@@ -364,7 +364,7 @@ def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterato
         known = (*_ATTRIBUTES, *_OTHERS)
         hint = (
             did_you_mean(key, known)
-            or "docs/bigquery-ml.md lists the options; TRAIN has attributes of its own"
+            or "sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own"
         )
         errors.append(StatementSyntaxError(f"unknown option {option.key}", span=option.key_span, hint=hint))
 

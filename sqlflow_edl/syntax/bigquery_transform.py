@@ -57,7 +57,7 @@ _FUNCTIONS = {
     **{name: name for name in ("LN", "EXP", "SQRT", "ABS", "LEAST", "GREATEST", "COALESCE", "IFNULL")},
     "LOG": "LN",  # LOG of a column is log(1 + x) in COLUMN
 }
-_INSTEAD = "compute it in the SELECT; docs/bigquery-ml.md lists what TRANSFORM takes"
+_INSTEAD = "compute it in the SELECT; sqlflow help bigquery-ml lists what TRANSFORM takes"
 _Edit = tuple[Span, str]  # of the whole text
 
 

@@ -34,7 +34,7 @@ VERDICTS = (CASE, OPEN, *REASONS)
 ACTIONABLE = re.compile(
     r"\b(?!(?:ID|NULL|UTC|CSV|JSON|NAME|FILE|UTF|URL|ONNX|RFC|NUL|PEM|CUDA|FEATURES)\b)[A-Z]{2,}\b"
     r"|\b(train|model|optimizer|validation|predict|evaluate|explain|auto|forecast|solver)\.(?!py\b)[a-z_]+"
-    r"|(?<!\w)--[a-z]\w|`\w+ |\bsqlflow [a-z]+\b|\bedl [a-z]+\b|pip install|[?]\w+=|^(write|leave) "
+    r"|(?<!\w)--[a-z]\w|`\w+ |\bsqlflow (?!help\b)[a-z]+\b|\bedl [a-z]+\b|pip install|[?]\w+=|^(write|leave) "
 )
 PASSIVE = (
     "name",

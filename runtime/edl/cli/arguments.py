@@ -185,7 +185,10 @@ _ALWAYS = "is always on", "leave it out"
 
 
 def _setting(how: str) -> tuple[str, str]:
-    return "is a setting of jobs on Kubernetes", f"add --on kubernetes, and {how}; see docs/kubernetes.md"
+    return (
+        "is a setting of jobs on Kubernetes",
+        f"add --on kubernetes, and {how}; see sqlflow help kubernetes",
+    )
 
 
 _REFUSED: Mapping[str, tuple[str, str]] = {

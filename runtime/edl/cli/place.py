@@ -69,7 +69,7 @@ class Place(Protocol):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("jobs elsewhere")
     group.add_argument(
-        "--on", metavar="kubernetes[:PROFILE]", help="run the job on Kubernetes, see docs/kubernetes.md"
+        "--on", metavar="kubernetes[:PROFILE]", help="run the job on Kubernetes, see sqlflow help kubernetes"
     )
     group.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     group.add_argument("--image", metavar="IMAGE", help="image of every container")
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_assignment,
         action="append",
         metavar="NAME=VALUE",
-        help="a setting of docs/kubernetes.md, such as worker_memory=4Gi; may be repeated",
+        help="a setting such as worker_memory=4Gi, see sqlflow help kubernetes; may be repeated",
     )
     group.add_argument(
         "--detach", action="store_true", help="return when the job runs; edl fetch ID gets its output"

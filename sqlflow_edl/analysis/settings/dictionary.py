@@ -145,7 +145,7 @@ class Dictionary:
         few = sorted({f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows})
         names = alike or (few if len(few) <= MOST_LISTED else [])
         listed = f"known: {', '.join(names)}" if names else ""
-        return "; ".join(filter(None, (listed, "docs/attributes.md lists all attributes")))
+        return "; ".join(filter(None, (listed, "sqlflow help attributes lists all attributes")))
 
 
 def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:

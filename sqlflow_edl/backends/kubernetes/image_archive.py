@@ -58,7 +58,8 @@ def pack(folder: Path, tag: str, archive: Path) -> None:
     for path in NEEDED:
         if not os.path.lexists(folder / path):
             raise SemanticError(
-                f"{folder} has no {path}", hint="docs/images.md lists the steps that put the runtime there"
+                f"{folder} has no {path}",
+                hint="sqlflow help images lists the steps that put the runtime there",
             )
     if archive.resolve().is_relative_to(folder.resolve()):
         raise SemanticError(f"{archive} is in {folder}, which it is to hold", hint="name a file elsewhere")

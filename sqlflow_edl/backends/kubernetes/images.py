@@ -89,7 +89,7 @@ def find_builder(name: str = "") -> Builder:
         wanted = f"{name} is" if name else "docker, podman and buildah are"
         raise ClusterError(
             f"{wanted} not installed, and one is needed to build images",
-            hint="install podman or buildah, which need no daemon; sqlflow image pack needs none, see docs/images.md",
+            hint="install podman or buildah, which need no daemon; sqlflow image pack needs none: sqlflow help images",
         )
     refused = {}
     for builder in found:

@@ -12,7 +12,7 @@ from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.errors import ClusterError
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
-GUIDE = "docs/kubernetes.md lists the required permissions"
+GUIDE = "sqlflow help kubernetes lists the required permissions"
 GIVEN = f"set kubernetes.service_account to one that an administrator made; {GUIDE}"
 
 

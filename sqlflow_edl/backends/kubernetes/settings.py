@@ -196,6 +196,6 @@ def _row(name: str, rows: Mapping[str, Attribute]) -> Attribute:
     if name not in rows:
         raise SemanticError(
             f"unknown setting {name}",
-            hint=did_you_mean(name, rows) or "docs/attributes.md lists all settings",
+            hint=did_you_mean(name, rows) or "sqlflow help attributes lists all settings",
         )
     return rows[name]

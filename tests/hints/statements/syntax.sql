@@ -284,12 +284,12 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols =
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
 -- site: sqlflow_edl.syntax.bigquery _mapped
--- hint: docs/bigquery-ml.md lists the options; TRAIN has attributes of its own
--- take: docs/bigquery-ml.md lists
+-- hint: sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own
+-- take: sqlflow help bigquery-ml lists
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, zzqx = 1») AS SELECT x, y FROM t;
 
 -- site: sqlflow_edl.syntax.bigquery_transform 
--- hint: compute it in the SELECT; docs/bigquery-ml.md lists what TRANSFORM takes
+-- hint: compute it in the SELECT; sqlflow help bigquery-ml lists what TRANSFORM takes
 -- take: compute it in the SELECT; docs
 -- as: x
 -- as: upper(k) AS k

@@ -185,4 +185,4 @@ def test_a_class_that_trains_itself_is_refused(
         SQLFlowError, match="Net defines sqlflow_train_loop, which is not called here"
     ) as raised:
         compiled(session, "self_trained.Net")
-    assert "docs/python.md" in (raised.value.hint or "")
+    assert "sqlflow help python" in (raised.value.hint or "")

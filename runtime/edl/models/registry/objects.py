@@ -141,7 +141,7 @@ def open_objects(store: str) -> Objects:
     if redacted(store) != store:
         raise SourceError(
             f"the URL of the model store {redacted(store)} holds a password or a key",
-            hint="leave it out; the store's library finds its credentials in the environment, see docs/models.md",
+            hint="leave it out; the store's library finds its credentials in the environment, see sqlflow help models",
         )
     try:
         from fsspec.core import url_to_fs

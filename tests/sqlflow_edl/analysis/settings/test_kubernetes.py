@@ -45,5 +45,5 @@ def test_one_name_stands_for_all_of_them_in_a_list() -> None:
     assert refused.value.hint == (
         "known: kubernetes.…, predict.batch_size, predict.device, predict.extra_outputs, predict.interval, "
         "predict.num_workers, predict.probabilities, predict.report, predict.task_timeout, predict.threshold; "
-        "docs/attributes.md lists all attributes"
+        "sqlflow help attributes lists all attributes"
     )

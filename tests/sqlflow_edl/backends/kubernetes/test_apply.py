@@ -263,7 +263,7 @@ def test_what_a_user_lacks_is_told_together_before_anything_is_made(
     with pytest.raises(ClusterError) as refused:
         check(settings(("service_account", "given")))
     assert refused.value.message == f"you may not create secrets; get pods/log in the namespace {namespace}"
-    assert "docs/kubernetes.md" in (refused.value.hint or "")
+    assert "sqlflow help kubernetes" in (refused.value.hint or "")
     with pytest.raises(
         ClusterError, match=r"create serviceaccounts; create roles\.rbac\.authorization\.k8s\.io"
     ):

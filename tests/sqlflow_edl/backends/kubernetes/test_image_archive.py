@@ -131,7 +131,7 @@ def test_a_folder_without_the_runtime_is_refused_and_leaves_nothing(root: Path, 
     (root / NEEDED[1]).unlink()
     with pytest.raises(SemanticError, match=f"has no {NEEDED[1]}") as raised:
         pack(root, "m:1", tmp_path / "image.tar")
-    assert "docs/images.md" in (raised.value.hint or "")
+    assert "sqlflow help images" in (raised.value.hint or "")
     assert [each.name for each in tmp_path.iterdir()] == ["root"]
 
 

@@ -129,7 +129,7 @@ def test_rights_that_are_missing(points: Place, capsys: pytest.CaptureFixture[st
         in said
     )
     assert f"in the namespace {points.namespace}" in said
-    assert "docs/kubernetes.md lists the required permissions" in said
+    assert "sqlflow help kubernetes lists the required permissions" in said
     nothing_left(points)
 
 

@@ -1,0 +1,1 @@
+"""Pages of the documentation, as package data: `sqlflow help` shows them."""

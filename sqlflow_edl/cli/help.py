@@ -1,0 +1,82 @@
+"""`sqlflow help [TOPIC]`: show a page of the documentation, which is installed with the package, or list the pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from edl.errors import SQLFlowError, did_you_mean
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.arguments import Commands, display, subcommand
+from sqlflow_edl.cli.errors import reported
+
+COLUMNS = ("topic", "title")
+TUTORIALS = "tutorials"  # folder of pages
+
+
+def add_command(commands: Commands) -> None:
+    command = subcommand(
+        commands,
+        "help",
+        "show a page of the documentation, or list the pages",
+        "Show a page of the documentation, or list the pages. The options of a command are shown by its --help.",
+    )
+    display(command)
+    command.add_argument(
+        "topic", nargs="?", metavar="TOPIC", help="name of a page, such as search or sources"
+    )
+
+
+@reported
+def help_(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code. A terminal gets the laid out page, through its pager."""
+    found = _pages()
+    if options.topic is None:
+        _list(found)
+        return exit_codes.OK
+    if options.topic not in found:
+        raise SQLFlowError(
+            f"there is no page {options.topic}",
+            hint=did_you_mean(options.topic, found) or "sqlflow help lists the pages",
+        )
+    text = found[options.topic].read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        _show(text)
+    else:
+        print(text, end="")
+    return exit_codes.OK
+
+
+def _pages() -> dict[str, Traversable]:
+    """Return the pages by topic: their names, and those of tutorials with the folder."""
+    folder = files("sqlflow_edl.docs")
+    folders = (("", folder), (f"{TUTORIALS}/", folder / TUTORIALS))
+    return {
+        prefix + page.name.removesuffix(".md"): page
+        for prefix, each in folders
+        for page in sorted(each.iterdir(), key=lambda page: page.name)
+        if page.name.endswith(".md")
+    }
+
+
+def _list(pages: dict[str, Traversable]) -> None:
+    from sqlflow_edl.display.output import write_rows
+
+    rows = [(topic, _title(page)) for topic, page in pages.items()]
+    write_rows([(name, False) for name in COLUMNS], rows, sys.stdout)
+
+
+def _title(page: Traversable) -> str:
+    with page.open(encoding="utf-8") as lines:
+        return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
+
+
+def _show(text: str) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))
