@@ -6,14 +6,16 @@ again while a job runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,6 +25,7 @@ from edl.models.registry.records import split_reference
 from sqlflow_edl.backends.report import INSTANCES, SERVERS, instance_rows, server_rows
 from sqlflow_edl.backends.report import facts as job_facts
 from sqlflow_edl.web.comparison import compare_jobs, compare_models
+from sqlflow_edl.web.downloads import Downloads, has_onnx
 from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
 from sqlflow_edl.web.job_list import Wanted
 from sqlflow_edl.web.job_reader import Job, JobReader
@@ -57,6 +60,8 @@ def application(models: ModelReader | None, source: str, access: Access) -> ASGI
         Route("/compare", pages.compare),
         Route("/predict", pages.predict, methods=["GET", "POST"]),
         Route("/report", pages.report),
+        Route("/archive", pages.archive),
+        Route("/onnx", pages.onnx, methods=["POST"]),
         Route("/login", pages.login, methods=["GET", "POST"]),
         Route("/static/{name}", static),
         Route("/healthz", health),
@@ -87,6 +92,7 @@ class Pages:
         self._models = models
         self._jobs = JobReader()
         self._predictor = Predictor(models.store) if models is not None else None
+        self._downloads = Downloads(models.store) if models is not None else None
         self._source = source
         self._access = access
         self._messages: dict[str, str] = {}  # outcome of a cancellation, by job, until its page has shown it
@@ -162,7 +168,13 @@ class Pages:
         found = self._model(request.path_params["model"])
         listing, problem = self._listing()
         return self._page(
-            "model", "models", read=listing.read, view=view(found), form=_form_of(found), **problem
+            "model",
+            "models",
+            read=listing.read,
+            view=view(found),
+            form=_form_of(found),
+            onnx=has_onnx(found.archive),
+            **problem,
         )
 
     def compare(self, request: Request) -> Response:
@@ -209,11 +221,28 @@ class Pages:
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
         found = self._model(request.query_params.get("model", ""))
-        name = "".join(each if each.isalnum() or each in "._-" else "_" for each in found.version.reference)
-        headers = {
-            "content-disposition": f'attachment; filename="{name.encode("ascii", "replace").decode()}.html"'
-        }
-        return HTMLResponse(report_of(found), headers=headers)
+        return HTMLResponse(report_of(found), headers=_attachment(found, ".html"))
+
+    def archive(self, request: Request) -> Response:
+        """Return the archive of a model."""
+        found, downloads = self._downloaded(request)
+        return _file(found, ".zip", *downloads.archive(found.version))
+
+    async def onnx(self, request: Request) -> Response:
+        """Return a model as ONNX."""
+        await self._accepted_form(request)
+
+        def exported() -> Response:
+            found, downloads = self._downloaded(request)
+            return _file(found, ".onnx", *downloads.onnx(found.version))
+
+        return await run_in_threadpool(exported)
+
+    def _downloaded(self, request: Request) -> tuple[Model, Downloads]:
+        found = self._model(request.query_params.get("model", ""))
+        if found.archive is None or self._downloads is None:
+            raise SemanticError(f"{found.version.reference} has no archive: its training failed")
+        return found, self._downloads
 
     def _model(self, reference: str) -> Model:
         if self._models is None:
@@ -319,6 +348,24 @@ def _form_of(found: Model, given: Mapping[str, str] | None = None) -> Form | Non
         return None
     important = list(found.importances.columns) if found.importances is not None else []
     return form_of(found.archive, found.version.reference, found.usual, important, given)
+
+
+def _attachment(found: Model, suffix: str) -> dict[str, str]:
+    """Return the header that names a file after a version of a model."""
+    name = "".join(each if each.isalnum() or each in "._-" else "_" for each in found.version.reference)
+    return {
+        "content-disposition": f'attachment; filename="{name.encode("ascii", "replace").decode()}{suffix}"'
+    }
+
+
+def _file(found: Model, suffix: str, file: Path, remove: Callable[[], None]) -> Response:
+    """Return the file, which is removed when it has been sent."""
+    return FileResponse(
+        file,
+        media_type="application/octet-stream",
+        headers={**_attachment(found, suffix), "cache-control": "no-store"},
+        background=BackgroundTask(remove),
+    )
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -37,19 +36,10 @@ def export(options: argparse.Namespace) -> int:
             found = open_registry(source, options.model_store).load(options.model, archive)
         if options.sql:
             return _as_sql(archive, found.reference, options)
-        return _in_a_process_of_its_own(archive, Path(folder) / "program", options.output)
+        from sqlflow_edl.serving.exporting import run_export
 
-
-def _in_a_process_of_its_own(archive: Path, program: Path, output: str, *, quiet: bool = False) -> int:
-    """Export in a separate process, where the framework belongs; it reports its own errors, and what it wrote."""
-    from edl.models.archive import read_archive
-    from sqlflow_edl.codegen import generate
-
-    generate(read_archive(archive).spec).write(program)
-    command = [sys.executable, "-P", "-m", "edl.cli.main", "export", "--output", output]
-    command += ["--program", str(program), "--weights", str(archive)]
-    done = subprocess.run(command, check=False, stderr=subprocess.DEVNULL if quiet else None)  # noqa: S603
-    return exit_codes.OK if done.returncode == 0 else exit_codes.FAILED
+        is_written = run_export(archive, Path(folder) / "program", options.output)
+        return exit_codes.OK if is_written else exit_codes.FAILED
 
 
 # SQL ---------------------------------------------------------------------------------------------------------
@@ -88,10 +78,11 @@ def _trees_of_xgboost(found: Archive, archive: Path) -> Forest:
     from edl.frameworks.trees.forest import of_xgboost
     from edl.frameworks.trees.objectives import XGBOOST
     from sqlflow_edl.codegen.trees import objective
+    from sqlflow_edl.serving.exporting import run_export
 
     link = XGBOOST[objective(found.spec)["objective"]].link
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trees.json"
-        if _in_a_process_of_its_own(archive, Path(folder) / "program", str(file), quiet=True):
+        if not run_export(archive, Path(folder) / "program", str(file), quiet=True):
             raise JobError("the trees of XGBoost could not be read")
         return of_xgboost(file.read_bytes(), link, found.spec.label.outputs)

@@ -28,7 +28,11 @@ MODELS = (Path(__file__).parent / "models.sql").read_text()
 class Answer:
     status: int
     headers: dict[str, str]
-    text: str
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Browser:
         path, _, query = path.partition("?")
         scope = {
             "type": "http",
-            "asgi": {"version": "3.0"},
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
@@ -74,7 +78,7 @@ class Browser:
 
         await self.app(scope, receive, send)
         found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return Answer(sent[0]["status"], found, b"".join(part.get("body", b"") for part in sent[1:]).decode())
+        return Answer(sent[0]["status"], found, b"".join(part.get("body", b"") for part in sent[1:]))
 
 
 @pytest.fixture(scope="session")

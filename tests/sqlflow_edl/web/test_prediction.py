@@ -24,7 +24,7 @@ def asked(browser: Browser, model: str, **fields: str) -> Answer:
 
 def test_the_page_of_a_model_has_a_field_for_each_column_with_a_usual_value(browser: Browser) -> None:
     text = browser.get("/models/costs").text
-    form = text[text.index('<form class="prediction"') : text.index("</form>")]
+    form = text.partition('<form class="prediction"')[2].partition("</form>")[0]
     assert re.findall(r'<label for="c\d">(\w+) ', form) == ["amount", "city", "is_new"]
     assert re.search(r'<input type="text"[^>]+name="c0" value="[\d.]+"', form)
     assert re.search(
