@@ -6,11 +6,13 @@ import argparse
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from edl.data.url import redacted
+from sqlflow_edl.cli.commands_meant import command_meant
 from sqlflow_edl.cli.program.variables import assignment
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -35,6 +37,8 @@ class Parser(argparse.ArgumentParser):
         if "arguments are required" in message:
             self._check_options(self._given)
         wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
+        if "argument COMMAND" in message and (meant := command_meant(wrong, self._given)):
+            super().error(f"{shlex.quote(wrong)} is not a command; {meant}")
         shown = _URL.sub(lambda url: redacted(url[0]), message)
         super().error(shown + _nearest(wrong, choices))
 

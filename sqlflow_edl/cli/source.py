@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import itertools
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from getpass import getpass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import exit_codes
@@ -24,17 +27,52 @@ sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
   sqlflow {command} --source duckdb:///demo.duckdb   then opens it; sqlflow help sources has the other URLs"""
 
 
+# of a file in a query: in quotes, in curly ones, or with a suffix and none
+_PATH = re.compile(
+    r"\b(?:FROM|JOIN)\s+(?:'(?P<quoted>[^'\n]+)'|[‘“](?P<curly>[^’”\n]+)[’”]|(?P<unquoted>[\w./\\:-]+\.\w+))",
+    re.IGNORECASE,
+)
+
+
 def no_source(options: argparse.Namespace) -> int:
     """Print that the command has no data source, and how to name one; return the exit code."""
-    print(_NONE.format(command=options.command), file=sys.stderr)
+    program = "\n".join(getattr(options, "execute", None) or [])
+    missing = describe_missing_file(program, getattr(options, "files", None) or [])
+    if missing:
+        print(f"sqlflow {options.command}: {missing}", file=sys.stderr)
+    else:
+        print(_NONE.format(command=options.command), file=sys.stderr)
     return exit_codes.USAGE
 
 
+def describe_missing_file(program: str, files: Sequence[str] = ()) -> str:
+    """Return what is wrong with the path of a file in the FROM of a query, or of a command; empty if there is none."""
+    from edl.data.missing_files import missing_file_hint
+    from edl.data.url import SUFFIXES
+
+    for match in _PATH.finditer(program):
+        quoted, unquoted = match["quoted"] or match["curly"], match["unquoted"]
+        path = quoted or unquoted
+        if match["curly"]:
+            return f"‘ and “ are no quotes of SQL; write straight quotes: '{path}'"
+        if unquoted and not unquoted.lower().endswith(tuple(SUFFIXES)):
+            continue
+        if unquoted and Path(unquoted).is_file():
+            return f"the path of a file has quotes: FROM '{path}'"
+        if not Path(path).is_file() and not glob.has_magic(path.partition("?")[0]):
+            hint = missing_file_hint(path, quote="'") or "check the path"
+            return hint if Path(path).is_dir() else f"there is no file {path}; {hint}"
+    for file in files:
+        if file.lower().endswith(tuple(SUFFIXES)) and not Path(file).exists():
+            return f"there is no file {file}; {missing_file_hint(file) or 'check the path'}"
+    return ""
+
+
 def find_file(program: str) -> str:
-    """Return the file of rows that queries of the program read by its path, as in `FROM 'customers.csv'`; empty if
-    there is none, or there are several.
+    """Return the file of rows, or the pattern of files, that queries of the program read by its path, as in
+    `FROM 'customers.csv'`; empty if there is none, or there are several.
     """
-    from edl.data.url import names_file
+    from edl.data.url import SUFFIXES, names_file
     from sqlflow_edl.syntax.dialects import DIALECTS
     from sqlflow_edl.syntax.lexer import code_tokens
 
@@ -44,7 +82,11 @@ def find_file(program: str) -> str:
         for before, path in itertools.pairwise(tokens)
         if before.word in ("FROM", "JOIN") and path.kind == "string"
     }
-    return next(iter(found)) if len(found) == 1 and names_file(*found) else ""
+    if len(found) != 1:
+        return ""
+    [path] = found
+    matches = glob.iglob(path) if path.lower().endswith(tuple(SUFFIXES)) else ()  # noqa: PTH207 - a pattern of any folder
+    return path if names_file(path) or any(map(names_file, matches)) else ""
 
 
 def opened(

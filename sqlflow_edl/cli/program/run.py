@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from edl.data.url import names_file
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
+from sqlflow_edl.cli.commands_meant import as_statement, is_statement
 from sqlflow_edl.cli.program.entries import Entry, entries, selected
 from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    if statement := next(filter(is_statement, options.files), ""):
+        print(f"sqlflow run: a statement follows -e: {as_statement(statement)}", file=sys.stderr)
+        return exit_codes.USAGE
     if not options.source:
         options.source = find_file("\n".join(options.execute)) or next(filter(names_file, options.files), "")
         if not options.source:

@@ -72,3 +72,38 @@ SELECT x FROM t TO PREDICT «a123456789a123456789a123456789a123456789a123456789a
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers; CREATE OR REPLACE TABLE whole (x DOUBLE, y INTEGER);
 -- as: \1 (x, y) SELECT x, \2 INTEGER) FROM PREDICT(of_numbers, (SELECT x FROM t))
 «SELECT x FROM t TO PREDICT whole USING of_numbers APPEND»;
+
+-- site: edl.sources.duckdb.hints hint_at_place
+-- hint: write straight quotes: {}
+-- take: write straight quotes: (.+)
+SELECT x FROM t WHERE k = «‘red’»;
+
+-- site: edl.sources.duckdb.hints _number_of
+-- hint: {} is a text: write {}(TRY_CAST({} AS DOUBLE))
+-- take: write (.+)
+SELECT «avg(k)» FROM t;
+
+-- site: edl.sources.duckdb.hints _number_of
+-- hint: {} is a text: write {} {} {}
+-- take: write (.+)
+SELECT «k + 1» FROM t;
+
+-- site: edl.sources.duckdb.hints _number_of
+-- hint: {} is a text: write {} {} {}
+-- take: write (.+)
+SELECT «2 * k» FROM t;
+
+-- site: edl.sources.duckdb.hints _comparison
+-- hint: {} is a text: write TRY_CAST({} AS DOUBLE) {} {}, or {} {} '{}'
+-- take: write (.+?), or
+SELECT x FROM t WHERE «k > 3»;
+
+-- site: edl.sources.duckdb.hints _comparison
+-- hint: {} is a text: write TRY_CAST({} AS DOUBLE) {} {}, or {} {} '{}'
+-- take: , or (.+)
+SELECT x FROM t WHERE «k < 3»;
+
+-- site: edl.sources.duckdb.hints quoted_text_hint
+-- hint: a text has single quotes: '{}'
+-- take: single quotes: (.+)
+SELECT x FROM t WHERE k = «"ultramarine"»;

@@ -317,3 +317,17 @@ SELECT «a», y FROM (SELECT CAST(x'ff' AS TEXT) AS a, x, y FROM t) AS q TO TRAI
 -- file data.xlsx: Report of May,\na,b\n1,2\n3,4\n
 -- take: write '?(excel:[^ ']+)'?
 SELECT * FROM data;
+
+-- site: edl.data.missing_files missing_file_hint
+-- hint: options belong to the source: --source {}, and FROM '{}'
+-- take: --source ('.+?'), and FROM ('.+')
+-- as: \2
+-- as: --source \1
+-- file rows.csv: a;b\n1;2\n
+$ sqlflow run -e "SELECT a + b FROM «'rows.csv?delim=;'»" «»
+
+-- site: edl.data.missing_files missing_file_hint
+-- hint: write straight quotes: '{}'
+-- take: write straight quotes: ('.+')
+-- file rows.csv: a,b\n1,2\n
+$ sqlflow run -e "SELECT a FROM «'‘rows.csv’'»"

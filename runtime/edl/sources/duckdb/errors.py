@@ -14,8 +14,10 @@ from edl.data.names import reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
+from edl.sources.duckdb.hints import hint_at_place, place_of_name, quoted_text_hint
 
 _EXPLAIN = "EXPLAIN "
+_LONGEST = 200  # characters of the names that a hint lists
 _MAIN = "main."  # schema of built-in functions
 _MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
 _LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
@@ -56,8 +58,10 @@ def translated(
     detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
     kind = ConflictError if _CONFLICT.search(message) else SourceError
-    span = _span(detail, start, query)
-    hint = _hint(str(error), detail, tables)
+    span = _span(detail, start, query) or place_of_name(str(error), query)
+    hint = hint_at_place(str(error), query, span) or _hint(str(error), detail, tables)
+    if hint is None or not hint.startswith("did you mean"):
+        hint = quoted_text_hint(detail.get("name", ""), query, span) or hint
     if isinstance(error, duckdb.ParserException) and span is not None:
         hint = _reserved(connection, query, span) or hint
     return kind(message, span=span, hint=hint)
@@ -128,6 +132,8 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
         return did_you_mean(match[1], tables())
     if detail.get("candidates") and "name" in detail:
         candidates = [name.removeprefix(_MAIN) for name in detail["candidates"].split(",")]
+        if sum(map(len, candidates)) > _LONGEST or " -> " in detail["candidates"]:  # signatures of a function
+            return None
         is_function = detail.get("type", "").endswith("Function")  # of thousands, DuckDB names a similar one
         return did_you_mean(detail["name"], candidates, list_up_to=0 if is_function else len(candidates))
     return _fixed_hint(message)

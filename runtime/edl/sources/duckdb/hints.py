@@ -1,0 +1,90 @@
+"""Hints of DuckDB's errors that come from what the query has at their place: texts where numbers or quotes belong."""
+
+from __future__ import annotations
+
+import re
+
+from edl.data.missing_files import missing_file_hint
+from edl.errors import Span, did_you_mean
+
+_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\S+?)\((.*)\)'")
+_NO_COMPARISON = re.compile(r"Cannot compare values of type (\w+)\S* and type (\w+)")
+_NO_FILES = re.compile(r'No files found that match the pattern "(.+)"')
+_NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
+_NOT_IN_LIST = re.compile(r'Column "(.+?)" in (?:EXCLUDE|REPLACE|RENAME) list not found')
+_NO_COLUMN_OF_TABLE = re.compile(r'Table "(.+?)" does not have a column named "(.+?)"')
+_BINDINGS = re.compile(r'Candidate bindings:(?: :)? ("[^\n]+)')
+_CURLY = re.compile("[‘’“”]")
+_NAME = r'(?:\w+\.)*(?:"[^"]+"|[^\W\d]\w*)'
+_OPERAND = rf"(?:{_NAME}|\d[\d.]*)"
+_LEFT, _RIGHT = re.compile(rf"({_OPERAND})\s*\Z"), re.compile(rf"\s*({_OPERAND})(?![\w(.])")
+_COMPARED = re.compile(rf"\s*({_NAME})\s*(<=|>=|<>|!=|==|[<>=])\s*(-?[\d.]+)\s*\Z")
+_TEXTS = ("VARCHAR",)
+
+
+def place_of_name(message: str, query: str) -> Span | None:
+    """Return the place of the name in an EXCLUDE, of which DuckDB reports none."""
+    if match := _NOT_IN_LIST.search(message):
+        places = [*re.finditer(rf"(?<!\w){re.escape(match[1])}(?!\w)", query)]
+        return Span(*places[0].span()) if len(places) == 1 else None
+    return None
+
+
+def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
+    """Return the hint of an error by its whole message and the text of the query at its place, or None."""
+    if match := _NO_FILES.search(message):
+        return missing_file_hint(match[1], quote="'")
+    text = query[span.start : span.end] if span else ""
+    if _CURLY.search(text):
+        return f"write straight quotes: {_CURLY.sub(chr(39), text)}"
+    if (match := _NO_TABLE.search(message)) and text[:1] == "'":
+        return missing_file_hint(match[1], quote="'")
+    if span and (match := _NO_FUNCTION.search(message)):
+        return _number_of(match[1], match[2].split(", "), query, span)
+    if match := _NO_COMPARISON.search(message):
+        return _comparison(match, text)
+    if match := _NOT_IN_LIST.search(message) or _NO_COLUMN_OF_TABLE.search(message):
+        bindings = _BINDINGS.search(message)
+        names = re.findall(r'"([^"]+)"', bindings[1]) if bindings else []
+        return did_you_mean(match[match.re.groups], names)
+    return None
+
+
+def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:
+    """Return the hint for a text in the quotes of names, which names no column."""
+    if span is None or query[span.start : span.end] != f'"{name}"':
+        return None
+    text = name.replace("'", "''")
+    return f"a text has single quotes: '{text}'"
+
+
+def _number_of(function: str, types: list[str], query: str, span: Span) -> str | None:
+    """Return the hint for a text where a number is computed with; None for functions of other arguments."""
+    if not any(each in _TEXTS for each in types):
+        return None
+    if re.fullmatch(r"[-+*/%^]+", function) and len(types) == 2:
+        text = query[span.start : span.end]
+        if text.count(function) != 1:
+            return None
+        at = span.start + text.index(function)
+        left, right = _LEFT.search(query[:at]), _RIGHT.match(query, at + len(function))
+        first, second = (match[1] if match else "…" for match in (left, right))
+        wrong = first if types[0] in _TEXTS else second
+        if re.fullmatch(_NAME, wrong):
+            number = f"TRY_CAST({wrong} AS DOUBLE)"
+            sides = (number, second) if wrong is first else (first, number)
+            return f"{wrong} is a text: write {sides[0]} {function} {sides[1]}"
+        return None
+    call = re.compile(rf"{re.escape(function)}\s*\(\s*({_NAME})\s*\)", re.IGNORECASE).match(query, span.start)
+    if call and len(types) == 1:
+        return f"{call[1]} is a text: write {function}(TRY_CAST({call[1]} AS DOUBLE))"
+    return None
+
+
+def _comparison(types: re.Match[str], text: str) -> str | None:
+    """Return the hint for a column of texts that is compared with a number."""
+    match = _COMPARED.match(text)
+    if types[1] not in _TEXTS or match is None:
+        return None
+    name, operator, number = match.groups()
+    return f"{name} is a text: write TRY_CAST({name} AS DOUBLE) {operator} {number}, or {name} {operator} '{number}'"
