@@ -19,6 +19,7 @@ WITHOUT_PICTURE = {
     "checkpoints": "lists what a killed job left",
     "completion": "prints a script",
     "help": "prints pages of the documentation",
+    "copy": "prints a line",
     "image": "needs docker, podman or an image to add to",
     "language-server": "speaks to an editor",
 }

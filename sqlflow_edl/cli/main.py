@@ -113,6 +113,7 @@ COMMANDS = {
     "serve": "models.serve.serve",
     "ui": "models.ui.ui",
     "report": "models.report.report",
+    "copy": "models.copy.copy",
     "retrain": "models.retrain.retrain",
     "lint": "program.lint.lint",
     "fmt": "program.fmt.fmt",
@@ -153,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_ui(commands)
     _add_report(commands)
+    _add_copy(commands)
     _add_retrain(commands)
     _add_lint(commands)
     _add_fmt(commands)
@@ -301,6 +303,31 @@ def _add_report(commands: Commands) -> None:
     report.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     report.add_argument("-o", "--output", metavar="FILE", required=True, type=Path, help="such as m.html")
     model_store(report)
+
+
+def _add_copy(commands: Commands) -> None:
+    copy = add_command(
+        commands, "copy", "copy a trained model to another data source or model store, or to a file and back"
+    )
+    copy.add_argument(
+        "model",
+        metavar="MODEL",
+        help="name of the model, name@version, name@tag, or FILE.zip, which copy wrote",
+    )
+    copy.add_argument(
+        "--to",
+        metavar="URL",
+        required=True,
+        help="data source, such as sqlite:///shop.sqlite; folder or URL of a model store; or a new FILE.zip",
+    )
+    copy.add_argument("--as", dest="name", metavar="NAME", help="name of the copy (default: the model's)")
+    copy.add_argument(
+        "--keep-current",
+        action="store_true",
+        help="if there is a model of that name, its current version stays the current one",
+    )
+    copy.add_argument("--create", action="store_true", help="create a missing database file")
+    model_store(copy)
 
 
 def _add_retrain(commands: Commands) -> None:

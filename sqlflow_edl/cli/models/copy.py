@@ -1,0 +1,163 @@
+"""`sqlflow copy MODEL --to URL`: the archive of a model, byte for byte, to another place or a file, and back.
+
+An archive from somebody else is untrusted: it is checked as every reading of one does, and nothing in it is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from edl.data.url import DATABASES, OBJECT_STORES, SourceURL, parse, redacted
+from edl.errors import SourceError, SpecError, SQLFlowError
+from edl.files import replacing
+from edl.models.archive import Archive, read_archive
+from edl.models.registry.records import ModelRecord, check_name
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.display.files import path_of, writing
+from sqlflow_edl.reports import text
+
+if TYPE_CHECKING:
+    from edl.models.registry.base import Registry
+
+FILE = ".zip"  # suffix of a model in one file
+
+
+class Copied(NamedTuple):
+    """A model to copy: its name, or the file, and its archive in a temporary file, which was checked."""
+
+    reference: str
+    name: str
+    archive: Path
+    record: ModelRecord
+
+
+@reported
+def copy(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    if not (_names_file(options.model) or options.source or options.model_store):
+        return no_source(options)
+    with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+        found = _read(options, Path(folder) / "model.zip")
+        place = _write(found, options) if _names_file(options.to) else _save(found, options)
+    print(f"copied {found.reference} to {place}", file=sys.stderr)
+    return exit_codes.OK
+
+
+def _names_file(written: str) -> bool:
+    return written.lower().endswith(FILE)
+
+
+# Reading -----------------------------------------------------------------------------------------------------
+
+
+def _read(options: argparse.Namespace, to: Path) -> Copied:
+    """Copy the archive to a temporary file and check it there, where nobody can change it afterwards."""
+    from sqlflow_edl.serving.store import Store
+
+    if _names_file(options.model):
+        file = path_of(options.model)
+        try:
+            shutil.copyfile(file, to)
+        except OSError as error:
+            hint = "a name that ends in .zip is that of a file; m.zip@1 is a version of a model"
+            raise SQLFlowError(f"cannot read {file}: {error.strerror}", hint=hint) from None
+        return Copied(str(file), file.name[: -len(FILE)], to, _record(_checked(to, str(file))))
+    with Store(options.source or "", options.model_store).opened() as registry:
+        found = registry.load(options.model, to)
+    _checked(to, f"the archive of {found.reference}")
+    return Copied(found.reference, found.name, to, found.record)
+
+
+def _checked(file: Path, shown: str) -> Archive:
+    """Read all of an archive. Raises SpecError if it is damaged or has what no archive has."""
+    try:
+        found = read_archive(file)
+        found.weights()
+        found.background()
+    except SpecError as error:
+        raise SpecError(f"{shown} cannot be copied: {error.message}", hint=error.hint) from None
+    return found
+
+
+def _record(found: Archive) -> ModelRecord:
+    """Describe a model by its archive alone."""
+    rows, metrics, statement = found.lineage.training_rows, found.metrics, found.lineage.statement
+    return ModelRecord(text.model(found.spec), found.spec.framework, rows, metrics, statement)
+
+
+# Writing -----------------------------------------------------------------------------------------------------
+
+
+def _write(found: Copied, options: argparse.Namespace) -> str:
+    """Write the archive to a new file, and return its path."""
+    given = {"--as": options.name, "--keep-current": options.keep_current, "--create": options.create}
+    if lost := [option for option, value in given.items() if value]:
+        raise SQLFlowError(
+            f"{lost[0]} is of no use with a file", hint="it is for copies to a data source or a model store"
+        )
+    path = path_of(options.to)
+    if path.exists():
+        raise SQLFlowError(f"{path} is there already", hint="remove it, or choose another name")
+    with writing(path), replacing(path) as partial:
+        shutil.copyfile(found.archive, partial)
+    return str(path)
+
+
+def _save(found: Copied, options: argparse.Namespace) -> str:
+    """Store the archive as a new version, and return its place in words."""
+    name = options.name or found.name
+    check_name(name)
+    with _opened(options.to, create=options.create) as registry:
+        known = {each.version: each for each in registry.list() if each.name == name}
+        before = next((each for each in known.values() if each.current), None)
+        becomes_current = before is None or not options.keep_current
+        version = registry.save(name, found.archive, found.record, current=becomes_current)
+        place = f"{name}@{version} in {registry.url}"
+    if before is None:
+        return place
+    if becomes_current:
+        return f"{place}, which is current now; {before.reference} was"
+    return f"{place}; {before.reference} stays current"
+
+
+@contextmanager
+def _opened(url: str, *, create: bool) -> Iterator[Registry]:
+    """Open the models of a data source or a model store."""
+    from edl.data import connect
+    from edl.models.registry.factory import open_registry
+    from edl.models.registry.object_store import open_store
+
+    if _names_store(url):
+        yield open_store(url)
+        return
+    with connect(url, create=create) as source:
+        yield open_registry(source)
+
+
+def _names_store(url: str) -> bool:
+    """Return True for the URL of an object store or the path of a folder. Raises SourceError for one of neither kind
+    that keeps no models, such as a file of rows.
+    """
+    if Path(url).expanduser().is_dir() or url.partition("://")[0] in (*OBJECT_STORES, "file"):
+        return True
+    try:
+        found = parse(url)
+    except SourceError:
+        if "://" in url or "/" in url:
+            return True
+        raise
+    if isinstance(found, SourceURL) and (found.scheme not in DATABASES or found.in_memory):
+        raise SourceError(
+            f"{redacted(url)} keeps no models",
+            hint="copy to a database, to a folder such as ./models, or to a file such as m.zip",
+        )
+    return False
