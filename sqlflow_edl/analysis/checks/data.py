@@ -137,6 +137,7 @@ class DataChecks:
             *_predictors(label.column, [scores[each] for each in used if each in scores]),
             *_unused_predictors(label.column, [each for name, each in scores.items() if name not in used]),
             *self._copied(statistics, scores, used),
+            *(labels.fractional_classes(label) if self._is_number(label) else ()),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
             *(
@@ -157,6 +158,9 @@ class DataChecks:
                 )
             ),
         ]
+
+    def _is_number(self, label: spec.Label) -> bool:
+        return self._schema.type(label.column) is ColumnType.NUMBER
 
     def _readings(self, statistics: Statistics, named: Collection[str]) -> Iterator[DataWarning]:
         """Warn of texts that are almost all numbers or dates, and become categories or classes."""

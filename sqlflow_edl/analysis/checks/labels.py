@@ -57,6 +57,21 @@ def frequent_class(
     )
 
 
+def fractional_classes(label: spec.Label) -> Iterator[DataWarning]:
+    """Yield a warning if the classes of a column of numbers have fractions: quantities, each of which becomes a class
+    of its own.
+    """
+    if not isinstance(label, spec.ClassLabel):
+        return
+    if fractions := [each for each in label.classes if "." in str(each)]:
+        yield DataWarning(
+            label.column,
+            f"each of the {len(label.classes):,} different numbers of {label.column}, such as {fractions[0]}, is a "
+            "class of its own, without an order",
+            "train a regressor, such as DNNRegressor, if it is a quantity",
+        )
+
+
 def _too_few_others(
     label: spec.ClassLabel, training: ColumnStatistics, validation: ColumnStatistics | None
 ) -> DataWarning:

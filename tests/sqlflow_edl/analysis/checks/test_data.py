@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edl import spec
+from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.schema import Schema
@@ -415,3 +416,12 @@ def test_labels_that_are_hardly_skewed_or_have_a_robust_loss_are_not(
 def test_the_logarithm_is_not_offered_for_labels_below_zero() -> None:
     [said] = warnings({"x": RANDOM.normal(size=ROWS)}, skewed(2.0) - 1, loss=SQUARED)
     assert said.endswith("heeds them less")
+
+
+def test_measurements_as_classes_are_warned_about() -> None:
+    [said] = labels.fractional_classes(spec.ClassLabel("y", ("1", "1.5", "3")))
+    assert str(said) == (
+        "each of the 3 different numbers of y, such as 1.5, is a class of its own, without an order; train a "
+        "regressor, such as DNNRegressor, if it is a quantity"
+    )
+    assert not list(labels.fractional_classes(spec.ClassLabel("y", (1, 2))))
