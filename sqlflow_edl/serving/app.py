@@ -88,7 +88,7 @@ def application(
         Route("/v1/models/{model:path}", server.describe),
     ]
     app = Starlette(routes=routes, lifespan=server.lifespan)
-    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(HTTPException, server.refuse)
     return Guard(app, token, local=local)
 
 
@@ -130,6 +130,18 @@ class Server:
                 await watch
             self._threads.shutdown(wait=True, cancel_futures=True)
             self._loader.shutdown(wait=False, cancel_futures=True)
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """Answer unknown paths and methods as other errors, and count them."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        code = {404: "not_found", 405: "method"}.get(status, "error")
+        self._metrics.requests.labels("", status).inc()
+        known = ", ".join(
+            f"{'POST' if 'POST' in route.methods else 'GET'} {route.path.replace(':path', '').replace(':int', '')}"
+            for route in request.app.routes
+        )
+        what = f"{request.method} {request.url.path} is not a request of this server"
+        return error_response(status, code, what, hint=f"requests: {known}")
 
     # Small pages -------------------------------------------------------------------------------------------
 
@@ -444,12 +456,3 @@ def _long(most: int) -> TooLargeError:
 
 def _refused(status: int, code: str, error: SQLFlowError) -> Response:
     return error_response(status, code, error.message, hint=error.hint)
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    """Answer unknown paths and methods as other errors."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    code = {404: "not_found", 405: "method"}.get(status, "error")
-    return error_response(
-        status, code, f"{request.method} {request.url.path} is not a request of this server"
-    )
