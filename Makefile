@@ -11,7 +11,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium jupyterlab lint style bytecode soak relations fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium axe jupyterlab lint style bytecode soak relations fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -24,7 +24,7 @@ test: $(VENV)/ready-test mariadb postgresql  ## set up what the tests need, and 
 	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -q tests
 
-test-all: $(VENV)/ready-test mariadb postgresql chromium jupyterlab  ## everything: every statement on every database, and all variants
+test-all: $(VENV)/ready-test mariadb postgresql chromium axe jupyterlab  ## everything: every statement on every database, and all variants
 	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -q --soak tests
 
@@ -42,6 +42,8 @@ chromium:
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || \
 	echo "Chromium is not installed, and only root can do that: the tests of the pages in a browser are skipped"
+
+axe: $(VENV)/axe/ready
 
 jupyterlab: $(VENV)/jupyterlab/ready
 
@@ -134,6 +136,10 @@ $(VENV)/ready-bench: $(VENV)/ready-test
 	@touch $@
 
 # JupyterLab has sixty packages, of which the tests of one file need none in their own environment.
+$(VENV)/axe/ready: $(BIN)/python  # axe-core 4.12.1 (MPL 2.0), without the browser that the package drives
+	@$(INSTALL) --no-deps --target $(VENV)/axe axe-playwright-python==0.1.8 && touch $@ || \
+	echo "axe cannot be installed: the tests of accessibility are skipped"
+
 $(VENV)/jupyterlab/ready: $(BIN)/python constraints.txt
 	@$(PYTHON) -m venv $(VENV)/jupyterlab && \
 	$(VENV)/jupyterlab/bin/pip $(FLAGS) --constraint constraints.txt \

@@ -216,7 +216,7 @@ class Pages:
         shown = {"prediction": prediction, "message": problem[0], "hint": problem[1]}
         if is_part:
             return HTMLResponse(render("prediction", **shown), headers={"cache-control": "no-store"})
-        return self._page("predict", "models", version=found.version, form=form, **shown)
+        return self._page("predict", "models", form=form, **shown)
 
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
