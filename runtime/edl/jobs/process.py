@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_MODULES = {"sqlflow_edl.cli.main": "sqlflow", "edl.cli.main": "edl"}  # commands that are run by python -m
+
 
 def start_time(pid: int) -> str | None:
     """Return the start time of a process, which with its pid identifies it, or None if it does not run.
@@ -44,5 +46,6 @@ def command(pid: int) -> str:
     if len(words) > 1 and Path(words[0]).name.startswith("python"):
         words = words[2:] if words[1] == "-m" else words[1:]
     program = Path(words[0]).name if words and not words[0].startswith("-") else "python"
+    program = _MODULES.get(program, program)
     is_subcommand = program in ("sqlflow", "edl") and len(words) > 1 and words[1].isalpha()
     return f"{program} {words[1]}" if is_subcommand else program
