@@ -23,9 +23,20 @@ class ExtendedSqlLexer(SqlLexer):
     }
 
 
+# The terminal's own colours, which suit its background, in place of fixed ones that are dim on a dark one.
+_COLOURS = {
+    "bottom-toolbar": "noreverse",
+    "pygments.keyword": "bold ansigreen",
+    "pygments.name.builtin": "ansigreen",
+    "pygments.operator": "nobold fg:default",
+    "pygments.literal.number": "fg:default",
+    "pygments.literal.string": "ansired",
+    "pygments.comment": "italic ansicyan",
+}
+
 STYLE: BaseStyle = merge_styles(
     [
         style_from_pygments_cls(get_style_by_name("default")),
-        Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"}),
+        Style.from_dict(_COLOURS),
     ]
 )

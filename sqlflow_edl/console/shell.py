@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from edl.data import redacted
 from edl.errors import SQLFlowError
+from edl.installation import VERSION
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
@@ -42,6 +43,7 @@ class Shell:
 
     def run(self) -> None:
         """Run until the user leaves. Raises SQLFlowError if the data source cannot be opened."""
+        self.screen.say(f"sqlflow-edl {VERSION}: F1 or /help lists statements and commands, Ctrl-D leaves")
         try:
             while True:
                 self._one()

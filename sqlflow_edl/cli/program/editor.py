@@ -23,6 +23,7 @@ from sqlflow_edl.console.connection import Connection, UnopenedError
 from sqlflow_edl.console.context import context
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.forms import STATEMENTS, line
+from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.layout import laid_out
 
 _KINDS = {
@@ -124,9 +125,7 @@ class Editor:
         if found is not None and found.doc:
             help_ = f"{found.text}: {found.doc}"
         elif forms := [
-            each
-            for name, each in STATEMENTS.items()
-            if where.word.upper() in name.removeprefix("TO ").split()
+            each for name, each in STATEMENTS.items() if _is_form_of(name, where.word.upper(), where.verb)
         ]:
             help_ = "\n\n".join(f"{line(each)}\n  {each.example}" for each in forms)
         else:
@@ -191,6 +190,12 @@ def _word_at(text: str, offset: int) -> Span:
     while end < len(text) and (text[end].isalnum() or text[end] in inside):
         end += 1
     return Span(start, end)
+
+
+def _is_form_of(name: str, word: str, verb: str) -> bool:
+    """Return True if a keyword begins this form of a statement, or is a clause in a statement of this verb."""
+    words = name.removeprefix("TO ").split()
+    return words[0] == verb if word in CLAUSES and verb else word in words
 
 
 def _is_named(offer: Offer, word: str) -> bool:

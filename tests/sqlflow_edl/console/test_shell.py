@@ -192,5 +192,5 @@ def test_settings_of_the_file_take_effect(typed: Typed) -> None:
     console = typed("SELECT 1 AS x\x1bryA;\r", "/status\r", "SELECT 2;\r", config=config)
     assert console.data.startswith("y\n1\n")
     assert "more -d" in console.data
-    assert console.words.splitlines()[0] == "1 row"
+    assert console.words.splitlines()[1] == "1 row"
     assert list(history(1).load_history_strings()) == ["/quit"]
