@@ -22,8 +22,8 @@ from benchmarks.training import BATCH_SIZE, EPOCHS, rate
 from edl.cluster.local.client import SupervisedJob
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import RunSpec
+from edl.jobs.cores import available_cores
 from edl.program import read_spec
-from edl.run.training_client import available_cores
 from edl.spec import Cluster, Training, to_json
 from tests.edl.end_to_end import timed
 from tests.edl.end_to_end.distributed import Job, table

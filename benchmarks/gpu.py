@@ -29,10 +29,10 @@ from benchmarks.steps import created
 from benchmarks.table import Row
 from edl.arrays import Array
 from edl.frameworks import Minibatches
+from edl.jobs.cores import available_cores
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.run import job_runner
-from edl.run.training_client import available_cores
 from edl.spec.job import Precision
 from edl.worker.input.blocks import Blocks
 

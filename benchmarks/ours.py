@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 
 from edl import spec
+from edl.jobs.cores import available_cores
 from edl.jobs.events import EpochEnd, ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.run import job_runner
-from edl.run.training_client import available_cores
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import with_gradients
 from edl.jobs import job_folder as jobs
+from edl.jobs.cores import available_cores
 from edl.jobs.events import Figures, JobObserver, ignore
 from edl.jobs.failure import Failed, to_error, to_failed
 from edl.jobs.outcome import Outcome
@@ -33,7 +34,6 @@ from edl.program.user_code import IN_LOG
 from edl.run import job_runner
 from edl.run.archive import curve_row
 from edl.run.foreground import job_folder
-from edl.run.training_client import available_cores
 from edl.scripting import script
 from edl.scripting.call import Call, Metrics, Rate, call, job_spec
 from edl.scripting.datasets import Feed

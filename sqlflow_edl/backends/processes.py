@@ -10,10 +10,10 @@ from edl import reachability
 from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
 from edl.jobs.cluster_folder import RunSpec, master_timeout
+from edl.jobs.cores import available_cores
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.run.training_client import available_cores
 from edl.spec import JobSpec
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from edl.jobs.cores import available_cores
 from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.run.idle_processes import IdleProcesses
-from edl.run.training_client import TrainingProcess, available_cores
+from edl.run.training_client import TrainingProcess
 
 MOST_IDLE = 2  # processes of other frameworks, each with 0.1 GB (trees) to 0.6 GB (Keras) of memory
 

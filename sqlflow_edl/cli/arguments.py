@@ -157,6 +157,17 @@ def model_store(command: argparse.ArgumentParser) -> None:
     )
 
 
+def threads(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--threads",
+        metavar="N",
+        type=positive,
+        default=os.environ.get("SQLFLOW_THREADS") or None,
+        help="use at most N processor cores of this machine, with all processes of a job (default: SQLFLOW_THREADS, "
+        "else all)",
+    )
+
+
 def model_packages(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--model-packages",

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from sqlflow_edl.console.config import Config
 
 # Key of the file -> variable of the environment that wins over it.
-_VARIABLES = {"source": "SQLFLOW_SOURCE", "model_store": "SQLFLOW_MODEL_STORE", "color": "NO_COLOR"}
+_VARIABLES = {
+    "source": "SQLFLOW_SOURCE",
+    "model_store": "SQLFLOW_MODEL_STORE",
+    "threads": "SQLFLOW_THREADS",
+    "color": "NO_COLOR",
+}
 _WITHOUT = ("config", "completion")  # commands that a faulty file does not stop
 
 
@@ -47,7 +52,7 @@ def applied(options: argparse.Namespace) -> bool:
     found = options.config = _read()
     if found is None:
         return False
-    for name in ("source", "model_store"):
+    for name in ("source", "model_store", "threads"):
         if not getattr(options, name, True):
             setattr(options, name, getattr(found, name) or getattr(options, name))
     if not found.color and not os.environ.get("FORCE_COLOR"):

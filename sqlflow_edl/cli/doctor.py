@@ -41,8 +41,8 @@ def doctor(options: argparse.Namespace) -> int:
 
 def _machine() -> Iterator[Row]:
     from edl.installation import VERSION
+    from edl.jobs.cores import available_cores
     from edl.jobs.job_folder import state_folder
-    from edl.run.training_client import available_cores
 
     yield "product", DISTRIBUTION, VERSION, ""
     yield "product", "Python", platform.python_version(), ""

@@ -18,6 +18,7 @@ from edl.cli import checkpoint_arguments
 from edl.cli.streams import discard_writes, open_missing
 from edl.data import pandas_later
 from edl.errors import SemanticError
+from edl.jobs.cores import limit_cores
 from edl.jobs.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli import help as help_pages
@@ -35,6 +36,7 @@ from sqlflow_edl.cli.arguments import (
     priority,
     seconds,
     subcommand,
+    threads,
     variables,
     workers,
 )
@@ -59,13 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())
     options = parsed(parser, arguments)
     options.arguments, options.done = arguments[1:], {}
-    if getattr(options, "no_color", False):
-        os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
+    _set_environment(options)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if getattr(options, "model_packages", None) is not None:
-        from edl.program.model_packages import VARIABLE
-
-        os.environ[VARIABLE] = options.model_packages  # every process of a job inherits it
     if options.command is None and at_terminal and config.is_source_set():
         options = parser.parse_args(["console"])
     if options.command is None:
@@ -74,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not config.applied(options):
         return exit_codes.USAGE
     try:
+        if getattr(options, "threads", None):
+            limit_cores(options.threads)
         with terminating(cancels=getattr(options, "on_term", "") == "cancel"), prompting(at_terminal):
             if getattr(options, "password", False) and (wrong := ask_password(options)):
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
@@ -89,6 +88,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         discard_writes(sys.stdout)
         return exit_codes.OK
+
+
+def _set_environment(options: argparse.Namespace) -> None:
+    """Set the variables that options stand for, which every process of a job inherits."""
+    if getattr(options, "no_color", False):
+        os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
+    if getattr(options, "model_packages", None) is not None:
+        from edl.program.model_packages import VARIABLE
+
+        os.environ[VARIABLE] = options.model_packages
 
 
 # Subcommand -> module.function. Only the called one is imported.
@@ -201,6 +210,7 @@ def _results(command: argparse.ArgumentParser) -> None:
 
 def _add_ways(run: argparse.ArgumentParser) -> None:
     """Add the options of how and where jobs run."""
+    threads(run)
     run.add_argument(
         "--workers",
         metavar="N",
@@ -288,6 +298,7 @@ def _add_serve(commands: Commands) -> None:
         default=5.0,
         help="between two looks for newer versions (5)",
     )
+    threads(serve)
     model_store(serve)
     model_packages(serve)
 

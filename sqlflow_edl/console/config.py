@@ -54,6 +54,7 @@ class Config:
     model_store: str = _key(
         "folder or URL that keeps the models instead of the data source", "", example="s3://bucket/models"
     )
+    threads: int = _key("processor cores that a command uses at most; 0: all", 0, example=2)
     color: bool = _key("colours on a terminal", True)
     format: str = _key("format of rows in the console", "table", *TEXT_FORMATS)
     timing: bool = _key("show the duration of statements", True)
@@ -142,6 +143,10 @@ def _wrong(name: str, value: object) -> tuple[str, str | None] | None:
     return check(value) if check else None
 
 
+def _threads_fault(number: Any) -> tuple[str, str | None] | None:
+    return None if number >= 0 else ("threads must be 0 or more", "threads = 2")
+
+
 def _source_fault(url: Any) -> tuple[str, str | None] | None:
     shown = redacted(url)
     kept = [parse_qsl(each.partition("?")[2]) for each in (shown, url)]
@@ -172,6 +177,7 @@ def _size_fault(size: Any) -> tuple[str, str | None] | None:
 
 
 _CHECKS = {
+    "threads": _threads_fault,
     "prompt": _prompt_fault,
     "source": _source_fault,
     "pager": _pager_fault,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from edl.errors import SemanticError, SQLFlowError, UserCodeError, did_you_mean
+from edl.jobs.cores import available_cores
 from edl.worker.evaluation.prediction import Results
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
 from sqlflow_edl.serving.batching import Batcher
@@ -113,7 +113,7 @@ class Server:
         self._ending = ending
         self._under_way = 0  # rows
         self._metrics = Metrics(catalog, lambda: self._under_way)
-        self._threads = ThreadPoolExecutor(max(os.cpu_count() or 1, 2), "predict")
+        self._threads = ThreadPoolExecutor(max(available_cores(), 2), "predict")
         self._loader = ThreadPoolExecutor(1, "load")
         self._batchers: dict[Model, Batcher] = {}
         self._document: tuple[tuple[Loaded, ...], bytes] | None = None

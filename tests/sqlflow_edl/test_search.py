@@ -12,9 +12,9 @@ import pytest
 
 from edl.errors import SQLFlowError
 from edl.frameworks.device import is_own_process
+from edl.jobs.cores import available_cores
 from edl.jobs.events import JobEvent, TrialEnd
 from edl.models.archive import Archive, read_archive
-from edl.run.training_client import available_cores
 from edl.spec import ENSEMBLE
 from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.cli.main import main

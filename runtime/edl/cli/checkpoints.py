@@ -17,13 +17,13 @@ from edl.cli.checkpoint_arguments import NEWEST
 from edl.errors import JobError, SemanticError, did_you_mean
 from edl.files import replacing
 from edl.jobs import job_folder
+from edl.jobs.cores import available_cores
 from edl.jobs.job_folder import JobFolder
 from edl.master.stored_checkpoints import Listed, StoredCheckpoints, stored_checkpoints
 from edl.models import weights as weight_files
 from edl.program import read_spec
 from edl.run import job_runner
 from edl.run.archive import save_checkpoint
-from edl.run.training_client import available_cores
 
 COLUMNS = ("checkpoint", "step", "epoch", "written", "bytes", "state")
 SUFFIXES = (".zip", ".safetensors")

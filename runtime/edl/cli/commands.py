@@ -25,6 +25,7 @@ from edl.errors import JobError, SemanticError
 from edl.frameworks.export import check_target
 from edl.jobs import job_folder as jobs
 from edl.jobs.cluster_folder import ClusterFolder
+from edl.jobs.cores import available_cores
 from edl.jobs.event_log import record_end
 from edl.jobs.events import ProcessEvent
 from edl.jobs.outcome import Outcome
@@ -37,7 +38,6 @@ from edl.program import READER_FILE, Program, load_reader, read_spec, unload, us
 from edl.run import job_runner
 from edl.run.foreground import ending, job_folder
 from edl.run.search import driver
-from edl.run.training_client import available_cores
 from edl.spec import JobSpec, Rows
 from edl.spec.job import ROW_LIMITS
 from edl.worker.trainer import split

@@ -12,12 +12,12 @@ from edl import reachability
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout, with_surroundings
+from edl.jobs.cores import available_cores
 from edl.jobs.events import JobObserver
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.program import SPEC_FILE
 from edl.run.initial_weights import take
-from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
 

@@ -15,11 +15,11 @@ from edl.cli.place import IN_PODS, new_job, open_place, place_named, submit
 from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder as jobs
+from edl.jobs.cores import available_cores
 from edl.jobs.outcome import Outcome
 from edl.models.pending import read_intent
 from edl.program import SPEC_FILE
 from edl.run import job_runner
-from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
 Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]

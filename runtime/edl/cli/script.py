@@ -20,13 +20,13 @@ from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import SCRIPT_MASTER, SCRIPT_WORKER, ClusterFolder, RunSpec, master_timeout
+from edl.jobs.cores import available_cores
 from edl.jobs.events import EpochEnd, JobEvent, Tally
 from edl.jobs.job_folder import JobFolder, find
 from edl.jobs.script_run import ScriptRun
 from edl.models.pending import Intent, resume_command, write_intent
 from edl.program import SPEC_FILE
 from edl.run.foreground import ending, job_folder
-from edl.run.training_client import available_cores
 from edl.spec import SCRIPT, Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
 
 LOGS_SECS = 20.0  # time for the last lines of pods to arrive

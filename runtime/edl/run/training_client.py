@@ -14,6 +14,7 @@ from typing import IO, cast
 
 from edl.cluster.environment import environment
 from edl.errors import JobError
+from edl.jobs.cores import available_cores
 from edl.jobs.events import Observer, ignore
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import JobInterruptedError, Outcome
@@ -255,11 +256,6 @@ class TrainingProcess:
         self._output.seek(0)
         lines = self._output.read().decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _command(framework: str, threads: int, events: int) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 
 from edl.data import redacted
 from edl.errors import SQLFlowError
+from edl.jobs.cores import limit_cores
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.record import load
 from sqlflow_edl.cli.program.run import run
@@ -22,6 +23,8 @@ def retry(options: argparse.Namespace) -> int:
     again.arguments, again.done = record.arguments, record.done
     again.var = [variable(each.name, each.written, record.at) for each in again.var]
     again.debug = again.debug or options.debug
+    if most := again.threads or options.config.threads:
+        limit_cores(most)
     if redacted(again.source or "") != record.source:
         raise SQLFlowError(
             "the last failed program ran on another data source",

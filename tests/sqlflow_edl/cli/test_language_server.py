@@ -104,6 +104,8 @@ def test_programs_are_checked_completed_explained_and_laid_out(monkeypatch: pyte
         assert told is not None and told.startswith("train.epoch: ")
         told = await editor.points_at(0, 20)
         assert told is not None and told.startswith("query [TO] TRAIN model")
+        told = await editor.points_at(0, 40)  # WITH
+        assert told is not None and told.startswith("query [TO] TRAIN model")
         assert await editor.points_at(0, 14) is None  # a table
         [text] = await editor.lays_out()
         assert text == "select * from t TO TRAIN DNNClassifier WITH train.epoch = 3 LABEL y INTO m;\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from edl.errors import SourceError
+from edl.jobs.cores import available_cores
 
 MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and a training runs beside it
 LIMIT_VARIABLE = "SQLFLOW_MEMORY_LIMIT"  # of the environment; for the order of rows of servers, too
@@ -31,6 +32,8 @@ def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> d
                 "write bytes or a share of the memory: SQLFLOW_MEMORY_LIMIT=6GB or SQLFLOW_MEMORY_LIMIT=25%"
             )
             raise SourceError(f"{LIMIT_VARIABLE} is {limit!r}, no limit of memory", hint=hint) from None
+    if (cores := available_cores()) < (os.cpu_count() or 1):  # DuckDB counts those of the machine
+        connection.execute(f"SET threads = {cores}")
     if temporary is not None:
         connection.execute("SET temp_directory = ?", (str(temporary),))
     return connection
