@@ -43,7 +43,7 @@ class _Kind:
     hint: str = ""
 
 
-_RENAMED = "it has another name here"
+_RENAMED = "such models have another name here"
 _KINDS = (
     _Kind(
         "rank|lambda_?mart",

@@ -294,11 +294,11 @@ class _Planner:
         report: Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
         wrong, hint = "", "leave evaluate.report out"
         if report != "figures" and kind == "regression":
-            wrong = f"there is a {report} of classes, and these are numbers"
+            wrong = f"{report} needs a label with classes; this one has numbers"
         elif report == "roc_curve" and PROBABILITY not in self._found:
             wrong, hint = "a roc_curve is of probabilities", f"name their column: {PROBABILITY} = my_column"
         elif report == "roc_curve" and len(classes) > 2:
-            wrong = f"there is a roc_curve of two classes, and these are {len(classes)}"
+            wrong = f"roc_curve needs a label with two classes; this one has {len(classes)}"
         if wrong and written:
             self._errors.append(SemanticError(wrong, span=written.span, hint=hint))
         return report

@@ -208,7 +208,9 @@ def calendar(
     """
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
-    notes.append(f"{column}, {kind}, becomes {', '.join(['the time itself', *recurring])}")
+    notes.append(
+        f"{column} ({kind.removeprefix('a ')}) becomes {1 + len(recurring)} features: {', '.join(['time', *recurring])}"
+    )
     time = (
         binned(column, why=f"{kind}, in bins")
         if encoded

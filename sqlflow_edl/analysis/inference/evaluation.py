@@ -153,15 +153,15 @@ def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowErr
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
     classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
     if written and (classes < least or (report == "roc_curve" and classes > 2)):
-        of = "two classes" if report == "roc_curve" else "classes"
-        has = f"has {classes}" if classes else "is none"
+        needs = "two classes" if report == "roc_curve" else "classes"
+        has = f"{label.column} has {classes}" if classes else f"{label.column} has none"
         if isinstance(label, spec.SeveralLabels):
-            has = "are several labels"
+            has = f"{label.column} are several labels"
         errors.append(
             SemanticError(
-                f"there is a {report} of {of}, and {label.column} {has}",
+                f"{report} needs a label with {needs}; {has}",
                 span=written.span,
-                hint="confusion_matrix is of any number of classes"
+                hint="write evaluate.report = confusion_matrix"
                 if classes > 2
                 else "leave evaluate.report out",
             )

@@ -70,7 +70,9 @@ def load() -> Record:
     """Read the record. Raises SQLFlowError if there is none, or if it is of another folder."""
     found = _stored()
     if found is None:
-        raise SQLFlowError("no program has failed that could be run again", hint="sqlflow run FILE")
+        raise SQLFlowError(
+            "nothing to retry: no failed program is recorded for this folder", hint="sqlflow run FILE"
+        )
     if found.folder != str(Path.cwd()):
         raise SQLFlowError("the last failed program ran in another folder", hint=f"cd {found.folder}")
     return found

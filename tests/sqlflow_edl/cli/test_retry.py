@@ -34,7 +34,7 @@ def test_what_has_succeeded_does_not_run_again(program: Path, capsys: pytest.Cap
     assert main(["retry"]) == 0
     assert [line[:12] for line in lines(capsys) if "START" in line] == ["2 of 3 START", "3 of 3 START"]
     assert main(["retry"]) == 1
-    assert "no program has failed" in capsys.readouterr().err
+    assert "no failed program is recorded" in capsys.readouterr().err
 
 
 def test_a_program_that_has_changed_is_not_continued(

@@ -33,11 +33,11 @@ def one_hot(column: str, *parts: spec.Part) -> tuple[spec.Feature, ...]:
 @pytest.mark.parametrize(
     ("column", "parts", "note"),
     [
-        ("born", ("month", "day", "weekday"), "born, a date, becomes the time itself, month, day, weekday"),
+        ("born", ("month", "day", "weekday"), "born (date) becomes 4 features: time, month, day, weekday"),
         (
             "seen",
             ("day", "weekday", "hour"),
-            "seen, a timestamp, becomes the time itself, month, day, weekday, hour",
+            "seen (timestamp) becomes 5 features: time, month, day, weekday, hour",
         ),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
 def test_a_time_of_day_becomes_its_hour(session: Session) -> None:
     found = dated(session, "woke")
     assert [type(feature) for feature in found.spec.features] == [spec.PiecewiseLinear, spec.OneHot]
-    assert found.notes[0] == "woke, a time of day, becomes the time itself, hour"
+    assert found.notes[0] == "woke (time of day) becomes 2 features: time, hour"
     assert dated(session, "woke", "MINUTE(woke)").spec.features == one_hot("woke", "minute")
     assert dated(session, "woke", "NORMALIZE(woke)").spec.features == (
         spec.Normalize("woke", 0.0, 58800.0, 29400.0),
