@@ -108,7 +108,8 @@ def _looked_up(name: ast.Name) -> OwnModel:
         return user_model.look_up(name)
     except SQLFlowError as error:
         package, _, rest = name.text.partition(".")
-        if package in _FRAMEWORKS:
+        is_there = "--model-packages" in (error.hint or "")  # and only has to be permitted
+        if package in _FRAMEWORKS and not is_there:
             model = rest.rpartition(".")[2]
             known, other = _built_in(model), alternatives.alternative(model)
             error.hint = f"write TO TRAIN {model}" if known else other.hint if other else _LAYERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.accumulators import rounded
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
+
+_WHERE = re.compile(r"\bWHERE\b.*", re.IGNORECASE | re.DOTALL)
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.rows.plan import RowPlan
@@ -127,7 +130,7 @@ def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
 def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[Model, spec.Label]:
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if found.rows == 0:
-        raise SemanticError("the query yields no rows", span=plan.statement.select_span)
+        raise no_rows(plan.statement)
     if found.nulls == found.rows:
         raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
     if found.nulls:
@@ -235,7 +238,7 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tu
         )
     if len(classes) < 2:
         only = f"is always {classes[0]!r}" if classes else "has no value"
-        raise _fail(plan, f"{plan.label} {only}; there is nothing to learn")
+        raise _fail(plan, f"{plan.label} {only}; there is nothing to learn", _condition(plan.statement))
     if model.most_classes and len(classes) > model.most_classes:
         raise _fail(
             plan,
@@ -243,6 +246,18 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tu
             "train a DNNClassifier or a DNNLinearCombinedClassifier",
         )
     return classes
+
+
+def no_rows(statement: ast.Statement) -> SemanticError:
+    """Return the error of a query without rows."""
+    hint = _condition(statement) or "its table is empty"
+    return SemanticError("the query yields no rows", span=statement.select_span, hint=hint)
+
+
+def _condition(statement: ast.Statement) -> str | None:
+    """Return the hint to look at the condition of the query, if it has one."""
+    match = _WHERE.search(statement.select)
+    return f"look at the condition: {' '.join(match[0].split())[:80]}" if match else None
 
 
 def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> SemanticError:
@@ -254,7 +269,7 @@ def unlabelled(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
     model = plan.settings.choice.example
     if model.task == transform.TASK:
         if not rows.training:
-            raise SemanticError("the query yields no rows", span=plan.statement.select_span)
+            raise no_rows(plan.statement)
         return model, spec.NoLabel()
     if model.task == "anomaly detection":
         if rows.training < 2:

@@ -312,7 +312,7 @@ def _add_ui(commands: Commands) -> None:
 def _add_report(commands: Commands) -> None:
     report = add_command(commands, "report", "write a page about a model as one HTML file")
     report.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
-    report.add_argument("-o", "--output", metavar="FILE", required=True, type=Path, help="such as m.html")
+    report.add_argument("-o", "--output", metavar="FILE", type=Path, help="by default MODEL.html")
     model_store(report)
 
 

@@ -11,7 +11,7 @@ VERTICAL = "\\G"  # ends a statement whose rows are shown as records
 
 _COMMAND = re.compile(r"\s*[/\\](?P<name>[A-Za-z?][\w?]*)\s*(?P<rest>.*?)\s*;?\s*", re.DOTALL)
 _AS_WRITTEN = ("system",)  # a semicolon at the end belongs to their argument
-_LEAVE = re.compile(r"\s*(?:exit|quit)\s*;?\s*", re.IGNORECASE)
+_WITHOUT_MARK = re.compile(r"\s*(exit|quit|help)\s*;?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Called:
 
 def command(text: str) -> Called | None:
     """Parse a command; return None for SQL."""
-    if _LEAVE.fullmatch(text):
-        return Called("quit", "")
+    if found := _WITHOUT_MARK.fullmatch(text):
+        return Called("help" if found[1].lower() == "help" else "quit", "")
     if found := _COMMAND.fullmatch(text):
         name, rest = found["name"], found["rest"]
         return Called(name, text[found.start("rest") :].strip() if name in _AS_WRITTEN else rest)

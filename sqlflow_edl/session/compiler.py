@@ -44,6 +44,7 @@ from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.analysis.settings import running
+from sqlflow_edl.analysis.settings.search import KINDS
 from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
@@ -182,7 +183,12 @@ class Compiler:
         if statement.using is None:
             return None
         with at(statement.using.span):
-            reference, found = self._stored(str(statement.using))
+            try:
+                reference, found = self._stored(str(statement.using))
+            except SemanticError as error:
+                if str(statement.using) in KINDS:
+                    error.hint = f"write WITH auto.models = {statement.using} in place of USING"
+                raise
             return Parent(reference, found, statement.using.span)
 
     def reused(self, statement: Statement) -> dict[str, Reused]:

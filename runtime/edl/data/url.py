@@ -68,6 +68,19 @@ SOURCES = {
     "trino": ("edl.sources.warehouse.trino", "TrinoSource"),
 }
 PLANNED = ("recordio",)
+_OTHER_DATABASES = (
+    "oracle",
+    "mssql",
+    "sqlserver",
+    "db2",
+    "access",
+    "teradata",
+    "mongodb",
+    "mongo",
+    "sap",
+    "odbc",
+    "jdbc",
+)
 # schemes of databases on servers -> default port
 SERVERS: dict[str, int | None] = {
     "mysql": 3306,
@@ -314,6 +327,10 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
     from_root = Path("/") / path
     if not path.is_absolute() and not path.parent.is_dir() and from_root.parent.is_dir():
         return f"with three slashes a path begins in this folder; write {url.scheme}:///{from_root}"
+    names = [each.name for each in path.parent.iterdir() if each.is_file()] if path.parent.is_dir() else []
+    names = [name for name in names if SUFFIXES.get(Path(name).suffix) == url.scheme]
+    if near := nearest(path.name, names):
+        return f"did you mean {path.parent / near}?"
     return "check the path; --create, or create=True in Python, makes a new database"
 
 
@@ -341,6 +358,9 @@ def _unknown(scheme: str) -> SourceError:
         return SourceError(
             f"data sources of the scheme {scheme} are not supported yet", hint=f"known: {', '.join(SOURCES)}"
         )
+    if scheme in _OTHER_DATABASES:
+        hint = "export the rows to a CSV or Parquet file, and give that: --source rows.parquet"
+        return SourceError(f"{scheme} is not a scheme of data sources", hint=hint)
     near = nearest(scheme, SOURCES)
     known = f"known schemes: {', '.join(SOURCES)}; not supported yet: {', '.join(PLANNED)}"
     return SourceError(

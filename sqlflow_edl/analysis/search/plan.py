@@ -155,7 +155,7 @@ class SearchPlan(RowPlan):
 
     def _too_few(self, rows: int) -> SemanticError:
         if not rows:
-            return SemanticError("the query yields no rows", span=self.statement.select_span)
+            return labels.no_rows(self.statement)
         few = "1 row leaves" if rows == 1 else f"{rows:,} rows leave"
         return SemanticError(
             f"a search needs validation rows, and {few} none",

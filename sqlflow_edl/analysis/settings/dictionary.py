@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,20 @@ from sqlflow_edl.syntax import ast
 
 PLACE = "kubernetes."  # prefix of the settings of jobs on Kubernetes
 LARGEST_INTEGER = 2**63 - 1  # of a JobSpec's integers
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?)", re.IGNORECASE)
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+}
+# a part of a model's name -> the value of auto.models with its family
+_FAMILIES = (
+    ("forest|tree|gbm|boost$|gbdt", "trees"),
+    ("mlp|neural|deep|dnn|network", "networks"),
+    ("logistic|regression|ridge|lasso", "linear"),
+)
+# other words for the size of a network, as in model.width
+_WIDTHS = ("width", "layers", "units", "neurons", "hidden_layers", "hidden")
 MOST_LISTED = 20  # names in a hint
 
 
@@ -132,11 +147,26 @@ class Dictionary:
         key = attribute.key
         spellings = {**{name.casefold(): name for name in self._elsewhere}, **self._names}
         near = spellings.get(key.casefold()) or nearest_dotted(key, spellings)
+        near = near or self._nearest_word(key)
         if near and near in self._elsewhere and near not in self.rows:
             hint = f"{near} belongs to {self._elsewhere[near]}"
         else:
             hint = f"did you mean {near}?" if near else self._listed(key)
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
+
+    def _nearest_word(self, key: str) -> str | None:
+        """Return the attribute of the same prefix with a word that is near, as hiden is near model.hidden_units."""
+        prefix, _, last = key.casefold().rpartition(".")
+        if prefix == "model" and "model.hidden_units" in self.rows and nearest(last, _WIDTHS):
+            return "model.hidden_units"
+        words = {
+            word: name
+            for name in self.rows
+            if name.startswith(f"{prefix}.")
+            for word in _last(name).split("_")
+        }
+        near = nearest(last, [word for word in words if len(word) > 3])
+        return words[near] if near else None
 
     def _listed(self, key: str) -> str:
         """Return a list of known names for `key`: those with its prefix, or all if they are few."""
@@ -181,11 +211,34 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
     """Convert a Python value to the row's type and check it. span: its source span, for errors."""
     setting = values.convert(row.type, value)
     if setting is None:
-        raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)
+        raise SemanticError(
+            f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=_example(row, value)
+        )
     _check_range(row, setting, span)
     if row.choices:
         return _chosen(row, setting, span)
     return setting
+
+
+def _example(row: Attribute, value: Setting) -> str | None:
+    """Return the hint for a value of another type: a time in seconds, or a number as an example, and the meaning."""
+    example: object = row.default if isinstance(row.default, int | float) else None
+    if row.type in ("integer", "number"):
+        time = _TIME.fullmatch(value.strip()) if isinstance(value, str) and "econds" in row.doc else None
+        if time:
+            return f"write {row.name} = {float(time[1]) * _SECONDS[time[2].lower()]:.12g}, in seconds"
+        example = 60 if "econds" in row.doc else 10 if example is None and row.type == "integer" else example
+    if isinstance(example, bool) or example is None or (row.high is not None and example > row.high):  # type: ignore[operator]
+        return row.doc or None
+    return f"such as {row.name} = {example}. {row.doc}"
+
+
+def _meant(item: str, choices: tuple[str, ...]) -> str | None:
+    """Return the hint for a choice: a family of models by the name of one of them, or the nearest."""
+    found = next((choice for pattern, choice in _FAMILIES if re.search(pattern, item, re.IGNORECASE)), None)
+    return (
+        f"did you mean {found}?" if found in choices and item not in choices else did_you_mean(item, choices)
+    )
 
 
 def _chosen(row: Attribute, item: Setting, span: Span | None) -> Setting:
@@ -196,7 +249,7 @@ def _chosen(row: Attribute, item: Setting, span: Span | None) -> Setting:
         return item
     by_folded = {choice.casefold(): choice for choice in row.choices}
     if item.casefold() not in by_folded:
-        raise SemanticError(f"{row.name} cannot be {item!r}", span=span, hint=did_you_mean(item, row.choices))
+        raise SemanticError(f"{row.name} cannot be {item!r}", span=span, hint=_meant(item, row.choices))
     return by_folded[item.casefold()]
 
 

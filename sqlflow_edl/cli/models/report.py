@@ -1,9 +1,10 @@
-"""`sqlflow report MODEL -o FILE`: a model as one static HTML file."""
+"""`sqlflow report MODEL`: a model as one static HTML file."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
@@ -21,9 +22,10 @@ def report(options: argparse.Namespace) -> int:
     if not (options.source or options.model_store):
         return no_source(options)
     found = ModelReader(Store(options.source or "", options.model_store)).model(options.model)
-    with OutputFile(options.output) as file:
-        with writing(options.output):
+    output = options.output or Path(f"{found.version.name}.html")
+    with OutputFile(output) as file:
+        with writing(output):
             file.out.write(report_of(found))
         file.keep()
-    print(f"wrote the report of {found.version.reference} to {options.output}", file=sys.stderr)
+    print(f"wrote the report of {found.version.reference} to {output}", file=sys.stderr)
     return exit_codes.OK

@@ -15,6 +15,8 @@ from typing import Any
 from edl.errors import SemanticError, Span, SQLFlowError, StatementSyntaxError, did_you_mean
 from sqlflow_edl.syntax.dialects import dialect_named, sqlglot_name
 
+_MOST_GIVEN = 8  # names in a hint
+
 
 def rendered(text: str, variables: Mapping[str, Any], dialect: str, way: str = "add --var {name}=…") -> str:
     """Render the text as a template. Raises SQLFlowError with the place in `text`.
@@ -57,10 +59,14 @@ def _undefined(error: Exception, text: str, variables: Mapping[str, Any], way: s
         return SemanticError(str(error).rstrip("."), span=line)
     name = quoted[1]
     word = re.compile(rf"\b{name}\b").search(text, line.start, line.end)
-    hint = did_you_mean(name, variables, list_up_to=0) or way.format(name=name)
+    hint = did_you_mean(name, variables, list_up_to=0) or way.format(name=name) + _given(variables)
     return SemanticError(
         f"the variable {name} is not given", span=Span(*word.span()) if word else line, hint=hint
     )
+
+
+def _given(variables: Mapping[str, Any]) -> str:
+    return f"; given: {', '.join(variables)}" if 0 < len(variables) <= _MOST_GIVEN else ""
 
 
 def _template_line(trace: TracebackType | None) -> int:

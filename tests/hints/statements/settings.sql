@@ -283,3 +283,18 @@ SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, e
 -- take: other models take (EMBEDDING\()x(, 8, mean\))
 -- as: \1VOCABULARIZE(tags, delimiter=",")\2
 SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags, delimiter=","), 20)» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.dictionary _example
+-- hint: write {} = {}, in seconds
+-- take: write (.+), in seconds
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.time_limit = '2 min'» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.dictionary _example
+-- hint: such as {} = {}. {}
+-- take: such as (train.epoch = 10)\.
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.epoch = 'ten'» LABEL y INTO m;
+
+-- site: sqlflow_edl.session.compiler Compiler.parent
+-- hint: write WITH auto.models = {} in place of USING
+-- take: write (WITH auto.models = trees)
+SELECT x, y FROM t LABEL y INTO m «USING trees»;

@@ -331,3 +331,10 @@ $ sqlflow run -e "SELECT a + b FROM «'rows.csv?delim=;'»" «»
 -- take: write straight quotes: ('.+')
 -- file rows.csv: a,b\n1,2\n
 $ sqlflow run -e "SELECT a FROM «'‘rows.csv’'»"
+
+-- site: edl.data.url _unknown
+-- hint: export the rows to a CSV or Parquet file, and give that: --source rows.parquet
+-- take: export the rows to a CSV
+-- as: rows.csv
+-- file rows.csv: a,b\n1,2\n
+$ sqlflow run -e "SELECT a FROM rows" --source «oracle://host/db»

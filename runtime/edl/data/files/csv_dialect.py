@@ -109,7 +109,9 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
         hint = f"write {western} if it is of Western Europe, or name another encoding"
         raise SourceError(error.message, hint=hint) from None
     if not sample.text.strip("\r\n"):
-        raise SourceError(f"{path} has no first line of names or values")
+        raise SourceError(
+            f"{path} is empty", hint="its first line has the names of the columns, the others the rows"
+        )
     form, skip = _find_form(path, sample, given, url)
     records = form.records(sample.lines_from(skip), complete=sample.complete)
     records = records if form.width(records) == 1 else [each for each in records if each]

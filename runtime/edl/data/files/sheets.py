@@ -13,6 +13,7 @@ import csv
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,7 +114,7 @@ def _open_workbook(path: str) -> CalamineWorkbook:
     except PasswordError:
         raise SourceError(f"{path} is encrypted", hint="save a copy without a password") from None
     except (CalamineError, OSError) as error:
-        raise SourceError(f"{path} cannot be read as a spreadsheet: {error}") from None
+        raise _no_spreadsheet(path, error) from None
 
 
 def _find_sheet(
@@ -233,3 +234,20 @@ def _describe_mixed(columns: Mapping[str, csv_readings.Column], mixed: Mapping[s
         for name, why in mixed.items()
         if columns[name].number and columns[name].reading is None
     ]
+
+
+def _no_spreadsheet(path: str, error: Exception) -> SourceError:
+    """Return the error of a file that is no spreadsheet, with its first characters if they are text."""
+    with suppress(OSError):
+        with Path(path).open("rb") as file:
+            begins = file.read(20)
+        if (
+            begins
+            and begins.isascii()
+            and begins.split(b"\n")[0].decode().isprintable()
+            and begins[:2] != b"PK"
+        ):
+            shown = begins.split(b"\n")[0].decode()
+            hint = f"it begins with {shown!r}: if it is text, name it as csv:{path}"
+            return SourceError(f"{path} is no Excel file", hint=hint)
+    return SourceError(f"{path} cannot be read as a spreadsheet: {error}")

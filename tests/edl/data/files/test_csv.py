@@ -162,7 +162,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "content", "message", "hint"),
     [
-        ("", "", "has no first line", "None"),
+        ("", "", "is empty", "its first line has the names of the columns"),
         ("", "a,2019\nx,1\n", "holds the value 2019", "?header=true"),
         ("", ",,\n1,2,3\n", "first line of .* has no names", "?header=false"),
         ("", "a,A\n1,2\n", "more than one column named A", "its own name"),

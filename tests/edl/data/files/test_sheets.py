@@ -132,5 +132,6 @@ def test_a_sheet_that_cannot_be_read_is_named(
 def test_a_file_that_is_no_spreadsheet_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     path.write_bytes(b"id,width\n1,2\n")
-    with pytest.raises(SourceError, match=r"t\.xlsx cannot be read as a spreadsheet"):
+    with pytest.raises(SourceError, match=r"t\.xlsx is no Excel file") as caught:
         connect(str(path))
+    assert caught.value.hint == f"it begins with 'id,width': if it is text, name it as csv:{path}"
