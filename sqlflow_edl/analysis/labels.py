@@ -26,8 +26,6 @@ from sqlflow_edl.analysis.statistics.accumulators import rounded
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
-_WHERE = re.compile(r"\bWHERE\b.*", re.IGNORECASE | re.DOTALL)
-
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train import TrainingPlan
@@ -38,6 +36,9 @@ MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
 
 Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: too many to count
+
+_JOIN = re.compile(r"\b(JOIN|HAVING|LIMIT|EXCEPT|INTERSECT)\b", re.IGNORECASE)
+_WHERE = re.compile(r"\bWHERE\b.*", re.IGNORECASE | re.DOTALL)
 
 
 def wants(model: Model | None) -> Want:
@@ -250,7 +251,9 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tu
 
 def no_rows(statement: ast.Statement) -> SemanticError:
     """Return the error of a query without rows."""
-    hint = _condition(statement) or "its table is empty"
+    hint = _condition(statement)
+    if hint is None and not _JOIN.search(statement.select):
+        hint = "its table is empty"
     return SemanticError("the query yields no rows", span=statement.select_span, hint=hint)
 
 
