@@ -169,7 +169,7 @@ def test_workers_and_servers_train_it(workshop: Workshop, more: str) -> None:
             "an interval is of one number, and deal@1 predicts",
         ),
         ("TO PREDICT USING deal WITH predict.threshold = 0.9", "and cost, kind, late are several labels"),
-        ("TO EVALUATE deal WITH evaluate.report = roc_curve", "and cost, kind, late are several labels"),
+        ("TO EVALUATE deal WITH evaluate.report = roc_curve", "; cost, kind, late are several labels"),
         ("TO EVALUATE deal LABEL cost, kind, kind", "kind is a label twice"),
         ("TO EVALUATE deal LABEL cost", "the model predicts 3 labels, and LABEL names 1"),
         ("TO PREDICT USING deal WITH predict.extra_outputs = [logits]", "deal@1 has no extra output logits"),

@@ -336,7 +336,7 @@ CURVE = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = roc
         ("SELECT x0, x1, x2, x3 FROM iris TO EVALUATE flowers.small", "the query lacks the label kind", "LABEL column"),
         ("SELECT * FROM iris TO EVALUATE flowers.small LABEL knd", "unknown column knd", "did you mean kind?"),
         ("SELECT * FROM iris TO EVALUATE flowers.small WITH metrics = rmse", "rmse measures", "accuracy"),
-        (CURVE, "of two classes, and kind has 3", "confusion_matrix"),
+        (CURVE, "with two classes; kind has 3", "confusion_matrix"),
         ("SELECT x0, x1, x2 FROM iris TO EXPLAIN flowers.small", "the query lacks the column x3", "reads x0, x1"),
         ("TO EXPLAIN flowers.small", "there is no SELECT to explain", "SELECT"),
         ("SELECT * FROM iris TO EXPLAIN flowers.small USING TreExplainer", "no explainer", "TreeExplainer"),

@@ -20,7 +20,7 @@ from edl import spec
 from edl.data import TextSource
 from edl.data.files import csv_readings
 
-_HINT = "the model was trained on such values: correct the value, leave out its row, or train the model again"
+_TEXT_FILES = ("csv:", "excel:")  # schemes whose types are found in texts
 
 
 def differing(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
@@ -60,7 +60,7 @@ def apply(
     misfits = source.misfits(wanted)
     for name, error in misfits.items():
         if name in stated:
-            error.hint = _HINT
+            error.hint = _hint(trained)
             raise error
         del wanted[name]
     source.read_as(wanted)
@@ -68,8 +68,15 @@ def apply(
         if not csv_readings.are_alike(found[name], _told(trained, found)[name]) and _is_passed(
             schema(), name, found[name]
         ):
-            error.hint = _HINT
+            error.hint = _hint(trained)
             raise error
+
+
+def _hint(trained: spec.Query) -> str:
+    options = trained.source.partition("?")[2] if trained.source.startswith(_TEXT_FILES) else ""
+    if options:
+        return f"the training rows were read with ?{options}: add that to the source, or correct the value"
+    return "correct the value, leave out its row, or train the model again"
 
 
 def _stated(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +92,7 @@ def _told(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
     Of a model of another database only texts: its numbers may come from any type. A column that is not in the schema
     of a model which keeps no readings was read in the plain form.
     """
-    types, is_csv = _types(trained), trained.source.startswith("csv:")
+    types, is_csv = _types(trained), trained.source.startswith(_TEXT_FILES)
     told = {}
     for name, reading in found.items():
         kind = types.get(name.casefold())

@@ -85,3 +85,9 @@ SELECT x, k FROM t TO TRAIN «tf.estimator.DNNClassifier» LABEL k INTO m;
 -- hint: write TO TRAIN DNNClassifier WITH model.hidden_units = [64, 32], or a class of yours, my_module.MyModel
 -- take: write TO TRAIN (.+?), or
 SELECT x, k FROM t TO TRAIN «tf.keras.layers.Dense» LABEL k INTO m;
+
+-- site: sqlflow_edl.analysis.inference.evaluation _report
+-- hint: write evaluate.report = confusion_matrix
+-- take: write (evaluate.report = confusion_matrix)
+-- first: SELECT x, k FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL k INTO of_colours;
+SELECT x, k FROM t TO EVALUATE of_colours WITH «evaluate.report = roc_curve»;

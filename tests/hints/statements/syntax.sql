@@ -290,7 +290,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols =
 
 -- site: sqlflow_edl.syntax.bigquery_transform 
 -- hint: compute it in the SELECT; sqlflow help bigquery-ml lists what TRANSFORM takes
--- take: compute it in the SELECT; docs
+-- take: compute it in the SELECT; sqlflow
 -- as: x
 -- as: upper(k) AS k
 CREATE OR REPLACE MODEL bq TRANSFORM(k, «UPPER(k)», y) OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']) AS SELECT x, «k», y FROM t;

@@ -162,7 +162,7 @@ def test_a_report_of_classes_is_refused_where_a_number_is_predicted(models: Sess
     [statement] = models.parse(
         "SELECT 1.5 AS X, 2 AS y TO EVALUATE a.m WITH evaluate.report = confusion_matrix"
     )
-    with pytest.raises(SemanticError, match=r"a confusion_matrix of classes, and .* is none"):
+    with pytest.raises(SemanticError, match=r"confusion_matrix needs a label with classes; .* has none"):
         models.plan(statement)
 
 

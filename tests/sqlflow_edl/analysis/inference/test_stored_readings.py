@@ -128,3 +128,27 @@ def test_the_next_statement_reads_the_files_as_they_are(folder: Path) -> None:
         assert session.source.schema("SELECT x FROM rows").types == [pa.string()]
         [result] = session.run("SELECT x FROM rows")
         assert result.to_arrow().schema.types == [pa.float64()]
+
+
+def test_the_options_of_the_training_file_are_the_advice(folder: Path) -> None:
+    (folder / "train.csv").write_text("x,y\n-,1\n2,2\n")
+    with connect(f"csv:{folder}/train.csv?nullstr=-") as source:
+        fields = tuple(
+            spec.Field(field.name, str(field.type)) for field in source.schema("SELECT * FROM rows")
+        )
+        query = stored_readings.differing(
+            source.readings, Query("SELECT * FROM rows", "duckdb", source.url, fields)
+        )
+    with pytest.raises(SourceError, match="column x has the value '-'") as caught:
+        read(folder, "x,y\n-,1\n3,2\n", query, "x y")
+    assert str(caught.value.hint).startswith(
+        "the training rows were read with ?nullstr=-: add that to the source"
+    )
+    assert read(folder, "x,y\n4,1\n", query, "x y")["x"].to_pylist() == [4]
+
+
+def test_the_columns_of_a_sheet_are_read_as_in_training(folder: Path) -> None:
+    fields = (spec.Field("x", "int64"),)
+    query = Query("SELECT x FROM rows", "duckdb", "excel:///old.xlsx", fields)
+    with pytest.raises(SourceError, match="column x has the value 'A7'"):
+        read(folder, "x\nA7\n1\n", query, "x")
