@@ -73,6 +73,10 @@ class Schema:
         """Return a hint: the nearest column, or the columns if they are few."""
         return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
 
+    def is_of_database(self, name: str) -> bool:
+        """Return True for a column of a type that only the database has, which no feature reads."""
+        return name in self._of_database
+
     def type(self, name: str) -> ColumnType:
         if name in self._of_database:
             return ColumnType.OTHER

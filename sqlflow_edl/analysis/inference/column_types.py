@@ -38,8 +38,11 @@ def check_types(
     ):  # of another program; nothing is computed
         return
     before = {field.name.casefold(): field.type for field in trained.query.schema}
+    # a column of a type that only the database has is refused where its rows are read, with a cast for that database
     changed = [
-        field.name for field in schema.arrow if before.get(field.name.casefold(), "") != str(field.type)
+        field.name
+        for field in schema.arrow
+        if before.get(field.name.casefold(), "") != str(field.type) and not schema.is_of_database(field.name)
     ]
     label = used.label if used.kind == "evaluate" else None
     found = find_unfit_columns(used.features, label, schema.arrow, changed) if changed else {}
