@@ -6,6 +6,7 @@ its form, and every other result, is a table; where that is wider than the termi
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,7 @@ def write(
     found = first_rows(_reader(result), math.inf if view else most)
     shown = view(found, terminal, others) if view and not vertical else None
     if shown is not None:
-        console(out).print(shown.table)
+        _print(shown.table, out, terminal)
         return shown.footer
     found = presented(replace(found, rows=found.rows[:most]), result, terminal.is_terminal)
     if vertical or (terminal.is_terminal and is_too_wide(found, terminal)):
@@ -91,6 +92,16 @@ def write(
         with_types = types and terminal.is_terminal and not is_too_wide(found, terminal, found.types)
         write_rows(found.columns, found.rows, out, types=found.types if with_types else ())
     return found.footer(others)
+
+
+def _print(table: Table, out: IO[str], terminal: Capabilities) -> None:
+    """Print a table; in a file its lines have no blanks at their ends, which Rich pads to the same width."""
+    if terminal.is_terminal:
+        console(out).print(table)
+        return
+    text = io.StringIO()
+    console(text).print(table)
+    out.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def _reader(result: Result) -> pa.RecordBatchReader:
@@ -207,19 +218,28 @@ def _bar(share: float, longest: int, terminal: Capabilities) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
+SHOWN_THRESHOLDS = 20
 # The counts can be derived from the rates and the numbers of rows.
 ROC_CURVE = Layout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
 
 
 def roc_curve(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
-    """Show a line for each threshold; columns of counts are dropped where the terminal is too narrow."""
+    """Show a line for each of some thresholds; columns of counts are dropped where the terminal is too narrow."""
     if not terminal.is_terminal:
         return None
     names = [name for name, _ in found.columns]
-    rows = [["" if value is None else str(_short(value)) for value in row] for row in found.rows]
+    some = found.rows
+    if len(some) > SHOWN_THRESHOLDS:  # evenly, from the first to the last
+        some = [
+            some[number * (len(some) - 1) // (SHOWN_THRESHOLDS - 1)] for number in range(SHOWN_THRESHOLDS)
+        ]
+    rows = [["" if value is None else str(_short(value)) for value in row] for row in some]
     made = listing(names, rows, ROC_CURVE, terminal.width)
     table = as_table([(name, True) for name in made.columns], made.rows)
-    return Shown(table, _joined(counted(len(rows), "threshold"), made.footer(others)))
+    shown = counted(len(found.rows), "threshold")
+    if len(some) < len(found.rows):
+        shown += f", {len(some)} shown ({others})"
+    return Shown(table, _joined(shown, made.footer(others)))
 
 
 def _joined(*footers: str) -> str:
