@@ -8,7 +8,7 @@ offsets into the text of the program; the renderer turns it into line, column an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -159,11 +159,16 @@ def _abbreviates(short: str, long: str) -> bool:
     return len(short) >= 4 and long.startswith(short)
 
 
-def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str | None:
-    """Return a hint with the most similar known name, or with all names if they are few."""
+def did_you_mean(
+    word: str, known: Iterable[str], *, list_up_to: int = 12, write: Callable[[str], str] = str
+) -> str | None:
+    """Return a hint with the most similar known name, or with all names if they are few.
+
+    write: returns a name as it is typed, that is, in quotes where it needs them.
+    """
     names = list(known)
     if near := nearest(word, names):
-        return f"did you mean {near}?"
+        return f"did you mean {write(near)}?"
     if names and len(names) <= list_up_to:
-        return "known: " + ", ".join(names)
+        return "known: " + ", ".join(map(write, names))
     return None

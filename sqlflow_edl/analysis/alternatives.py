@@ -17,6 +17,7 @@ HINT = (
 _REGRESSION = re.compile(
     r"regressor|svr$|linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", re.IGNORECASE
 )
+_CLASSIFICATION = re.compile(r"classif|logistic|logit|svc|naive_?bayes", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +103,6 @@ def _train(family: str, name: str) -> str:
     """Return a hint to train the model of the family that predicts numbers or classes, as the name says."""
     if _REGRESSION.search(name):
         return f"train a {family}Regressor"
+    if _CLASSIFICATION.search(name):
+        return f"train a {family}Classifier"
     return f"train a {family}Classifier, or a {family}Regressor for a label that is a number"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError, Span, did_you_mean
@@ -71,7 +72,10 @@ class Schema:
 
     def known(self, near: str = "") -> str | None:
         """Return a hint: the nearest column, or the columns if they are few."""
-        return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
+        write = partial(expressions.name, dialect=self.dialect)
+        if near:
+            return did_you_mean(near, self.names, write=write)
+        return "selected: " + ", ".join(map(write, self.names[:12]))
 
     def is_of_database(self, name: str) -> bool:
         """Return True for a column of a type that only the database has, which no feature reads."""

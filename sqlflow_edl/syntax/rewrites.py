@@ -85,6 +85,22 @@ def _without_assignment(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         yield Change(((Span(tokens[0].start, tokens[2].start), ""),), why=f"leave out {name}")
 
 
+def _decimal_point(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`learning_rate = 0,01`: a decimal has a point."""
+    for before, whole, comma, digits in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        is_number = before.text == "=" and whole.text.isdecimal() and digits.text.isdecimal()
+        if is_number and comma.text == "," and (whole.text == "0" or digits.text[0] == "0"):
+            parts = ((Span(comma.start, digits.start), "."),)
+            yield Change(parts, why="a decimal has a point")
+
+
+def _model_alone(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+    """`TO EXPLAIN USING m`: the model stands behind the verb."""
+    for verb, using, model in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if verb.word in ("EVALUATE", "EXPLAIN") and using.word == "USING":
+            yield Change(((Span(using.start, model.start), ""),), why=f"leave out USING behind {verb.word}")
+
+
 def _list(tokens: Sequence[Token], text: str) -> Iterator[Change]:
     """`model.hidden_units = 10, 20`: a list has brackets."""
     for at, token in enumerate(tokens):
@@ -192,6 +208,8 @@ def _computed_label(tokens: Sequence[Token], text: str) -> Iterator[Change]:
 _REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Change]], ...] = (
     _straight_quotes,
     _without_assignment,
+    _decimal_point,
+    _model_alone,
     _list,
     _query_first,
     _validation_query,

@@ -55,6 +55,11 @@ def dotted(parts: Sequence[str], quote: str = '"') -> str:
     return ".".join(quoted(part, quote) for part in parts)
 
 
+def quoted_where_needed(name: str) -> str:
+    """Return a name as DuckDB reads it. Dots, of a column behind its table, need no quotes."""
+    return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in name.split("."))
+
+
 def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"') -> str:
     """Join the parts to a dotted name, quoted only where necessary."""
     return ".".join(

@@ -93,7 +93,7 @@ class Existing:
         if not append and not self.mark.startswith(MARK):
             raise SourceError(
                 f"the table {target} exists and was not made by sqlflow-edl",
-                hint="write the results into another table, or drop this one first",
+                hint="write the results into another table",
             )
         if _SAMPLE.match(self.mark) and not job.startswith(SAMPLES):
             raise SourceError(

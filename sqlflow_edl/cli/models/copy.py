@@ -48,7 +48,8 @@ def copy(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         found = _read(options, Path(folder) / "model.zip")
         place = _write(found, options) if _names_file(options.to) else _save(found, options)
-    print(f"copied {found.reference} to {place}", file=sys.stderr)
+    next_step = f"; `sqlflow copy {place} --to URL` stores it elsewhere" if _names_file(options.to) else ""
+    print(f"copied {found.reference} to {place}{next_step}", file=sys.stderr)
     return exit_codes.OK
 
 

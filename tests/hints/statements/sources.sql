@@ -67,8 +67,8 @@ SELECT x FROM t TO PREDICT «a.b.c.d.e» USING of_numbers;
 SELECT x FROM t TO PREDICT «seen» USING of_numbers;
 
 -- site: edl.sources.staging Existing.check
--- hint: write the results into another table, or drop this one first
--- take: write the results into another table, or
+-- hint: write the results into another table
+-- take: write the results into another table
 -- first: CREATE OR REPLACE TABLE mine AS SELECT x FROM t; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: results
 SELECT x FROM t TO PREDICT «mine» USING of_numbers;

@@ -42,6 +42,14 @@ def hint(text: str, dialect: str = "duckdb") -> str | None:
             "SELECT * FROM t TO TRAIN DNN VALIDATE ON u LABEL y",
             "the rows are a query in parentheses: SELECT * FROM t TO TRAIN DNN VALIDATE ON (SELECT * FROM u) LABEL y",
         ),
+        (
+            "SELECT * FROM t TO TRAIN DNN WITH optimizer.learning_rate = 0,01 LABEL y INTO m",
+            "a decimal has a point: SELECT * FROM t TO TRAIN DNN WITH optimizer.learning_rate = 0.01 LABEL y INTO m",
+        ),
+        (
+            "SELECT * FROM t TO EXPLAIN USING m",
+            "leave out USING behind EXPLAIN: SELECT * FROM t TO EXPLAIN m",
+        ),
         ("SELECT 1 SELECT 2", "put a semicolon before SELECT: SELECT 1; SELECT 2"),
         (
             "SELECT * FROM t LABEL y INTO m SELECT * FROM u",

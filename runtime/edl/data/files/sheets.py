@@ -37,6 +37,7 @@ _MOST_FIRST_ROWS = 1000  # for the rule that finds a row of names
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_TITLES = 20  # rows before the table, for the advice to skip them
 
+_OLD_FORM = b"\xd0\xcf\x11\xe0"  # of .xls, and of any spreadsheet with a password
 _KINDS = {
     int: "numbers",
     float: "numbers",
@@ -241,6 +242,14 @@ def _no_spreadsheet(path: str, error: Exception) -> SourceError:
     with suppress(OSError):
         with Path(path).open("rb") as file:
             begins = file.read(20)
+        if not begins:
+            return SourceError(f"{path} is empty")
+        if begins.startswith(_OLD_FORM) and path.lower().endswith(".xlsx"):
+            hint = "save a copy without a password as .xlsx, or name an old file .xls"
+            return SourceError(f"{path} is protected by a password, or is no .xlsx", hint=hint)
+        if begins.startswith(b"PK"):
+            hint = "copy it again, or save it once more as .xlsx"
+            return SourceError(f"{path} is no complete spreadsheet of this form: {error}", hint=hint)
         if (
             begins
             and begins.isascii()

@@ -249,7 +249,9 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
 def _refused(error: Exception, url: ServerURL) -> SourceError:
     message = str(error.args[-1] if error.args else error).rstrip(".")
     hints = {
-        _DENIED: "give the password by -p, in SQLFLOW_SOURCE or in the connections file",
+        _DENIED: "the password is wrong, or the user may not connect from this host"
+        if url.password
+        else "give the password by -p, in SQLFLOW_SOURCE or in the connections file",
         1044: "request privileges on this database",
         1049: "check the name of the database",
         2003: "check host and port, and that the server is running",

@@ -129,6 +129,23 @@ def test_a_sheet_that_cannot_be_read_is_named(
     assert [file.name for file in tmp_path.iterdir()] == ["t.xlsx"]
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"PK\x03\x04 cut off", "is no complete spreadsheet"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is protected by a password, or is no .xlsx"),
+    ],
+)
+def test_a_damaged_spreadsheet_is_told_from_a_protected_one(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=message):
+        connect(str(path))
+
+
 def test_a_file_that_is_no_spreadsheet_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     path.write_bytes(b"id,width\n1,2\n")
