@@ -72,7 +72,7 @@ def test_a_server_with_the_certificate_of_a_trusted_authority_is_spoken_to_in_se
         ("127.0.0.1", "owner", "ssl_ca=other.pem", "CERTIFICATE_VERIFY_FAILED", "ssl_ca=/path/to/ca.pem"),
         ("127.0.0.1", "owner", "ssl=true", "CERTIFICATE_VERIFY_FAILED", "ssl_ca=/path/to/ca.pem"),
         ("localhost", "owner", "ssl_ca=ours.pem", "certificate is not valid for 'localhost'", "write the host"),
-        ("127.0.0.1", "known", "ssl_ca=ours.pem", "Access denied", "give the password"),
+        ("127.0.0.1", "known", "ssl_ca=ours.pem", "Access denied", "the password is wrong"),
         ("127.0.0.1", "known", "ssl_ca=ours.pem&ssl_cert=stranger.pem&ssl_key=stranger.key", "cannot open", ""),
         ("127.0.0.1", "owner", "ssl_ca=none.pem", r"ssl_ca \(none.pem\) cannot be used for TLS", "PEM"),
         ("127.0.0.1", "owner", "ssl_cert=client.pem", "cannot be used for TLS", "PEM"),

@@ -249,7 +249,7 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
 def _refused(error: Exception, url: ServerURL) -> SourceError:
     message = str(error.args[-1] if error.args else error).rstrip(".")
     hints = {
-        _DENIED: "the password is wrong, or the user may not connect from this host"
+        _DENIED: "the password is wrong, or the user may not connect from this host or without a certificate"
         if url.password
         else "give the password by -p, in SQLFLOW_SOURCE or in the connections file",
         1044: "request privileges on this database",
