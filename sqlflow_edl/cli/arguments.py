@@ -38,9 +38,18 @@ class Parser(argparse.ArgumentParser):
             self._check_options(self._given)
         wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
         if "argument COMMAND" in message and (meant := command_meant(wrong, self._given)):
-            super().error(f"{shlex.quote(wrong)} is not a command; {meant}")
-        shown = _URL.sub(lambda url: redacted(url[0]), message)
-        super().error(shown + _nearest(wrong, choices))
+            self._stop(f"{shlex.quote(wrong)} is not a command; {meant}")
+        near = _nearest(wrong, choices)
+        if "argument COMMAND" in message and near:
+            self._stop(f"{shlex.quote(wrong)} is not a command{near}")
+        shown = _URL.sub(lambda url: redacted(url[0]), message) + near
+        if "did you mean" in shown:
+            self._stop(shown)
+        super().error(shown)
+
+    def _stop(self, message: str) -> NoReturn:
+        """Exit with a message that says what is meant, without the usage above it."""
+        self.exit(2, f"{self.prog}: error: {message}\n")
 
     def _check_options(self, given: Sequence[str]) -> None:
         """Exit for an option that this command does not have."""

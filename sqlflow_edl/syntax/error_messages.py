@@ -367,5 +367,5 @@ def no_into(label: Token, end: Token) -> StatementSyntaxError:
     return StatementSyntaxError(
         f"{label.word} without TO TRAIN needs INTO",
         span=Span(end.start, end.end),
-        hint=f"add INTO and a name for the model, or put TO TRAIN and a model before {label.word}",
+        hint="end the statement with INTO my_model",
     )

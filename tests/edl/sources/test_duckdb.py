@@ -454,7 +454,7 @@ def test_a_file_that_another_process_has_open_is_a_named_error(
     )
     holder.close()
     assert "cannot open" in shown
-    assert "as one at a time may" in shown
+    assert "only one process may have" in shown
 
 
 def test_a_connection_of_the_users_can_be_used_as_a_source() -> None:

@@ -54,9 +54,8 @@ SELECT x, y FROM t «WITH epochs = 2 »TO TRAIN DNNRegressor LABEL y INTO m;
 SELECT x, n FROM t «TO TRAIN »LABEL n INTO m;
 
 -- site: sqlflow_edl.syntax.error_messages no_into
--- hint: add INTO and a name for the model, or put TO TRAIN and a model before {}
--- take: add INTO and a name for the model
--- as: INTO m
+-- hint: end the statement with INTO my_model
+-- take: end the statement with (INTO my_model)
 SELECT x, n FROM t LABEL n «»;
 
 -- site: sqlflow_edl.syntax.error_messages _special_hint

@@ -32,7 +32,7 @@ _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.I
 _HINTS = (
     (
         r"Could not set lock",
-        "another process has this database open, as one at a time may: wait for it, or end it; sqlflow jobs lists jobs",
+        "only one process may have the database open: wait for the other, or end it; sqlflow jobs lists jobs",
     ),
     (
         r"not a valid DuckDB database",
