@@ -29,6 +29,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
 
 
 @several
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("way", ["option", "variable", "file"])
 def test_every_process_of_a_job_and_its_database_keep_to_the_cores(way: str, tmp_path: Path) -> None:
     (tmp_path / "tally.py").write_text(CORES)

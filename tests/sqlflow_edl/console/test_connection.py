@@ -86,6 +86,7 @@ def is_open_here(path: Path) -> bool:
     return done.returncode != 0
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("keeps", "ends"),
     [

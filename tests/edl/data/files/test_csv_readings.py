@@ -173,6 +173,7 @@ def amounts(form: str) -> list[str]:
     )
 
 
+@pytest.mark.variants(12)
 @pytest.mark.parametrize(
     "name",
     [name for name, reading in READINGS.items() if reading.type != TEXT]
