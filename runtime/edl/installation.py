@@ -40,11 +40,11 @@ def install_packages(*packages: str) -> str:
 
 def requirements(extra: str) -> tuple[str, ...]:
     """Return what the extra requires on this machine, without the requirements of the installation without extras."""
-    return tuple(dict.fromkeys(_texts(_declared(), extra)))
+    return tuple(dict.fromkeys(_select_requirements(_read_requirements(), extra)))
 
 
 @cache
-def _declared() -> tuple[Requirement, ...]:
+def _read_requirements() -> tuple[Requirement, ...]:
     """Read the requirements in the metadata. It takes milliseconds, which only errors and reports are to pay."""
     from importlib.metadata import PackageNotFoundError, requires
 
@@ -56,14 +56,14 @@ def _declared() -> tuple[Requirement, ...]:
         return ()
 
 
-def _texts(declared: Iterable[Requirement], extra: str) -> Iterator[str]:
+def _select_requirements(declared: Iterable[Requirement], extra: str) -> Iterator[str]:
     for each in declared:
         marker = each.marker
         if marker is None or not marker.evaluate({"extra": extra}) or marker.evaluate({"extra": ""}):
             continue
         if each.name == DISTRIBUTION:  # an extra of other extras
             for other in sorted(each.extras):
-                yield from _texts(declared, other)
+                yield from _select_requirements(declared, other)
         else:
             extras = f"[{','.join(sorted(each.extras))}]" if each.extras else ""
             yield f"{each.name}{extras}{each.specifier}"

@@ -182,7 +182,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("workers", f"{found.workers}"))
     if found.servers:
         rows.append(("servers", found.server_change or f"{found.servers}"))
-    rows += _reached(found)
+    rows += _describe_progress(found)
     if found.loss is not None:
         rows.append(("loss", number(found.loss)))
     if found.generation > 1:
@@ -242,7 +242,7 @@ def tasks(counts: Counts) -> str:
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
 
 
-def _reached(found: JobReport) -> Iterator[tuple[str, str]]:
+def _describe_progress(found: JobReport) -> Iterator[tuple[str, str]]:
     """Yield the epoch and the rows, of a search its trials, and its time if that is limited."""
     if found.epoch:
         yield "epoch", f"{found.epoch} of {found.epochs}"

@@ -59,12 +59,12 @@ def _machine() -> Iterator[Row]:
 def _extras() -> Iterator[tuple[str, Extra]]:
     """Yield each extra with the versions that it found, and what is missing of it."""
     for extra in metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or ():
-        if checked := [_installed(text) for text in requirements(extra)]:
+        if checked := [_find_package(text) for text in requirements(extra)]:
             found = ", ".join(text for text, _ in checked if text)
             yield extra, (found, tuple(text for _, text in checked if text))
 
 
-def _installed(requirement: str) -> tuple[str, str]:
+def _find_package(requirement: str) -> tuple[str, str]:
     """Return a package with its version, and the requirement if it is not met; either may be empty."""
     from packaging.requirements import Requirement
 

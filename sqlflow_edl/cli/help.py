@@ -50,7 +50,7 @@ def help_(options: argparse.Namespace) -> int:
 
 
 def _pages() -> dict[str, Traversable]:
-    """Return the pages by topic: their names, and those of tutorials with the folder."""
+    """Return the pages by topic: the name, of a tutorial with its folder."""
     folder = files("sqlflow_edl.docs")
     folders = (("", folder), (f"{TUTORIALS}/", folder / TUTORIALS))
     return {

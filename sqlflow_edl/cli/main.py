@@ -42,7 +42,7 @@ from sqlflow_edl.cli.arguments import (
 )
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
-from sqlflow_edl.cli.source import ask_password, prompting
+from sqlflow_edl.cli.source import ask_password, password_prompt
 from sqlflow_edl.display.output import FORMATS
 
 EPILOG = f"""\
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if getattr(options, "threads", None):
             limit_cores(options.threads)
-        with terminating(cancels=getattr(options, "on_term", "") == "cancel"), prompting(at_terminal):
+        with terminating(cancels=getattr(options, "on_term", "") == "cancel"), password_prompt(at_terminal):
             if getattr(options, "password", False) and (wrong := ask_password(options)):
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE
@@ -377,7 +377,7 @@ def _add_retrain(commands: Commands) -> None:
     retrain.add_argument(
         "--dry-run", action="store_true", help="show the plan; nothing is trained or written"
     )
-    retrain.add_argument("--json", action="store_true", help="write a JSON object, as that of `sqlflow run`")
+    retrain.add_argument("--json", action="store_true", help="write a JSON object, as `sqlflow run` does")
     retrain.add_argument("--quiet", action="store_true", help="show errors only, no progress")
 
 

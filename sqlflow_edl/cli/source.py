@@ -149,7 +149,7 @@ def type_password(url: ServerURL) -> str:
 
 
 @contextmanager
-def prompting(at_terminal: bool) -> Iterator[None]:
+def password_prompt(at_terminal: bool) -> Iterator[None]:
     """Let connections that a server refuses without a password ask for one, inside the context."""
     from edl.data.server_url import PROMPT
 

@@ -97,7 +97,7 @@ def _length(trial: Trial) -> str:
 
 
 def _figures(figures: Mapping[str, float | None], result: Result) -> Iterator[tuple[str, str]]:
-    """List the metrics, beside those of the version that this one was compared with."""
+    """List the metrics, beside the metrics of the compared version."""
     if result.measured_on:
         yield "metrics", f"of {result.measured_on}"
     is_twice = figures.get("loss") == figures.get("log_loss") is not None

@@ -102,6 +102,12 @@ class Activation:
     def _metric(self) -> str:
         """Return the metric that compares: that of a search, the first written one, or the usual one of the label."""
         names = self.fitted.metrics
+        if self.fitted.forecast is not None:
+            raise SemanticError(
+                "versions are compared on the same rows, and each forecast has a backtest of its own",
+                span=self.span,
+                hint="compare the metrics of their backtests",
+            )
         if isinstance(self.fitted.label, AnomalyLabel):
             raise SemanticError(
                 "versions are compared by their errors, and a model of anomalies has no label to be wrong about",

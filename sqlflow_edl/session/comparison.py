@@ -108,11 +108,13 @@ def notes(
 
 
 def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[float]:
-    """Return the number of rows of each class, or their weights; none of other labels, or if many rows stay on a
-    server.
+    """Return the number of rows of each class, or their weights, for EVALUATE; none of other labels, or if many rows
+    stay on a server.
     """
     label = planned.label
-    if not isinstance(label, spec.ClassLabel) or (pinned.table is not None and pinned.rows > MOST_ROWS):
+    if planned.kind != "evaluate" or not isinstance(label, spec.ClassLabel):
+        return []
+    if pinned.table is not None and pinned.rows > MOST_ROWS:
         return []
     classes, weights = target(label), RowWeights(planned.weights) if planned.weights else None
     sizes = np.zeros(len(label.classes))

@@ -209,7 +209,7 @@ class JobRunner:
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
             with at(statement.select_span, SQLFlowError if planned.forecast else SemanticError):
                 outcome = self._run(ready)
-            sizes = comparison.count_classes(planned, pinned, job) if statement.kind == "evaluate" else []
+            sizes = comparison.count_classes(planned, pinned, job)
             if one_row is not None:
                 explained = job_results.result_set(statement, job, planned, outcome, notes)
                 return reasons.explained_row(explained, planned, read_archive(job.model))

@@ -62,7 +62,7 @@ def _outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _straight_quotes(tokens: Sequence[Token], text: str) -> Iterator[Change]:
-    """Yield the statement with straight quotes; a name of a clause gets those of names."""
+    """Yield the statement with straight quotes; a name in a clause gets double ones."""
     parts, before = [], ""
     quoted = [token for token in tokens if token.kind in ("string", "name")]
     for match in _CURLY.finditer(text):

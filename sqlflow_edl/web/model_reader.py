@@ -41,7 +41,7 @@ class Model:
 
 @dataclass(frozen=True)
 class _Read:
-    """What is read of the archive of a version."""
+    """Parts of a version's archive that the pages show."""
 
     archive: Archive
     importances: Shares | None

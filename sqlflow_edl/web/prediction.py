@@ -73,7 +73,7 @@ class Predictor:
         """
         with self._turn():
             loaded = self._loaded(version)
-            return _predicted(loaded.model, loaded.background, row, usual)
+            return _predict(loaded.model, loaded.background, row, usual)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -110,7 +110,7 @@ class Predictor:
             return _Loaded(model, model.archive.background())
 
 
-def _predicted(
+def _predict(
     model: Model, background: pa.RecordBatch | None, row: pa.RecordBatch, usual: Mapping[str, str]
 ) -> Prediction:
     spec, predictor = model.archive.spec, model.predictor
@@ -118,7 +118,7 @@ def _predicted(
     [found] = predictor.results().batch(row, scores).to_pylist()
     label = spec.label
     likely: list[tuple[str, float]] = []
-    values = [(name, _shown(value)) for name, value in found.items()]
+    values = [(name, _show_value(value)) for name, value in found.items()]
     if isinstance(label, ClassLabel):
         each = probabilities(scores, label)[0].tolist()
         likely = sorted(zip(map(text_of, label.classes), each, strict=True), key=lambda pair: -pair[1])[
@@ -127,7 +127,7 @@ def _predicted(
         values = values[:1]
     elif not isinstance(label, SeveralLabels):
         values += _interval(model, row)
-    explained, note = _explained(model, background, row)
+    explained, note = _explain(model, background, row)
     if explained is None:
         return Prediction("", values, likely, (), "", note)
     base, contributions = explained
@@ -138,7 +138,7 @@ def _predicted(
     return Prediction(words, values, likely, why, unit(spec, is_margin=spec.framework in TREES), note)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else text_of(value)
 
 
@@ -153,7 +153,7 @@ def _interval(model: Model, row: pa.RecordBatch) -> Iterator[tuple[str, str]]:
     yield f"{COVERAGE:.0%} interval", f"{low:.6g} to {high:.6g}"
 
 
-def _explained(
+def _explain(
     model: Model, background: pa.RecordBatch | None, row: pa.RecordBatch
 ) -> tuple[tuple[float, list[float]] | None, str]:
     """Return the base and the contributions, or None and the reason."""

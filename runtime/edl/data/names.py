@@ -55,7 +55,7 @@ def dotted(parts: Sequence[str], quote: str = '"') -> str:
     return ".".join(quoted(part, quote) for part in parts)
 
 
-def quoted_where_needed(name: str) -> str:
+def quote_where_needed(name: str) -> str:
     """Return a name as DuckDB reads it. Dots, of a column behind its table, need no quotes."""
     return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in name.split("."))
 

@@ -261,16 +261,16 @@ def connect(url: str, *, create: bool = False) -> Source:
     """
     parsed = parse(url)
     try:
-        return _open(parsed, create=create)
+        return _open_source(parsed, create=create)
     except NoPasswordError:
         prompt = PROMPT.get()
         if prompt is None or not isinstance(parsed, ServerURL) or not (password := prompt(parsed)):
             raise
         parsed.keep(password)
-    return _open(parsed, create=create)
+    return _open_source(parsed, create=create)
 
 
-def _open(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
+def _open_source(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
     module, name = SOURCES[parsed.scheme]
     source: Source = getattr(import_module(module), name).connect(parsed, create=create)
     return source

@@ -54,13 +54,13 @@ class PredictedMeans(Metric):
             keys = predicted.astype(np.float32)
         used = np.isfinite(truth) & np.isfinite(keys) & (weight > 0)
         truth, predicted, weight = truth[used], predicted[used], weight[used]
-        return _bounded(0, keys[used], np.stack([weight, weight * truth, weight * predicted]))
+        return _bound_state(0, keys[used], np.stack([weight, weight * truth, weight * predicted]))
 
     def _merge(self, a: State, b: State) -> State:
         if len(a) != 2 or len(b) != 2:
             raise JobError("states of predicted means that cannot be merged")
         keys, *sums = np.concatenate([a[1], b[1]], axis=1)
-        return _bounded(int(max(a[0][0], b[0][0])), keys.astype(np.float32), np.stack(sums))
+        return _bound_state(int(max(a[0][0], b[0][0])), keys.astype(np.float32), np.stack(sums))
 
     def _result(self, state: State) -> float:
         if not state:
@@ -69,21 +69,21 @@ class PredictedMeans(Metric):
         return ratio(float(predictions.sum() - labels.sum()), float(weights.sum()))
 
 
-def _bounded(dropped: int, keys: npt.NDArray[np.float32], sums: Floats) -> State:
+def _bound_state(dropped: int, keys: npt.NDArray[np.float32], sums: Floats) -> State:
     """Return the state of predictions that lose their `dropped` lowest bits, or more if that leaves too many."""
-    keys, sums = _grouped(_coarse(keys, dropped), sums)
+    keys, sums = _sum_by_key(_drop_bits(keys, dropped), sums)
     while len(keys) > _MOST_KEYS:
         dropped += 1
-        keys, sums = _grouped(_coarse(keys, dropped), sums)
+        keys, sums = _sum_by_key(_drop_bits(keys, dropped), sums)
     return np.array([dropped, 0], dtype=np.float64), np.vstack([keys.astype(np.float64), sums])
 
 
-def _coarse(keys: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
+def _drop_bits(keys: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
     found: npt.NDArray[np.float32] = np.copysign(coarse(np.abs(keys), dropped), keys)
     return found
 
 
-def _grouped(keys: npt.NDArray[np.float32], sums: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
+def _sum_by_key(keys: npt.NDArray[np.float32], sums: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
     distinct, positions = np.unique(keys, return_inverse=True)
     return distinct, np.stack([np.bincount(positions, values, len(distinct)) for values in sums])
 

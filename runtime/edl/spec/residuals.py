@@ -34,7 +34,7 @@ class Residuals(
     """Absolute errors of a model on `rows` validation rows.
 
     Of m `quantiles`, number i (counted from 1) is the smallest error that i / m of the rows do not exceed. Up to 1,000
-    rows without weights, these are the rows' errors in ascending order. `means` are those of groups of rows in the
+    rows without weights, these are the rows' errors in ascending order. `means` has groups of rows in the
     order of their predictions; models of earlier versions have none.
     """
 

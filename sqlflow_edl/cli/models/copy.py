@@ -46,7 +46,7 @@ def copy(options: argparse.Namespace) -> int:
     if not (_names_file(options.model) or options.source or options.model_store):
         return no_source(options)
     with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        found = _read(options, Path(folder) / "model.zip")
+        found = _read_model(options, Path(folder) / "model.zip")
         place = _write(found, options) if _names_file(options.to) else _save(found, options)
     next_step = f"; `sqlflow copy {place} --to URL` stores it elsewhere" if _names_file(options.to) else ""
     print(f"copied {found.reference} to {place}{next_step}", file=sys.stderr)
@@ -60,7 +60,7 @@ def _names_file(written: str) -> bool:
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def _read(options: argparse.Namespace, to: Path) -> Copied:
+def _read_model(options: argparse.Namespace, to: Path) -> Copied:
     """Copy the archive to a temporary file and check it there, where nobody can change it afterwards."""
     from sqlflow_edl.serving.store import Store
 
@@ -69,16 +69,16 @@ def _read(options: argparse.Namespace, to: Path) -> Copied:
         try:
             shutil.copyfile(file, to)
         except OSError as error:
-            hint = "a name that ends in .zip is that of a file; m.zip@1 is a version of a model"
+            hint = "a name that ends in .zip names a file; m.zip@1 is a version of a model"
             raise SQLFlowError(f"cannot read {file}: {error.strerror}", hint=hint) from None
-        return Copied(str(file), file.name[: -len(FILE)], to, _record(_checked(to, str(file))))
+        return Copied(str(file), file.name[: -len(FILE)], to, _record(_check_archive(to, str(file))))
     with Store(options.source or "", options.model_store).opened() as registry:
         found = registry.load(options.model, to)
-    _checked(to, f"the archive of {found.reference}")
+    _check_archive(to, f"the archive of {found.reference}")
     return Copied(found.reference, found.name, to, found.record)
 
 
-def _checked(file: Path, shown: str) -> Archive:
+def _check_archive(file: Path, shown: str) -> Archive:
     """Read all of an archive. Raises SpecError if it is damaged or has what no archive has."""
     try:
         found = read_archive(file)
@@ -117,7 +117,7 @@ def _save(found: Copied, options: argparse.Namespace) -> str:
     """Store the archive as a new version, and return its place in words."""
     name = options.name or found.name
     check_name(name)
-    with _opened(options.to, create=options.create) as registry:
+    with _open_models(options.to, create=options.create) as registry:
         known = {each.version: each for each in registry.list() if each.name == name}
         before = next((each for each in known.values() if each.current), None)
         becomes_current = before is None or not options.keep_current
@@ -131,7 +131,7 @@ def _save(found: Copied, options: argparse.Namespace) -> str:
 
 
 @contextmanager
-def _opened(url: str, *, create: bool) -> Iterator[Registry]:
+def _open_models(url: str, *, create: bool) -> Iterator[Registry]:
     """Open the models of a data source or a model store."""
     from edl.data import connect
     from edl.models.registry.factory import open_registry

@@ -78,6 +78,21 @@ def test_a_model_without_validation_rows_is_trained_again_without_a_comparison(
     assert versions(url) == [1, 2]
 
 
+def test_a_forecast_is_trained_again_without_a_comparison(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = "SELECT DATE '2024-01-01' + i::INT AS day, 10 + i % 7 AS sold FROM range(80) r(i)"
+    with Session(url) as session:
+        list(
+            session.run(
+                f"{series} TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 7 LABEL sold INTO sales"
+            )
+        )
+    assert main(["retrain", "sales", "--source", url]) == exit_codes.OK
+    told = " ".join(capsys.readouterr().err.split())
+    assert "not compared with the current one: versions are compared on the same rows" in told
+
+
 def test_too_few_new_rows_train_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retrain", "m", "--if-rows", "6", "--source", url]) == exit_codes.NOT_NEEDED
     assert "so that fewer than 6 are new: not trained again" in capsys.readouterr().err

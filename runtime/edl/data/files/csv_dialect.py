@@ -163,7 +163,7 @@ def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
 
 
 def null_texts(given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts that are NULL: the empty one, and those of the option `nullstr`."""
+    """Return the texts that are NULL: the empty one, and the values of the option `nullstr`."""
     return tuple(dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))]))
 
 

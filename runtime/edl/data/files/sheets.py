@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from edl.data.files import csv_dialect, csv_encoding, csv_readings
 from edl.data.files.csv import CSVFiles, check_same, observe_files
@@ -38,6 +41,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_TITLES = 20  # rows before the table, for the advice to skip them
 
 _OLD_FORM = b"\xd0\xcf\x11\xe0"  # of .xls, and of any spreadsheet with a password
+_MOST_WHOLE = 1e15  # a float64 holds every whole number below it
 _KINDS = {
     int: "numbers",
     float: "numbers",
@@ -66,12 +70,11 @@ def open_sheets(
         rows, note = _read_rows(path, given, url)
         texts, odd_cells = _convert_rows(rows)
         dialect = _find_dialect(path, texts, given, url)
-        mixed |= {dialect.names[place]: text for place, text in odd_cells.items()}
+        mixed |= {dialect.names[place]: why for place, why in odd_cells.items()}
         notes = (note, *dialect.notes) if note else dialect.notes
         dialects.append(replace(dialect, notes=notes))
         copies[path] = str(folder / f"{len(copies)}.csv")
-        with Path(copies[path]).open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=_DELIMITER, lineterminator="\n").writerows(texts)
+        _write_copy(texts, copies[path])
     check_same(paths, [dialect.names for dialect in dialects])
     # a line feed in a cell would mislead a scan in parallel
     files = CSVFiles(tuple(paths), tuple(dialects), {}, copies, parallel=False)
@@ -82,7 +85,7 @@ def open_sheets(
 
 
 def _read_rows(path: str, given: Mapping[str, str], url: SourceURL) -> tuple[list[list[Cell]], str]:
-    """Return the rows of the sheet behind the skipped ones, without empty rows, and a note on which sheet it is."""
+    """Return the rows of the sheet from that of the names on, and a note on which sheet it is."""
     with _open_workbook(path) as workbook:
         sheet, note = _find_sheet(workbook, path, given, url)
         start = sheet.start
@@ -90,16 +93,13 @@ def _read_rows(path: str, given: Mapping[str, str], url: SourceURL) -> tuple[lis
     if start is None or not rows:
         raise SourceError(f"the sheet {sheet.name} of {path} is empty")
     skipped = max(0, int(given.get("skip", "0")) - start[0])
-    numbered = [
-        (start[0] + place + 1, row)
-        for place, row in enumerate(rows)
-        if place >= skipped and any(_is_filled(row))
-    ]
-    if not numbered:
+    filled = (place for place in range(skipped, len(rows)) if any(_is_filled(rows[place])))
+    top = [(start[0] + place + 1, rows[place]) for place in itertools.islice(filled, _MOST_TITLES)]
+    if not top:
         raise SourceError(f"the sheet {sheet.name} of {path} has no rows behind row {given['skip']}")
     if "skip" not in given:
-        _check_titles(f"the sheet {sheet.name} of {path}", numbered, url)
-    return [row for _, row in numbered], note
+        _check_titles(f"the sheet {sheet.name} of {path}", top, url)
+    return rows[top[0][0] - start[0] - 1 :], note
 
 
 def _open_workbook(path: str) -> CalamineWorkbook:
@@ -151,7 +151,7 @@ def _check_titles(where: str, rows: Sequence[tuple[int, Sequence[Cell]]], url: S
     filled = sum(_is_filled(first))
     if filled * 2 > len(first):
         return
-    for later, row in rows[1:_MOST_TITLES]:
+    for later, row in rows[1:]:
         if all(_is_filled(row)) and all(isinstance(cell, str) for cell in row):
             raise SourceError(
                 f"row {number} of {where} fills {filled} of {len(first)} columns; row {later} seems to have the names",
@@ -159,24 +159,35 @@ def _check_titles(where: str, rows: Sequence[tuple[int, Sequence[Cell]]], url: S
             )
 
 
-def _convert_rows(rows: Sequence[Sequence[Cell]]) -> tuple[list[list[str]], dict[int, str]]:
-    """Return the cells as texts; and place -> what is odd in the cells of a column."""
+def _convert_rows(rows: Sequence[Sequence[Cell]]) -> tuple[list[pa.Array], dict[int, str]]:
+    """Return the columns as texts, with the names first; and place -> what is odd in the cells of a column."""
     names, *values = rows
-    columns = list(zip(*values, strict=True)) if values else [() for _ in names]
-    texts = [_convert_column(column) for column in columns]
-    odd = {place: text for place, column in enumerate(columns) if (text := _find_odd_cells(column))}
-    first = [_convert_column([cell])[0] for cell in names]
-    return [first, *map(list, zip(*texts, strict=True))], odd
+    columns: list[Sequence[Cell]] = list(zip(*values, strict=True)) if values else [() for _ in names]
+    odd = {place: why for place, column in enumerate(columns) if (why := _find_odd_cells(column))}
+    texts = _drop_empty_rows([_convert_column(column) for column in columns])
+    heads = [_convert_column([cell]) for cell in names]
+    return [pa.concat_arrays(pair) for pair in zip(heads, texts, strict=True)], odd
+
+
+def _drop_empty_rows(columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    """Leave out rows that have only NULL and blanks. A column without NULL, as most tables have, shows that none is."""
+    has_value = None
+    for column in columns:
+        is_value = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), ""), False)
+        if pc.all(is_value).as_py():
+            return columns
+        has_value = is_value if has_value is None else pc.or_(has_value, is_value)
+    return [column.filter(has_value) for column in columns]
 
 
 def _find_odd_cells(cells: Sequence[Cell]) -> str:
     """Say which cells are unlike the others: a text that is not written as a number, or days; else an empty text."""
-    kinds = {_KINDS.get(type(cell), "") for cell in cells} - {""}
+    kinds = {_KINDS.get(kind, "") for kind in set(map(type, cells))} - {""}
     if len(kinds) > 1:
         return f"some of its cells are {', others '.join(sorted(kinds))}"
     if kinds != {"numbers"}:
         return ""
-    texts = (cell.strip() for cell in cells if isinstance(cell, str))
+    texts = (cell.strip() for cell in cells if cell != "" and isinstance(cell, str))
     odd = (text for text in texts if text not in ("", csv_readings.NA) and not _NUMBER.fullmatch(text))
     if not (text := next(odd, "")):
         return ""
@@ -184,24 +195,36 @@ def _find_odd_cells(cells: Sequence[Cell]) -> str:
     return f"some of its cells are numbers, others texts such as {text!r} ({nulls})"
 
 
-def _convert_column(cells: Sequence[Cell]) -> list[str]:
-    """Return the texts of the cells. Days among times of day get a time, so that all have one form."""
-    has_times = any(type(cell) is dt.datetime for cell in cells)
-    converters: dict[type, Callable[[Any], str]] = {
+def _convert_column(cells: Sequence[Cell]) -> pa.Array:
+    """Return the texts of the cells, with NULL for the empty ones.
+
+    Days among times of day get a time, so that all have one form.
+    """
+    values = [None if cell == "" else cell for cell in cells]
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds <= {str}:
+        return pa.array(values, pa.string())
+    if kinds == {float}:
+        return _write_numbers(pa.array(values, pa.float64()))
+    converters: dict[type, Callable[[Any], str | None]] = {
+        type(None): lambda cell: None,
         str: str,
         bool: lambda cell: "true" if cell else "false",
         int: str,
-        float: _write_number,
-        dt.date: lambda cell: f"{cell} 00:00:00" if has_times else str(cell),
+        float: lambda cell: _write_numbers(pa.array([cell]))[0].as_py(),
+        dt.date: lambda cell: f"{cell} 00:00:00" if dt.datetime in kinds else str(cell),
         dt.datetime: str,
         dt.time: str,
         dt.timedelta: _write_duration,
     }
-    return [converters[type(cell)](cell) for cell in cells]
+    return pa.array([converters[type(cell)](cell) for cell in values], pa.string())
 
 
-def _write_number(number: float) -> str:
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+def _write_numbers(numbers: pa.Array) -> pa.Array:
+    """Return the shortest texts that are read as the same numbers; whole ones without a point or an exponent."""
+    is_whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _MOST_WHOLE))
+    whole = pc.cast(pc.if_else(is_whole, numbers, None), pa.int64())
+    return pc.if_else(is_whole, pc.cast(whole, pa.string()), pc.cast(numbers, pa.string()))
 
 
 def _write_duration(duration: dt.timedelta) -> str:
@@ -210,11 +233,20 @@ def _write_duration(duration: dt.timedelta) -> str:
     return f"{hours:02}:{str(rest)[2:]}"
 
 
+def _write_copy(columns: Sequence[pa.Array], path: str) -> None:
+    """Write the texts as CSV. Arrow's writer would put all of them in quotes, in which a text is never NULL."""
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        csv.writer(file, delimiter=_DELIMITER, lineterminator="\n").writerows(rows)
+
+
 def _find_dialect(
-    path: str, rows: Sequence[Sequence[str]], given: Mapping[str, str], url: SourceURL
+    path: str, columns: Sequence[pa.Array], given: Mapping[str, str], url: SourceURL
 ) -> Dialect:
     """Return the dialect of the copy, with the names of the columns."""
-    header = csv_dialect.find_header(path, rows[:_MOST_FIRST_ROWS], given, url)
+    top = (column.slice(0, _MOST_FIRST_ROWS).to_pylist() for column in columns)
+    rows = [[text or "" for text in row] for row in zip(*top, strict=True)]
+    header = csv_dialect.find_header(path, rows, given, url)
     found = Dialect(
         _DELIMITER, '"', '"', header, csv_encoding.UTF8, 0, csv_dialect.null_texts(given), is_copied=True
     )

@@ -32,7 +32,7 @@ def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> d
                 "write bytes or a share of the memory: SQLFLOW_MEMORY_LIMIT=6GB or SQLFLOW_MEMORY_LIMIT=25%"
             )
             raise SourceError(f"{LIMIT_VARIABLE} is {limit!r}, no limit of memory", hint=hint) from None
-    if (cores := available_cores()) < (os.cpu_count() or 1):  # DuckDB counts those of the machine
+    if (cores := available_cores()) < (os.cpu_count() or 1):  # DuckDB counts all cores of the machine
         connection.execute(f"SET threads = {cores}")
     if temporary is not None:
         connection.execute("SET temp_directory = ?", (str(temporary),))

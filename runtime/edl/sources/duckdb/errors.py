@@ -10,7 +10,7 @@ from itertools import chain
 
 import duckdb
 
-from edl.data.names import quoted_where_needed, reserved_hint
+from edl.data.names import quote_where_needed, reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
@@ -136,7 +136,7 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
             return None
         is_function = detail.get("type", "").endswith("Function")  # of thousands, DuckDB names a similar one
         most = 0 if is_function else len(candidates)
-        return did_you_mean(detail["name"], candidates, list_up_to=most, write=quoted_where_needed)
+        return did_you_mean(detail["name"], candidates, list_up_to=most, write=quote_where_needed)
     return _fixed_hint(message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from edl.data.missing_files import missing_file_hint
-from edl.data.names import quoted_where_needed
+from edl.data.names import quote_where_needed
 from edl.errors import Span, did_you_mean
 
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\S+?)\((.*)\)'")
@@ -47,7 +47,7 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
     if match := _NOT_IN_LIST.search(message) or _NO_COLUMN_OF_TABLE.search(message):
         bindings = _BINDINGS.search(message)
         names = re.findall(r'"([^"]+)"', bindings[1]) if bindings else []
-        return did_you_mean(match[match.re.groups], names, write=quoted_where_needed)
+        return did_you_mean(match[match.re.groups], names, write=quote_where_needed)
     return None
 
 
