@@ -24,7 +24,9 @@ sqlflow-edl[postgresql,serve]; extra == "start"
 
 @pytest.fixture(autouse=True)
 def metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "_read_requirements", lambda: tuple(map(Requirement, METADATA.splitlines())))
+    monkeypatch.setattr(
+        installation, "_read_requirements", lambda: tuple(map(Requirement, METADATA.splitlines()))
+    )
 
 
 @pytest.fixture
