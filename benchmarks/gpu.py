@@ -91,7 +91,7 @@ def _rows(name: str, found: dict[str, Any]) -> list[Row]:
 def _steps(job: JobFolder, rounds: int, steps: int) -> None:
     """Print the seconds of a step by device and precision, of each round; the ways take turns."""
     spec = read_spec(job.program)
-    with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
+    with job_runner.load_program(job.program, spec, threads=available_cores()) as program:
         _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * steps, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)

@@ -50,7 +50,7 @@ def _measured(server: Server, folder: Path, rounds: int, rows: int) -> Iterator[
         source.stage("t", "given", 0, 0, table_of(rows).to_reader())
         source.commit("t", "given", 1)
         pinned = source.pin(f"SELECT {COLUMNS} FROM t", folder / "rows", seed=0, shuffle=False)
-    drivers = mysql_drivers.installed()
+    drivers = mysql_drivers.installed_drivers()
     yield from _reading(url, pinned, drivers, rounds, rows)
     yield from _several(pinned, folder, rounds, rows)
     yield from _writing(server, url, folder, rounds, rows)

@@ -35,7 +35,7 @@ def main() -> None:
     written = read_spec(job.program)
     training = spec.Training(epochs, batch_size)
     wanted = msgspec.structs.replace(written, training=training)
-    with job_runner.loaded(job.program, wanted, threads=available_cores()) as program:
+    with job_runner.load_program(job.program, wanted, threads=available_cores()) as program:
         job_runner.run(program, job, None, observer=observe, cancelled=threading.Event())
     seconds = [after - before for before, after in itertools.pairwise(ends)]
     print(json.dumps({"rows": written.rows.training, "seconds": seconds}))

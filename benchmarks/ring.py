@@ -55,7 +55,7 @@ class OneGroup:
 def main() -> None:
     job, epochs, batch_size, members = JobFolder(Path(sys.argv[1])), *map(int, sys.argv[2:])
     spec = read_spec(job.program)
-    with job_runner.loaded(job.program, spec, threads=1) as program:
+    with job_runner.load_program(job.program, spec, threads=1) as program:
         _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, spec.rows.training, "train").arrays
         rows = Minibatches(given.features, given.labels, batch_size)

@@ -305,7 +305,7 @@ def pull(channels: Sequence[ServerChannel], ids: Ids, generation: int = 0) -> np
         channel.begin(msg.Pull(generation, ("t",)), [part.ids], SECONDS)
         for channel, part in zip(channels, parts, strict=True)
     ]
-    return partitioning.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])
+    return partitioning.join_blocks(parts, [one.result(msg.Pulled)[1][0] for one in pending])
 
 
 def push(

@@ -85,7 +85,7 @@ class _Place:
 def _worker(job: JobFolder, rounds: int, steps: int) -> None:
     """Print the seconds of a step by mode, of each round; the modes take turns."""
     spec = read_spec(job.program)
-    with job_runner.loaded(job.program, spec, threads=1) as program, contextlib.ExitStack() as stack:
+    with job_runner.load_program(job.program, spec, threads=1) as program, contextlib.ExitStack() as stack:
         _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * steps, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)

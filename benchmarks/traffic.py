@@ -98,7 +98,7 @@ def _worker(job: JobFolder) -> None:
     """Print dense bytes, row bytes and the union's row bytes of a sample, by local steps."""
     spec = read_spec(job.program)
     found = {}
-    with job_runner.loaded(job.program, spec, threads=1) as program:
+    with job_runner.load_program(job.program, spec, threads=1) as program:
         _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * STEPS, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)

@@ -37,9 +37,9 @@ from edl.run.foreground import job_folder
 from edl.scripting import script
 from edl.scripting.call import Call, Metrics, Rate, call, job_spec
 from edl.scripting.datasets import Feed
-from edl.scripting.options import Options, checked
+from edl.scripting.options import Options, check_options
 from edl.spec import JobSpec, Rows
-from edl.spec.strategy import chosen
+from edl.spec.strategy import complete_settings
 from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.callbacks import program_callbacks
 from edl.worker.input.blocks import Blocks
@@ -107,8 +107,8 @@ def train(
     process of the script itself. Raises SemanticError for an invalid argument, JobError if training fails.
     """
     file = Path(sys._getframe(1).f_code.co_filename)
-    with _hinted():
-        options = checked(options)
+    with _add_hints_to_tracebacks():
+        options = check_options(options)
         called = call(
             model,
             dataset,
@@ -125,20 +125,20 @@ def train(
         )
         doing = script.inside()
         if doing is not None:
-            return _ended(called, doing)
+            return _continue_in_worker(called, doing)
         try:
             trained = _train(
                 called, job_spec(called, epochs, batch_size, validation, workers, options), options
             )
         except BaseException as error:
-            script.ended(to_failed(error, ""))
+            script.record_end(to_failed(error, ""))
             raise
-        script.ended(trained.outcome)
+        script.record_end(trained.outcome)
         return trained
 
 
 @contextlib.contextmanager
-def _hinted() -> Iterator[None]:
+def _add_hints_to_tracebacks() -> Iterator[None]:
     """Add an error's hint to its traceback, unless the cause shown there makes it redundant."""
     try:
         yield
@@ -148,18 +148,18 @@ def _hinted() -> Iterator[None]:
         raise
 
 
-def _ended(called: Call, doing: script.Inside) -> Trained:
+def _continue_in_worker(called: Call, doing: script.Inside) -> Trained:
     """Continue in a worker: return the result of a call before the job's; the job's own call never returns."""
     end = next(doing.earlier, None)
     if end is None:
         doing.enter(lambda: called.program(doing.spec, doing.folder))
     if isinstance(end, Failed):
         raise to_error(end)
-    return _trained(called.model, end, None)
+    return _make_result(called.model, end, None)
 
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
-    started = None if chosen(spec.cluster).strategy == "local" else script.this()
+    started = None if complete_settings(spec.cluster).strategy == "local" else script.this()
     on_event: JobObserver = Narrator(sys.stderr) if options.get("verbose", True) else ignore
     job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:
@@ -173,19 +173,19 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
                 program, reader, rows, observer=on_event, cancelled=cancelled, export=_in_place
             )
         else:
-            adapter = _built(program, reader, rows)
+            adapter = _build_model_once(program, reader, rows)
             kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
-            shared = chosen(spec.cluster, with_gradients(adapter).tables.largest)
+            shared = complete_settings(spec.cluster, with_gradients(adapter).tables.largest)
             full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
             script.write(job, started)
             try:
                 outcome = _with_workers(job, full, adapter, options, on_event)
             finally:
                 script.forget(job)
-        return _trained(called.model, outcome, adapter)
+        return _make_result(called.model, outcome, adapter)
 
 
-def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
+def _build_model_once(program: Program, reader: Reader, rows: Rows) -> Adapter:
     """Build the model as each worker does, to find errors of it or of callbacks before workers are started."""
     program_callbacks(program)
     if not rows.training:
@@ -211,5 +211,5 @@ def _in_place(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
     return outcome
 
 
-def _trained(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
+def _make_result(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
     return Trained(model, tuple(map(curve_row, outcome.curve)), outcome.figures, outcome, adapter)

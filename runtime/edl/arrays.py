@@ -44,7 +44,7 @@ def plain(features: Features) -> Features:
     return map_arrays(lambda array: array.counts if isinstance(array, Ragged) else array, features)
 
 
-def padded(features: Features) -> Features:
+def pad_lists(features: Features) -> Features:
     """Return the input of an exported model, with lists of ids as arrays (`Ragged.padded`)."""
     return map_arrays(lambda array: array.padded() if isinstance(array, Ragged) else array, features)
 
@@ -78,7 +78,7 @@ def checked_labels(
     Raises JobError for others.
     """
     _check("labels", labels, rows, by)
-    array = _same(labels) if exact else _narrowed(labels)
+    array = _same(labels) if exact else _narrow_numbers(labels)
     if not ranking and array.dtype.kind == "f" and array.ndim < 2:
         raise JobError(
             f"{by} gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
@@ -120,14 +120,14 @@ def _check(path: str, array: object, rows: int, by: str) -> None:
 
 
 def _same(array: Any) -> Any:
-    return array if isinstance(array, Ragged) or array.dtype == np.float64 else _narrowed(array)
+    return array if isinstance(array, Ragged) or array.dtype == np.float64 else _narrow_numbers(array)
 
 
 def _narrow(array: Any) -> Any:
-    return array if isinstance(array, Ragged) else _narrowed(array)
+    return array if isinstance(array, Ragged) else _narrow_numbers(array)
 
 
-def _narrowed(array: Any) -> Array:
+def _narrow_numbers(array: Any) -> Array:
     if array.dtype.kind in "fb":
         return np.asarray(array, dtype=np.float32)
     return np.asarray(array, dtype=np.int64)

@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    partial = _beside(target)
+    partial = _partial_path(target)
     try:
         yield partial
         if target.exists():
@@ -58,7 +58,7 @@ def check_room(path: Path, size: int) -> None:
         return
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    partial = _beside(target)
+    partial = _partial_path(target)
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -70,7 +70,7 @@ def check_room(path: Path, size: int) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
+def _partial_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 

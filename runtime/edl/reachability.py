@@ -52,7 +52,7 @@ def advice(environment: Mapping[str, str] = os.environ) -> str:
     return "check the name service of the cluster, its NetworkPolicies, and a service mesh if there is one"
 
 
-def why(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Describe the failure of a look-up or a connection."""
     if isinstance(error, socket.gaierror):
         return f"the name is not found ({error.strerror})"
@@ -72,7 +72,7 @@ def probe(address: str, seconds: float = PROBE_SECS) -> str:
     try:
         _connect(address, seconds).close()
     except (OSError, ValueError) as error:
-        return why(error)
+        return describe_failure(error)
     return ""
 
 
@@ -87,9 +87,9 @@ def probe_calls(address: str, seconds: float = PROBE_SECS) -> str:
                 with identity.context().wrap_socket(connection, server_hostname=tls.NAME) as encrypted:
                     found = _greeting(encrypted)
     except ssl.SSLError as error:
-        return tls.refusal(error.reason or str(error)) or why(error)
+        return tls.refusal(error.reason or str(error)) or describe_failure(error)
     except (OSError, ValueError) as error:
-        return why(error)
+        return describe_failure(error)
     if found is None:
         return "it accepts connections and does not answer: its process hangs, or a proxy has no way to it"
     if len(found) > 3 and found[3] == _SETTINGS:

@@ -35,12 +35,12 @@ PARAMETERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
 
 def constant(steps: Steps, rate: float, *, warmup: int = 0) -> Rates:
     """Keep the rate constant."""
-    return _warmed(steps, warmup, lambda after: np.full(after.shape, rate))
+    return _warm_up(steps, warmup, lambda after: np.full(after.shape, rate))
 
 
 def linear(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
     """Decrease linearly over `over` steps to `end` times the rate, then stay there."""
-    return _warmed(steps, warmup, lambda after: rate * (1 - (1 - end) * _share(after, over)))
+    return _warm_up(steps, warmup, lambda after: rate * (1 - (1 - end) * _share(after, over)))
 
 
 def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
@@ -50,7 +50,7 @@ def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: in
         wave: Rates = (1 + np.cos(np.pi * _share(after, over))) / 2
         return rate * (end + (1 - end) * wave)
 
-    return _warmed(steps, warmup, fall)
+    return _warm_up(steps, warmup, fall)
 
 
 def coslog(steps: Steps, rate: float, *, over: int, cycles: int = 4, warmup: int = 0) -> Rates:
@@ -64,20 +64,20 @@ def coslog(steps: Steps, rate: float, *, over: int, cycles: int = 4, warmup: int
         phase: Rates = np.log2(1 + (2**cycles - 1) * _share(after + 1, over + 1))
         return rate * (1 - np.cos(2 * np.pi * phase)) / 2
 
-    return _warmed(steps, warmup, wave)
+    return _warm_up(steps, warmup, wave)
 
 
 def exponential(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
     """Decrease continuously, by `factor` over `every` steps."""
-    return _warmed(steps, warmup, lambda after: rate * factor ** (after / every))
+    return _warm_up(steps, warmup, lambda after: rate * factor ** (after / every))
 
 
 def step(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
     """Multiply by `factor` after every `every` steps."""
-    return _warmed(steps, warmup, lambda after: rate * factor ** (after // every))
+    return _warm_up(steps, warmup, lambda after: rate * factor ** (after // every))
 
 
-def named(name: str, params: Mapping[str, Any], rate: float) -> Callable[[Steps], Rates]:
+def get_schedule(name: str, params: Mapping[str, Any], rate: float) -> Callable[[Steps], Rates]:
     """Return the schedule that a JobSpec names, with its parameters."""
     keywords = {keyword: params[parameter] for parameter, (keyword, _) in PARAMETERS[name].items()}
     return lambda steps: _SCHEDULES[name](steps, rate, **keywords)
@@ -98,7 +98,7 @@ def _share(after: Rates, over: int) -> Rates:
     return np.minimum(after / over, 1.0)
 
 
-def _warmed(steps: Steps, warmup: int, rates: Callable[[Rates], Rates]) -> Rates:
+def _warm_up(steps: Steps, warmup: int, rates: Callable[[Rates], Rates]) -> Rates:
     counted = np.asarray(steps, dtype=np.float64)
     warm = np.minimum((counted + 1) / (warmup + 1), 1.0)
     return rates(np.maximum(counted - warmup, 0.0)) * warm

@@ -187,7 +187,7 @@ def server(job: Path, instance: Instance) -> int:
 
         sever = interpose()
         for point, times in orders:
-            _at(point, times, sever)
+            _call_at_point(point, times, sever)
     return entry(SERVER)(job, instance) or 0
 
 
@@ -234,7 +234,7 @@ def install(name: str, number: int) -> None:
 
     for variable, happens in ((KILL, die), (OUTAGE, all_die)):
         for point, times in _orders(variable, name, number):
-            _at(point, times, happens)
+            _call_at_point(point, times, happens)
 
 
 def _orders(variable: str, name: str, number: int) -> Iterator[tuple[Point, int]]:
@@ -246,7 +246,7 @@ def _orders(variable: str, name: str, number: int) -> Iterator[tuple[Point, int]
             yield POINTS[found[3]], int(found[4])
 
 
-def _at(point: Point, times: int, happens: Callable[[], object]) -> None:
+def _call_at_point(point: Point, times: int, happens: Callable[[], object]) -> None:
     """Call `happens` when the point is reached for the `times`-th time."""
     owner, left = point.owner(), times
     method = getattr(owner, point.method)

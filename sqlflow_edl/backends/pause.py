@@ -67,7 +67,7 @@ def _obstacle(job: JobFolder) -> tuple[str, str] | None:
         return "it runs a script of `edl run`, which keeps its own state", end
     spec = from_json((job.program / "job.json").read_bytes())
     servers = spec.cluster.parameter_servers
-    if servers and factory.when(spec.checkpoints, job.path, servers).copies == "neighbours":
+    if servers and factory.adapt_settings(spec.checkpoints, job.path, servers).copies == "neighbours":
         return (
             "its checkpoints are in the memory of its parameter servers",
             f"{end}; train without train.checkpoint_copies and with EDL_CHECKPOINTS not set to `master`",

@@ -17,7 +17,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.master.commit import commit
 from edl.master.resume import check, prepare
-from edl.models.pending import Intent, destination, read_intent, unhandled
+from edl.models.pending import Intent, destination, read_intent, unmark_handled
 
 
 def resume(job: JobFolder) -> str:
@@ -29,7 +29,7 @@ def resume(job: JobFolder) -> str:
     if (intent := _of_kept_model(job)) is not None:
         return _store(job, intent)
     check(job)
-    unhandled(job.path)
+    unmark_handled(job.path)
     intent = read_intent(job.path)
     if intent is None or not intent.source:
         raise ClusterError(
@@ -61,7 +61,7 @@ def _store(job: JobFolder, intent: Intent) -> str:
     If another process has the data source open, or it cannot be reached, a later session stores it.
     """
     _check_source(job, intent, _folder(job))
-    unhandled(job.path)
+    unmark_handled(job.path)
     job.finish(0, "nobody")
     try:
         with job.claim() as ours:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from edl.data.names import shown
+from edl.data.names import format_name
 from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
@@ -189,7 +189,7 @@ def _columns(where: Context, names: Names) -> Offers:
     for table in dict.fromkeys(where.tables.values()):
         if named := known.get(table.casefold()):
             for column in names.columns(named):
-                yield Offer(shown((column,), quote=quote), "column", table)
+                yield Offer(format_name((column,), quote=quote), "column", table)
 
 
 def _qualified(where: Context, names: Names) -> Offers:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError
-from edl.frameworks.networks.stored import network, unsupported
+from edl.frameworks.networks.stored import find_unsupported_part, network
 from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
@@ -93,7 +93,7 @@ def _outputs(
             f"a model of several labels has no form in SQL: {spec.label.column}",
             hint="train a model for each label, or export it as ONNX (-o m.onnx)",
         )
-    if reason := unsupported(spec):
+    if reason := find_unsupported_part(spec):
         raise SemanticError(
             f"the model has no form in SQL: {reason}",
             hint="DNN, Linear and DNNLinearCombined models and boosted trees have one",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from edl.data.arrow_types import normal_schema, normalised
+from edl.data.arrow_types import cast_batch, normal_schema
 from edl.errors import SemanticError, SourceError, did_you_mean
 from sqlflow_edl.serving.rows import ValueProblem
 
@@ -44,7 +44,7 @@ def read_stream(body: bytes, names: Sequence[str], *, most_rows: int, most_bytes
         raise SemanticError(f"the body is not an Arrow IPC stream: {lines[0]}") from None
     except SourceError as error:
         raise SemanticError(error.message) from None
-    plain = [normalised(batch, schema) for batch in batches]
+    plain = [cast_batch(batch, schema) for batch in batches]
     return plain[0] if len(plain) == 1 else pa.Table.from_batches(plain).combine_chunks().to_batches()[0]
 
 

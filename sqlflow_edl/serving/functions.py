@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as types
 
-from edl.data import beside
-from edl.data.arrow_types import normal_schema, normalised
-from edl.data.names import quoted
+from edl.data import open_beside
+from edl.data.arrow_types import cast_batch, normal_schema
+from edl.data.names import quote_part
 from edl.errors import SemanticError, SourceError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
@@ -85,7 +85,7 @@ def _loaded(model: str, registry: Registry) -> Model:
 def _own(connection: Connection, model: str) -> Model:
     """Return a model of the connection's own database, by a connection beside it."""
     try:
-        with beside(connection) as source:
+        with open_beside(connection) as source:
             return _loaded(model, open_registry(source))
     except SourceError as error:
         error.hint = "name where the model is: register(connection, model, source=session)"
@@ -107,7 +107,9 @@ def _add_to_duckdb(connection: Any, model: Model, name: str) -> None:
     results = model.results
     parameters = [_duckdb_type(field) for field in model.schema]
     one = _duckdb_type(results.field(0))
-    every = "STRUCT(" + ", ".join(f"{quoted(field.name)} {_duckdb_type(field)}" for field in results) + ")"
+    every = (
+        "STRUCT(" + ", ".join(f"{quote_part(field.name)} {_duckdb_type(field)}" for field in results) + ")"
+    )
     for function, returns, answer in ((name, one, _first), (name + ALL, every, _struct)):
         with suppress(duckdb.InvalidInputException, duckdb.CatalogException):  # there is none
             connection.remove_function(function)
@@ -127,7 +129,7 @@ def _vectorised(model: Model, answer: Callable[[pa.RecordBatch], pa.Array]) -> C
     def predict(*columns: Any) -> pa.Array:
         plain = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns]
         batch = pa.RecordBatch.from_arrays(plain, names=names)
-        return answer(model.predictor.predict(normalised(batch, normal_schema(batch.schema))))
+        return answer(model.predictor.predict(cast_batch(batch, normal_schema(batch.schema))))
 
     # DuckDB looks at the signature for the number of arguments.
     arguments = [Parameter(f"c{number}", Parameter.POSITIONAL_ONLY) for number in range(len(names))]

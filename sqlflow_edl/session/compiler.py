@@ -29,7 +29,7 @@ from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.measurement import Measurement
 from edl.spec.optimization import Optimization
-from edl.spec.strategy import chosen
+from edl.spec.strategy import complete_settings
 from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
@@ -140,7 +140,9 @@ class Compiler:
                 settings = checked_settings(statement, parent)
                 framework = settings.framework
                 others = [each for each in settings.choice.example.frameworks if is_installed(each)]
-                shared = self.workers or self._has_master or chosen(running.cluster(settings)).workers
+                shared = (
+                    self.workers or self._has_master or complete_settings(running.cluster(settings)).workers
+                )
                 if not (shared or settings.only_fits) and is_installed(framework):
                     warm(framework)
         except SQLFlowError as error:
@@ -434,7 +436,7 @@ class Compiler:
                 deadline=self.deadline,
             )
         elif job_spec.kind == "train":
-            cluster = chosen(cluster, table_memory(job_spec))
+            cluster = complete_settings(cluster, table_memory(job_spec))
             self._check_groups(cluster)
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
@@ -453,7 +455,7 @@ class Compiler:
             from sqlflow_edl.backends.kubernetes import certificates
 
             workers = cluster.workers if self.workers is None else self.workers
-            cluster = chosen(msgspec.structs.replace(cluster, workers=workers))
+            cluster = complete_settings(msgspec.structs.replace(cluster, workers=workers))
             written = (each.span for each in statement.attributes if each.key.casefold() == "kubernetes.tls")
             with at(next(written, statement.span)):
                 certificates.check(cluster, self.place.settings(statement.attributes))

@@ -15,7 +15,7 @@ from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SpecError
 from edl.jobs import job_folder
 from edl.master.commit import commit
-from edl.models.pending import handled, read_intent, registry_of
+from edl.models.pending import mark_handled, read_intent, registry_of
 
 PATIENCE = 15.0  # seconds to wait for a source that a job's commit has open
 PAUSE = 0.1
@@ -37,14 +37,14 @@ def opened(
         try:
             return connect(url, create=create)
         except SourceError:
-            if clock() >= deadline or not any(job.claimed() for job in job_folder.unclaimed()):
+            if clock() >= deadline or not any(job.claimed() for job in job_folder.find_unclaimed_jobs()):
                 raise
         pause(PAUSE)
 
 
 def waits(url: str) -> bool:
     """Return True if a finished job of this source is not committed."""
-    return any(_source_of(job) == url for job in job_folder.unclaimed())
+    return any(_source_of(job) == url for job in job_folder.find_unclaimed_jobs())
 
 
 def _source_of(job: job_folder.JobFolder) -> str:
@@ -58,7 +58,7 @@ def _source_of(job: job_folder.JobFolder) -> str:
 def commit_finished(source: Source) -> Iterator[str]:
     """Commit the finished jobs of this source and record the failed ones; yield a sentence for each."""
     yield from _list_failures(source)
-    for job in job_folder.unclaimed():
+    for job in job_folder.find_unclaimed_jobs():
         try:
             intent = read_intent(job.path)
         except SpecError as error:  # one job must not stop all sessions
@@ -91,7 +91,7 @@ def _list_failures(source: Source) -> Iterator[str]:
         if intent is None or intent.source != source.url:
             continue
         try:
-            handled(job.path)
+            mark_handled(job.path)
         except FileNotFoundError:  # another session was faster
             continue
         if intent.record is not None:

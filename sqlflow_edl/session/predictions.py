@@ -208,7 +208,7 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         for batch in rows:
             columns = batch.columns
             for place in nested:
-                columns[place] = json_values.written(columns[place])
+                columns[place] = json_values.write_records(columns[place])
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -31,7 +31,7 @@ from edl.jobs.termination import TerminatedError
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.fitting import read_fitting
-from edl.models.pending import Intent, Rival, handled, write_intent
+from edl.models.pending import Intent, Rival, mark_handled, write_intent
 from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
@@ -380,7 +380,7 @@ class JobRunner:
             stopped, (state, message) = error, _end_of(job, error)
             if isinstance(error, SQLFlowError) and not isinstance(error, _STOPS) and not job.status().place:
                 with contextlib.suppress(FileNotFoundError):  # it has no destination
-                    handled(job.path)
+                    mark_handled(job.path)
             raise
         finally:
             if not self._continues:

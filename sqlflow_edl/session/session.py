@@ -53,7 +53,7 @@ _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 class Session:
     """Open data source that runs statements. Close it, or use it as a context manager.
 
-    url: URL of the data source, or a connection of DuckDB or SQLite, see `edl.data.beside`. dialect: SQL
+    url: URL of the data source, or a connection of DuckDB or SQLite, see `edl.data.open_beside`. dialect: SQL
     dialect, by default the source's. create: create a missing database file. observer: receiver of notes and
     progress. workers: number of workers of every job, or None to leave it to the statement; both may be changed
     between statements. quota: folder of slots that jobs with workers share with others, by default EDL_QUOTA.
@@ -79,7 +79,7 @@ class Session:
         share: int = 1,
         retrained: str = "",
     ) -> None:
-        self.source = detached.opened(url, create=create) if isinstance(url, str) else data.beside(url)
+        self.source = detached.opened(url, create=create) if isinstance(url, str) else data.open_beside(url)
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
@@ -269,7 +269,7 @@ class Session:
 
     def _remove_unstarted(self) -> None:
         """Delete what jobs that could not start left in a cluster."""
-        if unstarted := job_folder.unstarted():
+        if unstarted := job_folder.find_unstarted_jobs():
             from sqlflow_edl.backends.kubernetes.listing import refresh
 
             for job_id, why in refresh(unstarted).items():

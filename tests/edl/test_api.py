@@ -231,8 +231,8 @@ def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
     submitted: list[JobSpec] = []
 
     def follow(job: job_folder.JobFolder, spec: JobSpec, *_: object) -> None:
-        assert script.of(job) is not None
-        assert initial_weights.taken(job) is not None
+        assert script.read_script(job) is not None
+        assert initial_weights.find_copied_weights(job) is not None
         submitted.append(spec)
         raise JobError("enough is known")
 

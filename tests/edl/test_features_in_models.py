@@ -12,7 +12,7 @@ import pytest
 from edl import features as fc
 from edl import frameworks
 from edl.embeddings.initializers import EMBEDDING_SCALE
-from edl.embeddings.placement import LARGEST_IN_GRAPH, grouped, initial_of
+from edl.embeddings.placement import LARGEST_IN_GRAPH, group_entries, initial_of
 
 FEATURES = fc.Features(
     fc.one_hot(fc.vocabulary("type", ["a", "b"])),
@@ -137,7 +137,7 @@ def test_neighbours_share_a_row_table_where_they_start_alike() -> None:
     first = [
         fc.embedding(large, 2, initial=initial) for initial in ("uniform", "uniform", "normal", "normal")
     ]
-    groups = grouped(fc.Features(*first).entries)
+    groups = group_entries(fc.Features(*first).entries)
     assert [[initial_of(entry) for entry in group] for group in groups] == [["uniform"] * 2, ["normal"] * 2]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from edl import reachability
 from edl.errors import SpecError
-from edl.reachability import REPEAT_SECS, Peer, limit, probe, probe_calls, why
+from edl.reachability import REPEAT_SECS, Peer, describe_failure, limit, probe, probe_calls
 from tests.certificates import Authority
 
 SECONDS = 10.0
@@ -75,7 +75,7 @@ def test_packets_that_get_lost() -> None:
 
 @pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ENETUNREACH])
 def test_a_network_without_a_route(number: int) -> None:
-    assert why(OSError(number, "x")).startswith("there is no route (")
+    assert describe_failure(OSError(number, "x")).startswith("there is no route (")
 
 
 def test_a_proxy_that_expects_tls(tls: Callable[[socket.socket], object]) -> None:

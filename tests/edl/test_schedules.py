@@ -60,5 +60,5 @@ def test_a_part_of_the_steps_has_the_rates_of_the_whole() -> None:
 
 def test_a_schedule_of_a_jobspec_is_the_one_that_its_program_calls() -> None:
     params = {"decay_rate": 0.5, "decay_steps": 5, "warmup_steps": 2}
-    found = schedules.named("step", params, 0.1)(STEPS)
+    found = schedules.get_schedule("step", params, 0.1)(STEPS)
     assert found.tolist() == schedules.step(STEPS, 0.1, factor=0.5, every=5, warmup=2).tolist()

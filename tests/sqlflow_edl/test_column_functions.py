@@ -20,7 +20,7 @@ from edl.models.archive import read_archive
 from edl.program import column_functions, load
 from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
-from edl.spec.computed import functions, renamed
+from edl.spec.computed import functions, rename_columns
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
@@ -147,7 +147,7 @@ def test_a_function_sees_the_names_of_the_training(session: Session, archive: Pa
     assert 'columns=["price"]' in str(generate(planned).files["model.py"])
     item = spec.Computed("FUNCTION", ("price",), function=spec.Function("a.B", "", state="1"))
     batch = pa.record_batch({"PRICE": [1.0]})
-    found = renamed(item, {"price": "PRICE"})
+    found = rename_columns(item, {"price": "PRICE"})
     assert isinstance(found, spec.Computed)
     assert arguments(batch, found).column_names == ["price"]
 

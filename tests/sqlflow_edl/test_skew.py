@@ -74,7 +74,7 @@ class Case:
         """The file that `sqlflow export` writes, and what it says that it wrote."""
         program, file = self.folder / "program", self.folder / f"exported{suffix}"
         generate(self.trained.archive.spec).write(program)
-        with job_runner.loaded(program, read_spec(program), threads=1) as loaded:
+        with job_runner.load_program(program, read_spec(program), threads=1) as loaded:
             return file, job_runner.export(loaded, self.archive, file)
 
 

@@ -47,7 +47,7 @@ def keeper(job: Path) -> Keeper | None:
     return Keeper(JobFolder(job).checkpoints, int(os.environ.get(MOST, "0")))
 
 
-def when(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
+def adapt_settings(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
     """Return the checkpoint settings of the JobSpec, adapted to the store and the number of servers."""
     return with_master(written, servers) if are_with_master(job) else written
 
@@ -61,7 +61,7 @@ def with_master(written: Checkpoints, servers: int) -> Checkpoints:
 
 def for_master(job: Path) -> CheckpointStore:
     """Return the master's view of the store. Raises JobError if the object store cannot be opened."""
-    return _named(job, MASTER) or SharedFolder(JobFolder(job).checkpoints)
+    return _open_named_store(job, MASTER) or SharedFolder(JobFolder(job).checkpoints)
 
 
 def curves(job: Path) -> str:
@@ -82,10 +82,10 @@ def for_instance(job: Path, instance: Instance) -> CheckpointStore:
 
         folder = ClusterFolder(job)
         return Relay(own, folder.address(), folder.token())
-    return _named(job, str(own.name)) or SharedFolder(JobFolder(job).checkpoints)
+    return _open_named_store(job, str(own.name)) or SharedFolder(JobFolder(job).checkpoints)
 
 
-def _named(job: Path, who: str) -> CheckpointStore | None:
+def _open_named_store(job: Path, who: str) -> CheckpointStore | None:
     """Return the store that the environment names, or None if that is the default or the master's disk."""
     named = _place(job)
     if named in ("", MASTER):

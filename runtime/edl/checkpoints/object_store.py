@@ -22,7 +22,7 @@ class ObjectStore(Copies):
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(folder)
         self._url = url
-        self._system, self._root = opened(url)
+        self._system, self._root = open_file_system(url)
 
     def names(self, having: str = "") -> list[str]:
         return [name for name in self._listed(self._root) if not having or having in self._files(name)]
@@ -79,7 +79,7 @@ class ObjectStore(Copies):
             raise JobError(f"{self._url} cannot {what}: {error}") from error
 
 
-def opened(url: str) -> tuple[Any, str]:
+def open_file_system(url: str) -> tuple[Any, str]:
     """Return the file system of a folder or URL, and the path in it. Raises JobError if it cannot be opened."""
     try:
         from fsspec.core import url_to_fs

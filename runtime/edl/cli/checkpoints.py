@@ -95,7 +95,7 @@ def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step
     try:
         if file.suffix == ".zip":
             spec = read_spec(job.program)
-            with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
+            with job_runner.load_program(job.program, spec, threads=available_cores()) as program:
                 save_checkpoint(file, job, program, weights, chosen.step or 0, chosen.epoch or 0)
         else:
             with replacing(file) as partial:

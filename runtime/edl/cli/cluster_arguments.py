@@ -13,7 +13,7 @@ from edl.spec import Cluster
 from edl.spec.job import DurableUpdates, Strategy
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
 from edl.spec.priorities import priority as priority_of
-from edl.spec.strategy import chosen, problems
+from edl.spec.strategy import complete_settings, problems
 
 _STRATEGIES: dict[str, Strategy] = {
     "auto": "auto", "local": "local", "allreduce": "allreduce", "async": "async", "sync": "sync",
@@ -96,7 +96,7 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
 def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
     """Return the cluster settings of the command. Raises SemanticError if they are inconsistent.
 
-    `in_tables`: see `edl.spec.strategy.chosen`.
+    `in_tables`: see `edl.spec.strategy.complete_settings`.
     """
     workers = options.num_workers or (1 if getattr(options, "on", None) else 0)
     if options.kind != "train":
@@ -116,7 +116,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
     )
     for problem in problems(written):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
-    return chosen(written, in_tables)
+    return complete_settings(written, in_tables)
 
 
 def strategy_named(name: str, grads_to_wait: int) -> Strategy:

@@ -64,15 +64,15 @@ def run_command(options: argparse.Namespace) -> None:
     if options.kind == "export":
         output = options.output.absolute()
         check_target(spec.framework, output)  # before the framework is loaded
-        with job_runner.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+        with job_runner.load_program(folder, spec, threads=options.threads or available_cores()) as program:
             words = job_runner.export(program, options.weights, output)
         print(f"wrote {words} to {options.output}", file=sys.stderr)
         return
     prepare_output(options)
     train = options.kind == "train"
-    with job_folder(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
+    with job_folder(options.kind) as job, _pin_rows(folder, spec, job, train=train) as pinned:
         _remember_output(job, options)
-        spec = _adapted(spec, options, pinned)
+        spec = _adapt_spec(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
             shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
@@ -81,7 +81,9 @@ def run_command(options: argparse.Namespace) -> None:
             if train:
                 shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
                 distributed.prepare_resumption(job, _with_rows(spec, pinned, job), options)
-            with job_runner.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+            with job_runner.load_program(
+                folder, spec, threads=options.threads or available_cores()
+            ) as program:
                 outcome = _run(program, job, options)
         _finish(outcome, job, options)
 
@@ -95,7 +97,9 @@ def _run_module(options: argparse.Namespace) -> None:
         return
     with job_folder(options.kind) as job:
         _remember_output(job, options)
-        with job_runner.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
+        with job_runner.load_program(
+            job.program, spec, threads=options.threads or available_cores()
+        ) as program:
             pinned = model_zoo.pinned_rows(program, options, job)
             print(f"{pinned.rows:,} rows", file=sys.stderr)
             if options.weights is not None:
@@ -222,7 +226,7 @@ def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
 
 
 @contextlib.contextmanager
-def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Iterator[Pinned]:
+def _pin_rows(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Iterator[Pinned]:
     """Pin the rows of the program inside the context.
 
     Rows that stay in their source are dropped at the end by the reader.
@@ -257,7 +261,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
     return pinned
 
 
-def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
+def _adapt_spec(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
     """Return the JobSpec with the settings of the command line."""
     given = {
         name: value

@@ -29,7 +29,7 @@ def run_module(spec: JobSpec, options: argparse.Namespace, narrator: Narrator, f
     """Submit the job of a module, and follow it; with --detach only until it runs."""
     place = open_place(options)
     with new_job(options.kind, spec.statement) as job:
-        with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
+        with job_runner.load_program(job.program, spec, threads=available_cores()) as program:
             spec = with_checkpoints(travelling.fill(job, program, options, place.most), options)
             (job.program / SPEC_FILE).write_bytes(to_json(spec))
         if submit(

@@ -32,17 +32,17 @@ class Narrator:
             self._show_obstacles(event)
             return
         if isinstance(event, TrialEnd):
-            found = event.error or f"{event.metric} {shown(event.value)}"
+            found = event.error or f"{event.metric} {format_figure(event.value)}"
             self._write(f"trial {event.number} of {event.trials}  {event.name}  {found}")
             return
         if isinstance(event, EpochEnd):
             self._write(
-                f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}{_listed(event.metrics)}"
+                f"epoch {event.epoch}  step {event.step:,}  loss {format_figure(event.loss)}{_list_metrics(event.metrics)}"
             )
             return
         if self._every and event.loss is not None and event.step - self._last_step >= self._every:
             self._last_step = event.step - event.step % self._every
-            self._write(f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}")
+            self._write(f"epoch {event.epoch}  step {event.step:,}  loss {format_figure(event.loss)}")
         if self._live:
             done, total = (event.seconds, event.limit) if event.limit else (event.rows, event.total)
             share = 100 * done / max(total, 1)
@@ -77,13 +77,13 @@ def print_figures(outcome: Outcome) -> None:
     """Print the figures of a job to standard output, one a line."""
     width = max(map(len, outcome.figures))
     for name, value in outcome.figures.items():
-        print(f"{name:<{width}}  {shown(value)}")
+        print(f"{name:<{width}}  {format_figure(value)}")
 
 
-def _listed(metrics: Figures) -> str:
-    return "".join(f"  validation {name} {shown(value)}" for name, value in metrics.items())
+def _list_metrics(metrics: Figures) -> str:
+    return "".join(f"  validation {name} {format_figure(value)}" for name, value in metrics.items())
 
 
-def shown(value: float | None) -> str:
+def format_figure(value: float | None) -> str:
     """Format a figure."""
     return "none" if value is None else f"{value:.6g}"

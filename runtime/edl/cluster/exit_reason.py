@@ -30,7 +30,7 @@ class Exit:
         return f"killed by {name}{' because memory ran out' if self.starved else ''}"
 
 
-def why(how: Exit, *, asked: bool) -> Reason:
+def find_reason(how: Exit, *, asked: bool) -> Reason:
     """Return the reason. `asked` is True if the process was asked to stop."""
     if asked:
         return "stopped"

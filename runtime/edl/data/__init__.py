@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from edl.data.source import ConflictError, Pinned, Reader, ReleasableSource, Source, TextSource
-from edl.data.url import ROWS, beside, connect, redacted
+from edl.data.url import ROWS, connect, open_beside, redacted
 from edl.spec import Split
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "Source",
     "Split",
     "TextSource",
-    "beside",
     "connect",
+    "open_beside",
     "open_reader",
     "redacted",
 ]

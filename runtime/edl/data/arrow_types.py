@@ -31,7 +31,7 @@ _KEPT = (
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema that batches of `schema` have after `normalised`.
+    """Return the schema that batches of `schema` have after `cast_batch`.
 
     Raises SourceError for a column of an unsupported type, or for two columns of one name (ignoring case).
     """
@@ -56,10 +56,10 @@ def database_type(field: pa.Field) -> tuple[str, str] | None:
 
 def is_supported(field: pa.Field) -> bool:
     """Return True if `normal_schema` accepts the column."""
-    return _supported(field) is not None
+    return _find_supported_type(field) is not None
 
 
-def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Cast the batch to `schema`. Columns that already have their type are not copied."""
     columns = [
         column if column.type == field.type else column.cast(field.type)
@@ -73,12 +73,12 @@ def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, I
     iterator = iter(batches)
     if isinstance(batches, pa.RecordBatchReader):
         schema = normal_schema(batches.schema)
-        return schema, (normalised(batch, schema) for batch in iterator)
+        return schema, (cast_batch(batch, schema) for batch in iterator)
     first = next(iterator, None)
     if first is None:
         raise SourceError("a result without a batch has no columns; stage an empty batch instead")
     schema = normal_schema(first.schema)
-    return schema, (normalised(batch, schema) for part in ([first], iterator) for batch in part)
+    return schema, (cast_batch(batch, schema) for part in ([first], iterator) for batch in part)
 
 
 class Watched:
@@ -106,7 +106,7 @@ class Watched:
             raise
 
 
-def rechunked(
+def rechunk_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of exactly `rows`, except for the last; never an empty batch."""
@@ -119,10 +119,10 @@ def rechunked(
             waiting.append(taken)
             count += taken.num_rows
             if count == rows:
-                yield _joined(waiting, schema)
+                yield _join_batches(waiting, schema)
                 waiting, count = [], 0
     if count:
-        yield _joined(waiting, schema)
+        yield _join_batches(waiting, schema)
 
 
 def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -130,7 +130,9 @@ def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Databases leave arbitrary bytes there, and equal rows must have equal bytes.
     """
-    return pa.RecordBatch.from_arrays([_zeroed(column) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays(
+        [_zero_hidden_values(column) for column in batch.columns], schema=batch.schema
+    )
 
 
 def times_of_day(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -180,7 +182,7 @@ def _type_named(text: str) -> pa.DataType:
 
 
 def _normal_field(field: pa.Field) -> pa.DataType:
-    kind = _supported(field)
+    kind = _find_supported_type(field)
     if kind is None:
         metadata = field.metadata or {}
         shown = metadata.get(_EXTENSION, str(field.type).encode()).decode()
@@ -211,25 +213,25 @@ def _normal(kind: pa.DataType) -> pa.DataType | None:
 def _normal_nested(kind: pa.DataType) -> pa.DataType | None:
     types = pa.types
     if types.is_struct(kind):
-        inner = [(field.name, _supported(field)) for field in kind]
+        inner = [(field.name, _find_supported_type(field)) for field in kind]
         return pa.struct(inner) if all(value is not None for _, value in inner) else None
     if types.is_map(kind):
-        key, value = _supported(kind.key_field), _supported(kind.item_field)
+        key, value = _find_supported_type(kind.key_field), _find_supported_type(kind.item_field)
         return pa.map_(key, value) if key is not None and value is not None else None
     if types.is_fixed_size_list(kind):
-        value = _supported(kind.value_field)
+        value = _find_supported_type(kind.value_field)
         return pa.list_(value, kind.list_size) if value is not None else None
     if types.is_list(kind) or types.is_large_list(kind):
-        value = _supported(kind.value_field)
+        value = _find_supported_type(kind.value_field)
         return pa.list_(value) if value is not None else None
     return None
 
 
-def _supported(field: pa.Field) -> pa.DataType | None:
+def _find_supported_type(field: pa.Field) -> pa.DataType | None:
     return _normal(field.type) if _EXTENSION not in (field.metadata or {}) else None
 
 
-def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def _join_batches(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     joined = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
@@ -241,7 +243,7 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     return joined[0]
 
 
-def _zeroed(column: pa.Array) -> pa.Array:
+def _zero_hidden_values(column: pa.Array) -> pa.Array:
     if pa.types.is_nested(column.type):
         return _zeroed_nested(_retaken(column))
     return _retaken(column) if column.null_count and not pa.types.is_null(column.type) else column
@@ -260,11 +262,11 @@ def _zeroed_nested(column: pa.Array) -> pa.Array:
     kind = column.type
     mask = column.is_null() if column.null_count else None
     if pa.types.is_struct(kind):
-        inner = [_zeroed(column.field(index)) for index in range(kind.num_fields)]
+        inner = [_zero_hidden_values(column.field(index)) for index in range(kind.num_fields)]
         return pa.StructArray.from_arrays(inner, fields=list(kind), mask=mask)
     if pa.types.is_map(kind):
-        keys, items = _zeroed(column.keys), _zeroed(column.items)
+        keys, items = _zero_hidden_values(column.keys), _zero_hidden_values(column.items)
         return pa.MapArray.from_arrays(column.offsets, keys, items, type=kind, mask=mask)
     if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(_zeroed(column.values), type=kind, mask=mask)
-    return pa.ListArray.from_arrays(column.offsets, _zeroed(column.values), type=kind, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(_zero_hidden_values(column.values), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(column.offsets, _zero_hidden_values(column.values), type=kind, mask=mask)

@@ -46,24 +46,24 @@ def split_name(name: str) -> tuple[str, ...]:
         at += 1
 
 
-def quoted(part: str, quote: str = '"') -> str:
+def quote_part(part: str, quote: str = '"') -> str:
     """Quote one part as an identifier, whatever characters it has."""
     return quote + part.replace(quote, quote * 2) + quote
 
 
-def dotted(parts: Sequence[str], quote: str = '"') -> str:
-    return ".".join(quoted(part, quote) for part in parts)
+def join_quoted(parts: Sequence[str], quote: str = '"') -> str:
+    return ".".join(quote_part(part, quote) for part in parts)
 
 
 def quote_where_needed(name: str) -> str:
     """Return a name as DuckDB reads it. Dots, of a column behind its table, need no quotes."""
-    return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in name.split("."))
+    return ".".join(part if _PLAIN.fullmatch(part) else quote_part(part) for part in name.split("."))
 
 
-def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"') -> str:
+def format_name(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"') -> str:
     """Join the parts to a dotted name, quoted only where necessary."""
     return ".".join(
-        part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part, quote)
+        part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quote_part(part, quote)
         for part in parts
     )
 
@@ -78,7 +78,7 @@ def reserved_hint(
     names = {name.lower() for name in known}
     for word in reversed(_WORD.findall(sql[: error.end])[-2:]):
         if word.lower() in names.intersection(reserved):
-            return f"{word} is a reserved word; as a name it is written {quoted(word, quote)}"
+            return f"{word} is a reserved word; as a name it is written {quote_part(word, quote)}"
     return None
 
 

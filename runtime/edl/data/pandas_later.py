@@ -65,7 +65,7 @@ class _Finder(MetaPathFinder):
             self._asks = False
         if found is not None and found.loader is not None:
             then = self.look if name == "pyarrow" else _tell
-            found.loader.exec_module = _followed(found.loader.exec_module, then)  # type: ignore[assignment, method-assign]
+            found.loader.exec_module = _call_after(found.loader.exec_module, then)  # type: ignore[assignment, method-assign]
         return found
 
 
@@ -76,7 +76,7 @@ def _tell() -> None:
     pa.nulls(0).to_pandas()
 
 
-def _followed(
+def _call_after(
     execute: Callable[[ModuleType], None], then: Callable[[], None]
 ) -> Callable[[ModuleType], None]:
     """Return a function that executes the module and calls `then`."""

@@ -25,7 +25,7 @@ def write_rows(
     A column may turn out to be text behind rows that are written already; then these are written again.
     """
     rows = as_displayed_rows(rows)
-    fields = [_stored(field.with_name(name)) for field, name in zip(rows.schema, names, strict=True)]
+    fields = [_parquet_field(field.with_name(name)) for field, name in zip(rows.schema, names, strict=True)]
     file = _File(pa.schema(fields), _folder(out))
     total = 0
     try:
@@ -82,7 +82,7 @@ class _File:
                 self.write(batch)
 
 
-def _stored(field: pa.Field) -> pa.Field:
+def _parquet_field(field: pa.Field) -> pa.Field:
     """Return the field with a type that Parquet has."""
     try:
         parquet.ParquetWriter(io.BytesIO(), pa.schema([field])).close()

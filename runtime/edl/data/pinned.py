@@ -18,7 +18,7 @@ from typing import IO
 import msgspec
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS, canonical, fields, rechunked
+from edl.data.arrow_types import BATCH_ROWS, canonical, fields, rechunk_rows
 from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 
@@ -169,7 +169,7 @@ def disk_full(folder: Path) -> SourceError:
 def _write(sink: _Digesting, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     rows = 0
     with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), schema) as writer:
-        for batch in rechunked(batches, schema):
+        for batch in rechunk_rows(batches, schema):
             sink.check_space(batch.nbytes)
             writer.write_batch(canonical(batch))
             rows += batch.num_rows

@@ -94,7 +94,7 @@ def read_chunks(file: IO[bytes], wanted: Sequence[Chunk], path: Path) -> pa.Bina
 def read_records(path: Path | str) -> Iterator[bytes]:
     """Yield all records of a file, with one chunk in memory at a time."""
     path = Path(path)
-    with _opened(path) as file:
+    with _open_file(path) as file:
         for chunk in chunks(file, path):
             yield from read_chunks(file, [chunk], path).to_pylist()
 
@@ -188,30 +188,34 @@ def _parts(records: pa.BinaryArray, size: int) -> Iterator[pa.BinaryArray]:
 
 def _chunk(header: bytes, offset: int, size: int, path: Path) -> Chunk:
     if len(header) < _HEADER.size:
-        raise _damaged(path, offset, f"its header is truncated after {len(header)} bytes")
+        raise _damaged_record_error(path, offset, f"its header is truncated after {len(header)} bytes")
     magic, checksum, compressor, length, records = _HEADER.unpack(header)
     if magic != MAGIC:
         what = f"it begins with 0x{magic:08x} and not with 0x{MAGIC:08x}"
-        raise _damaged(path, offset, what)
+        raise _damaged_record_error(path, offset, what)
     chunk = Chunk(offset, checksum, compressor, length, records)
     if compressor not in _DECOMPRESS:
-        raise _damaged(path, offset, f"it names an unknown compressor, {compressor}; known are 0, 1 and 2")
+        raise _damaged_record_error(
+            path, offset, f"it names an unknown compressor, {compressor}; known are 0, 1 and 2"
+        )
     if chunk.end > size:
-        raise _damaged(path, offset, f"its body ends {chunk.end - size} bytes after the file's end")
+        raise _damaged_record_error(
+            path, offset, f"its body ends {chunk.end - size} bytes after the file's end"
+        )
     return chunk
 
 
 def _body(stored: bytes, chunk: Chunk, path: Path) -> bytes:
     if len(stored) < chunk.size or zlib.crc32(stored) != chunk.checksum:
-        raise _damaged(path, chunk.offset, "its body does not have the checksum of its header")
+        raise _damaged_record_error(path, chunk.offset, "its body does not have the checksum of its header")
     try:
         body = _DECOMPRESS[chunk.compressor](stored)
     except SourceError:
         raise
     except Exception as error:  # cramjam's errors derive from Exception alone
-        raise _damaged(path, chunk.offset, f"it cannot be decompressed: {error}") from None
+        raise _damaged_record_error(path, chunk.offset, f"it cannot be decompressed: {error}") from None
     if len(body) > MOST_BODY_BYTES:
-        raise _damaged(path, chunk.offset, f"it is larger than {MOST_BODY_BYTES >> 20} MiB")
+        raise _damaged_record_error(path, chunk.offset, f"it is larger than {MOST_BODY_BYTES >> 20} MiB")
     return body
 
 
@@ -219,10 +223,10 @@ def _check_records(chunk: Chunk, body: bytes, path: Path) -> None:
     try:
         decode([body], chunk.records)
     except ValueError as error:
-        raise _damaged(path, chunk.offset, str(error)) from None
+        raise _damaged_record_error(path, chunk.offset, str(error)) from None
 
 
-def _damaged(path: Path, offset: int, what: str) -> SourceError:
+def _damaged_record_error(path: Path, offset: int, what: str) -> SourceError:
     return SourceError(
         f"{path} is damaged in chunk {_number(path, offset)}, at byte {offset:,}: {what}",
         hint="write the file again; an interrupted copy ends in the middle of a chunk",
@@ -240,7 +244,7 @@ def _number(path: Path, offset: int) -> int:
     return number
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:

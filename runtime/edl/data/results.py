@@ -16,7 +16,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from edl.data.arrow_types import columns_and_batches, rechunked
+from edl.data.arrow_types import columns_and_batches, rechunk_rows
 from edl.data.pinned import disk_full
 from edl.data.retry import insisting
 from edl.data.source import Source
@@ -142,7 +142,7 @@ def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     schema, batches = columns_and_batches(batches)
     rows = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for batch in rechunked(batches, schema):
+        for batch in rechunk_rows(batches, schema):
             writer.write_batch(batch)
             rows += batch.num_rows
     return rows

@@ -64,13 +64,13 @@ class ServerURL:
         if self.password:
             self.keep(self.password)
             return self
-        shown, kept = str(self), _kept()
+        shown, kept = str(self), _read_secrets()
         known = kept.get(shown) or kept.get(self.account)
-        return replace(self, password=known or _of_session(shown) or _configured(self))
+        return replace(self, password=known or _of_session(shown) or _find_configured_url(self))
 
     def keep(self, password: str) -> None:
         """Give the URL a password, for this process and those that it starts."""
-        kept, shown = _kept(), str(self)
+        kept, shown = _read_secrets(), str(self)
         name = self.account if shown not in kept and kept.get(self.account, password) == password else shown
         os.environ[SECRETS] = msgspec.json.encode({**kept, name: password}).decode()
 
@@ -169,7 +169,7 @@ def _of_session(shown: str) -> str:
     return url.password if _same(str(url), shown) else ""
 
 
-def _configured(wanted: ServerURL) -> str:
+def _find_configured_url(wanted: ServerURL) -> str:
     for name, entry in _connections().items():
         url = parse_server(entry.url)
         if _same(str(url), str(wanted)):
@@ -214,5 +214,5 @@ def _same(configured: str, shown: str) -> bool:
     return one == other
 
 
-def _kept() -> dict[str, str]:
+def _read_secrets() -> dict[str, str]:
     return msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])

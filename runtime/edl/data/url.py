@@ -276,7 +276,7 @@ def _open_source(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
     return source
 
 
-def beside(connection: object) -> Source:
+def open_beside(connection: object) -> Source:
     """Open a source over the database of a caller's connection of DuckDB or SQLite.
 
     It is a connection of its own beside the caller's, whose settings and transactions stay as they are: it sees what

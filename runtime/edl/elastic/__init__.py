@@ -25,7 +25,7 @@ from edl.elastic.cursor import Cursor
 from edl.elastic.evaluation import Evaluation
 from edl.elastic.leave_notice import add_hook as add_leave_hook
 from edl.elastic.member import World
-from edl.elastic.rows import Dataset, Sampler, checked, count_of, described
+from edl.elastic.rows import Dataset, Sampler, check_number, count_of, describe_rows
 from edl.elastic.steps import Regrouped
 from edl.elastic.stream import LONGEST, Source, Stream, StreamCursor
 from edl.errors import SemanticError
@@ -72,7 +72,7 @@ def sampler(
     None if the loop itself ends; each epoch has another order. Several datasets have a `name` each. Raises
     SemanticError for an invalid number.
     """
-    return Sampler(*_added(name, described(rows, batch_size, epochs, seed, shuffle), micro_batch))
+    return Sampler(*_add_rows(name, describe_rows(rows, batch_size, epochs, seed, shuffle), micro_batch))
 
 
 def dataset(
@@ -90,7 +90,9 @@ def dataset(
     A part is an array of row numbers, int64, or a table. For the other arguments see `sampler`. Without
     `edl.elastic.checkpoint`, a part counts as done when the next one is requested.
     """
-    return Dataset(*_added(name, described(rows, batch_size, epochs, seed, shuffle), micro_batch), rows)
+    return Dataset(
+        *_add_rows(name, describe_rows(rows, batch_size, epochs, seed, shuffle), micro_batch), rows
+    )
 
 
 def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluation:
@@ -100,7 +102,7 @@ def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluat
     the sums over all rows in each worker.
     """
     shared = NamedRows(
-        checked("rows", count_of(rows), 1), checked("batch_size", batch_size, 1), trained=False
+        check_number("rows", count_of(rows), 1), check_number("batch_size", batch_size, 1), trained=False
     )
     session = sessions.of_dataset(name)
     found = Evaluation(session, shared, rows)
@@ -125,15 +127,15 @@ def stream(
     """
     if isinstance(wait_secs, bool) or not isinstance(wait_secs, int | float) or not 0 <= wait_secs <= LONGEST:
         raise SemanticError(f"wait_secs is {wait_secs!r}; expected seconds, from 0 to {LONGEST:g}")
-    shared = NamedRows(0, checked("batch_size", batch_size, 1), None, shuffle=False)
-    cursor = StreamCursor(name, shared, checked("micro_batch", micro_batch, 0), start or {})
+    shared = NamedRows(0, check_number("batch_size", batch_size, 1), None, shuffle=False)
+    cursor = StreamCursor(name, shared, check_number("micro_batch", micro_batch, 0), start or {})
     session = sessions.of_dataset(name)
     session.add(name, cursor)
     return Stream(session, cursor, source, wait_secs)
 
 
-def _added(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.Session, Cursor]:
-    cursor = Cursor(name, rows, checked("micro_batch", micro_batch, 0))
+def _add_rows(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.Session, Cursor]:
+    cursor = Cursor(name, rows, check_number("micro_batch", micro_batch, 0))
     session = sessions.of_dataset(name)
     session.add(name, cursor)
     return session, cursor

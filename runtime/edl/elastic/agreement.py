@@ -26,9 +26,9 @@ def agree(job: Path, workload: Workload) -> None:
         script_run.agree(job, workload)
         return
     relay = relay_of(JobFolder(job))
-    if fetched(relay, FILE) is None:
+    if fetch_file(relay, FILE) is None:
         send(relay, FILE, msgspec.json.encode(workload))
-    found = fetched(relay, FILE)
+    found = fetch_file(relay, FILE)
     script_run.check(msgspec.json.decode(found, type=Workload) if found is not None else None, workload)
 
 
@@ -40,7 +40,7 @@ def send(relay: Relay, file: str, content: bytes) -> None:
     relay.publish(SCRIPT, file)
 
 
-def fetched(relay: Relay, file: str) -> bytes | None:
+def fetch_file(relay: Relay, file: str) -> bytes | None:
     """Return a file that a worker has sent to the master, or None if there is none."""
     try:
         return (relay.fetch(SCRIPT, file) / file).read_bytes()

@@ -15,7 +15,7 @@ _NAMES = {
 }
 
 
-def summed(group: Group, kind: float, flat: Array) -> None:
+def sum_over_group(group: Group, kind: float, flat: Array) -> None:
     """Replace `flat` by its sum over the group; its first element is for the mark.
 
     Raises GroupError if a member is lost, and JobError if one is not at the same point of the script.

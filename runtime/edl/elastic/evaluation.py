@@ -42,7 +42,7 @@ class Evaluation:
             flat = np.concatenate([np.zeros(1), *(each.reshape(-1) for each in found.values())])
 
             def keep() -> None:
-                self._done = steps.positions.trained, _unflattened(flat[1:], found)
+                self._done = steps.positions.trained, _unflatten_sums(flat[1:], found)
 
             with self._session.leaving():
                 steps.sum(EVALUATION, flat, keep)
@@ -74,7 +74,7 @@ class Evaluation:
         return {name: np.asarray(found[name], np.float64) for name in sorted(found)}
 
 
-def _unflattened(flat: Array, like: Mapping[str, Array]) -> Sums:
+def _unflatten_sums(flat: Array, like: Mapping[str, Array]) -> Sums:
     ends = np.cumsum([each.size for each in like.values()])
     parts = np.split(flat, ends[:-1])
     return {

@@ -10,7 +10,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import STEP, summed
+from edl.elastic.collective import STEP, sum_over_group
 from edl.elastic.gradients import Gradients, Take
 from edl.errors import JobError, SemanticError
 
@@ -49,7 +49,7 @@ class KerasGradients(Gradients):
         self.present: list[Any] = [None] * len(self._variables)
         double = any(str(each.dtype) == "float64" for each in (*self._variables, *self._statistics))
         sizes = [int(np.prod(each.shape)) for each in (*self._variables, *self._statistics)]
-        # The flat array begins with the mark of `summed`, and with 1 for each variable that has a gradient.
+        # The flat array begins with the mark of `sum_over_group`, and with 1 for each variable that has a gradient.
         self._has = slice(1, 1 + len(self._variables))
         self._ends = np.cumsum([self._has.stop, *sizes])
         self._flat: Array = np.zeros(self._ends[-1], np.float64 if double else np.float32)
@@ -84,7 +84,7 @@ class KerasGradients(Gradients):
         for place, values in zip(means, self._present_statistics(), strict=True):
             place[:] = share * values if share else 0
         if group is not None:
-            summed(group, STEP, self._flat)
+            sum_over_group(group, STEP, self._flat)
         self.present = [
             flat.astype(str(variable.dtype)).reshape(variable.shape) if has else None
             for variable, flat, has in zip(self._variables, gradients, self._flat[self._has], strict=True)
@@ -131,7 +131,7 @@ class Variables:
 
 def hook(optimizer: Any, gradients: KerasGradients, take: Take) -> None:
     """Replace `optimizer.apply`: `take` gets the original one, with the gradients that are then present."""
-    original = _compiled(optimizer.apply, gradients)
+    original = _compile_update(optimizer.apply, gradients)
 
     def apply(self: Any, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         if not _is_eager():
@@ -143,7 +143,7 @@ def hook(optimizer: Any, gradients: KerasGradients, take: Take) -> None:
     optimizer.apply = types.MethodType(apply, optimizer)
 
 
-def _compiled(apply: Callable[..., None], gradients: KerasGradients) -> Callable[[], None]:
+def _compile_update(apply: Callable[..., None], gradients: KerasGradients) -> Callable[[], None]:
     """Return a function that applies the gradients that are present, as one graph with TensorFlow."""
     import keras
 

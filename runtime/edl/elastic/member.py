@@ -9,7 +9,7 @@ import numpy as np
 
 from edl.collectives.base import Group
 from edl.elastic import node_check
-from edl.elastic.collective import STEP, summed
+from edl.elastic.collective import STEP, sum_over_group
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
 
@@ -96,9 +96,9 @@ class ScriptMember(GroupMember):
         return group if group.size > 1 else None
 
     def wait(self) -> None:
-        """Wait for the others, before a step that has no gradients. Raises as `summed`."""
+        """Wait for the others, before a step that has no gradients. Raises as `sum_over_group`."""
         if (group := self.ready()) is not None:
-            summed(group, STEP, np.zeros(1, np.float32))
+            sum_over_group(group, STEP, np.zeros(1, np.float32))
 
     def stepped(self) -> None:
         """Record that the step was taken."""

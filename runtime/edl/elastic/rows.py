@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.int64]
 
 
-def described(rows: Any, batch_size: Any, epochs: Any, seed: Any, shuffle: bool) -> NamedRows:
+def describe_rows(rows: Any, batch_size: Any, epochs: Any, seed: Any, shuffle: bool) -> NamedRows:
     """Return the checked description of rows to train on. Raises SemanticError for an invalid number."""
     return NamedRows(
-        checked("rows", count_of(rows), 1),
-        checked("batch_size", batch_size, 1),
-        None if epochs is None else checked("epochs", epochs, 1),
-        checked("seed", seed, 0),
+        check_number("rows", count_of(rows), 1),
+        check_number("batch_size", batch_size, 1),
+        None if epochs is None else check_number("epochs", epochs, 1),
+        check_number("seed", seed, 0),
         bool(shuffle),
     )
 
@@ -37,7 +37,7 @@ def count_of(rows: Any) -> Any:
     return rows if isinstance(rows, int) else getattr(rows, "num_rows", getattr(rows, "rows", rows))
 
 
-def checked(name: str, value: Any, least: int) -> int:
+def check_number(name: str, value: Any, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise SemanticError(f"{name} is {value!r}; expected a whole number, at least {least}")
     return value

@@ -184,7 +184,7 @@ class Session:
             self.steps.accumulate()
             return False
         with self.leaving():
-            self.steps.commit(gradients.sum if gradients.accumulated else _unchanged, step)
+            self.steps.commit(gradients.sum if gradients.accumulated else _keep_gradients, step)
         gradients.keep()
         return True
 
@@ -309,7 +309,7 @@ def _place_of_environment() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def _unchanged(group: Any, share: float) -> None:
+def _keep_gradients(group: Any, share: float) -> None:
     """Leave the gradients as they are: this worker has computed all of them."""
 
 

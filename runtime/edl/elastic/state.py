@@ -30,7 +30,7 @@ class ScriptState:
 
     def get_weights(self) -> dict[str, Array]:
         """Return the arrays of the model; they may share memory with it."""
-        return _of(self._parts[0])
+        return _collect_states(self._parts[0])
 
     def set_weights(self, arrays: Mapping[str, Array]) -> None:
         """Load the arrays. Raises JobError if they are of other objects."""
@@ -38,11 +38,11 @@ class ScriptState:
 
     def get_state(self) -> dict[str, Array]:
         """Return the arrays of the optimizer and the other objects."""
-        return _of(self._parts[1])
+        return _collect_states(self._parts[1])
 
     def cut(self) -> Cut:
         """Return a function that returns copies of now, see `edl.frameworks.Adapter.cut`."""
-        weights, state = _copied(self.get_weights()), _copied(self.get_state())
+        weights, state = _copy_arrays(self.get_weights()), _copy_arrays(self.get_state())
         return lambda: (weights, state)
 
     def set_state(self, arrays: Mapping[str, Array]) -> None:
@@ -50,7 +50,7 @@ class ScriptState:
         _load(self._parts[1], arrays)
 
 
-def _copied(arrays: dict[str, Array]) -> dict[str, Array]:
+def _copy_arrays(arrays: dict[str, Array]) -> dict[str, Array]:
     return {name: array.copy() for name, array in arrays.items()}
 
 
@@ -65,19 +65,19 @@ def stateful(*objects: Any) -> tuple[Any, ...]:
     return objects
 
 
-def _of(objects: Sequence[Any]) -> dict[str, Array]:
-    return flattened([each.state_dict() for each in objects])
+def _collect_states(objects: Sequence[Any]) -> dict[str, Array]:
+    return flatten_tree([each.state_dict() for each in objects])
 
 
 def _load(objects: Sequence[Any], arrays: Mapping[str, Array]) -> None:
-    found = restored(arrays)
+    found = restore_tree(arrays)
     if len(found) != len(objects):
         raise JobError("the workers have given edl.elastic.checkpoint different objects")
     for each, state in zip(objects, found, strict=True):
         each.load_state_dict(state)
 
 
-def flattened(tree: Any) -> dict[str, Array]:
+def flatten_tree(tree: Any) -> dict[str, Array]:
     """Return the arrays of a tree, uint8. Raises JobError for a value of another type."""
     found: list[Array] = []
     torch = sys.modules.get("torch")  # a script of another framework has no tensors of it
@@ -105,7 +105,7 @@ def flattened(tree: Any) -> dict[str, Array]:
     return {_TREE: np.frombuffer(encoded, np.uint8), **arrays}
 
 
-def restored(arrays: Mapping[str, Array]) -> Any:
+def restore_tree(arrays: Mapping[str, Array]) -> Any:
     """Return the tree of the arrays."""
     numbers = iter(range(len(arrays)))
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group, GroupError
-from edl.elastic.collective import BROADCAST, END, summed
+from edl.elastic.collective import BROADCAST, END, sum_over_group
 from edl.elastic.cursor import Cursor, Positions
 from edl.elastic.member import Alone, ScriptMember
 from edl.elastic.stream import Range, StreamCursor
@@ -209,7 +209,7 @@ class Steps:
         self._count(part.rows if self.bounded else 1)
 
     def sum(self, kind: float, flat: Array, then: Callable[[], None]) -> None:
-        """Take a step without gradients: sum `flat` over the group as `summed` does, and call `then`.
+        """Take a step without gradients: sum `flat` over the group as `sum_over_group` does, and call `then`.
 
         Raises Regrouped if the group has to be left, so that the step is not taken.
         """
@@ -217,7 +217,7 @@ class Steps:
             raise VoidError
         with self._in_group() as group:
             if group is not None:
-                summed(group, kind, flat)
+                sum_over_group(group, kind, flat)
         then()
         self._count(1)
 
@@ -232,7 +232,7 @@ class Steps:
         with self._in_group() as group:
             if group is None:
                 return value
-            summed(group, BROADCAST, np.zeros(1, np.float32))
+            sum_over_group(group, BROADCAST, np.zeros(1, np.float32))
             return msgspec.msgpack.decode(group.broadcast(encoded if group.rank == 0 else None, 0))
 
     @contextlib.contextmanager

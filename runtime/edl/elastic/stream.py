@@ -93,7 +93,9 @@ class Stream:
         end = time.monotonic() + self._wait_secs
         while True:
             there = {each: self._source.latest(each) for each in self._source.partitions()}
-            found = divided({each: (offsets.get(each, 0), latest) for each, latest in there.items()}, size)
+            found = divide_records(
+                {each: (offsets.get(each, 0), latest) for each, latest in there.items()}, size
+            )
             if sum(after - first for _, first, after in found) == size or time.monotonic() >= end:
                 return found
             threading.Event().wait(POLL_SECS)
@@ -116,7 +118,7 @@ class Stream:
         return pa.concat_tables(parts)
 
 
-def divided(there: Mapping[Key, tuple[int, int]], size: int) -> list[Range]:
+def divide_records(there: Mapping[Key, tuple[int, int]], size: int) -> list[Range]:
     """Return ranges of at most `size` records in all, of each partition alike as far as it has them.
 
     `there` has the first offset and that after the last one of each partition.

@@ -10,7 +10,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import STEP, summed
+from edl.elastic.collective import STEP, sum_over_group
 from edl.elastic.gradients import Gradients, Take
 from edl.errors import SemanticError
 
@@ -20,7 +20,7 @@ class TorchGradients(Gradients):
 
     They are added up in one tensor where the model is, which is copied to the CPU and back at once:
 
-        mark of `summed` | whether each parameter has a gradient | gradients of the parameters | buffers
+        mark of `sum_over_group` | whether each parameter has a gradient | gradients of the parameters | buffers
 
     A step has a tensor of its own: the gradients that it leaves are views of that. Raises SemanticError for parameters
     in shards.
@@ -91,7 +91,7 @@ class TorchGradients(Gradients):
             flat.copy_(self._flat)
         numbers = flat.numpy()
         numbers[1 : self._head] = self._has
-        summed(group, STEP, numbers)
+        sum_over_group(group, STEP, numbers)
         self._has = numbers[1 : self._head] > 0
         if there:
             self._flat.copy_(flat)

@@ -8,7 +8,7 @@ of its minibatch as an argument, and their gradient updates them.
 from edl.embeddings.cut import TableCut
 from edl.embeddings.initializers import Initial
 from edl.embeddings.optimizers import Optimizer
-from edl.embeddings.table import Copied, RowTable, Stored, TableSpec, added, distinct_ids
+from edl.embeddings.table import Copied, RowTable, Stored, TableSpec, distinct_ids, sum_parts
 
 __all__ = [
     "Copied",
@@ -18,6 +18,6 @@ __all__ = [
     "Stored",
     "TableCut",
     "TableSpec",
-    "added",
     "distinct_ids",
+    "sum_parts",
 ]

@@ -23,7 +23,7 @@ def divisor(combiner: Combiner, count: int) -> float:
     return {"sum": 1.0, "mean": 1.0 / count, "sqrtn": 1.0 / math.sqrt(count)}[combiner]
 
 
-def needed(combiner: Combiner | None, table: str) -> Combiner:
+def require_combiner(combiner: Combiner | None, table: str) -> Combiner:
     """Return the combiner of a layer that reads lists. Raises JobError if it has none."""
     if combiner is None:
         raise JobError(

@@ -214,7 +214,7 @@ def distinct(ids: Array, places: Array, found: Array) -> int:
 
 
 @jit
-def summed(gradients: Array, places: Array, out: Array) -> None:
+def sum_gradients(gradients: Array, places: Array, out: Array) -> None:
     """Add up the gradients of each position, in their order, into `out`, which holds zeros."""
     for i in range(len(places)):
         for j in range(out.shape[1]):

@@ -63,7 +63,7 @@ def share(limits: RowLimits, servers: int) -> RowLimits:
     return RowLimits(limits.min_count, -(-limits.max_rows // servers), limits.ttl_steps)
 
 
-def expired(limits: RowLimits, used: Ids, step: int) -> Ids:
+def find_expired_rows(limits: RowLimits, used: Ids, step: int) -> Ids:
     """Return the ascending numbers of the rows that were last trained `ttl_steps` steps ago or more.
 
     `used` has the last step of each row. Nothing is due between the passes.

@@ -68,7 +68,7 @@ def flat(ids: Ids | Ragged) -> Ids:
     return ids.values if isinstance(ids, Ragged) else ids.ravel()
 
 
-def shaped(places: npt.NDArray[np.int32], ids: Ids | Ragged) -> Any:
+def shape_positions(places: npt.NDArray[np.int32], ids: Ids | Ragged) -> Any:
     """Return the positions of `flat(ids)` in the form that a layer gets."""
     if not isinstance(ids, Ragged):
         return places.reshape(ids.shape)
@@ -136,7 +136,7 @@ class Discovery:
         every = flat(ids)
         if isinstance(ids, Ragged):
             self.listed[spec.name] = ids.weights is not None
-        return Found(table.read(every), shaped(np.arange(len(every), dtype=np.int32), ids))
+        return Found(table.read(every), shape_positions(np.arange(len(every), dtype=np.int32), ids))
 
 
 class Bound:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.arrays import Array, Features, arrays
-from edl.embeddings.lookup import Bound, Discovery, Read, flat, reading, shaped
+from edl.embeddings.lookup import Bound, Discovery, Read, flat, reading, shape_positions
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.table import Floats, Ids, RowTable, Stored, distinct_ids
 from edl.errors import JobError
@@ -301,4 +301,6 @@ def _state(name: str, stored: Stored, limits: RowLimits) -> dict[str, Array]:
 def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
     """Return the positions of each part, in its shape."""
     ends = np.cumsum([len(flat(part)) for part in parts])
-    return [shaped(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]
+    return [
+        shape_positions(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)
+    ]

@@ -25,7 +25,7 @@ def is_outside(num_ids: int, dim: int) -> bool:
     return num_ids * dim > LARGEST_IN_GRAPH
 
 
-def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
+def group_entries(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Return the entries in order, those together that one layer looks up, or several layers in one table.
 
     They are embeddings of a shared table, and adjacent ones of one width and initializer outside of the graph, except
@@ -35,7 +35,7 @@ def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def is_table(group: Sequence[Entry]) -> bool:
-    """Return True if the group of `grouped` is one of row tables that one layer looks up."""
+    """Return True if the group of `group_entries` is one of row tables that one layer looks up."""
     return bool(_outside(group[0]))
 
 

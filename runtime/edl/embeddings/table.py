@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from edl.embeddings.cut import ALL, NO_IDS, Evictions, Rows, TableCut
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
-from edl.embeddings.limits import Cells, CountingFilter, expired, surplus
+from edl.embeddings.limits import Cells, CountingFilter, find_expired_rows, surplus
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.update import RowUpdater
 from edl.errors import ClusterError, JobError
@@ -90,7 +90,7 @@ class RowTable:
             known = ", ".join(_KINDS)
             raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
                            hint=f"at least one column, and one of {known}")  # fmt: skip
-        self._kernels = _compiled()
+        self._kernels = _import_kernels()
         self.spec = spec
         self.seed = seed
         self.limits = limits
@@ -170,7 +170,7 @@ class RowTable:
             self._keep(numbers)
             self._used[numbers] = self.steps
             self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
-            self._evict(expired(self.limits, self._used[: self._count], self.steps))
+            self._evict(find_expired_rows(self.limits, self._used[: self._count], self.steps))
             self._evict(surplus(self.limits, self._used[: self._count], self._known[: self._count]))
 
     def export(self) -> Stored:
@@ -385,9 +385,9 @@ class RowTable:
     def _make_room(self, rows: int) -> None:
         if rows > len(self._known):
             room = max(rows, 2 * len(self._known))
-            self._known = _grown(self._known, self._count, room)
-            self._used = _grown(self._used, self._count, room)
-            self._data = _grown(self._data, self._count, room)
+            self._known = _grow_array(self._known, self._count, room)
+            self._used = _grow_array(self._used, self._count, room)
+            self._data = _grow_array(self._data, self._count, room)
         if 4 * rows > 3 * len(self._index):
             self._index = self._filled(rows)
 
@@ -412,13 +412,13 @@ class RowTable:
 
 def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     """Return the distinct ids in order of appearance, and the position of each id among them."""
-    kernels = _compiled()
+    kernels = _import_kernels()
     found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
     count = kernels.distinct(ids, places, found)
     return found[:count], places
 
 
-def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
+def sum_parts(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
     """Sum gradients (n, dim) of ids (n,), distinct within each part, over all parts, in order; each id appears once."""
     ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
     sums = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
@@ -429,14 +429,14 @@ def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
     return ids, sums
 
 
-def _compiled() -> Any:
+def _import_kernels() -> Any:
     """Return the kernels; imports numba with the first table."""
     from edl.embeddings import kernels
 
     return kernels
 
 
-def _grown(array: Any, used: int, rows: int) -> Any:
+def _grow_array(array: Any, used: int, rows: int) -> Any:
     grown = np.empty((rows, *array.shape[1:]), array.dtype)
     grown[:used] = array[:used]
     return grown

@@ -28,8 +28,11 @@ def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
 
     Idempotent. Raises SpecError if something is missing.
     """
-    files, secrets = Path(_of(environment, "EDL_FILES")), Path(_of(environment, "EDL_SECRETS"))
-    job, master = Path(_of(environment, "EDL_JOB")), _of(environment, "EDL_MASTER")
+    files, secrets = (
+        Path(_read_variable(environment, "EDL_FILES")),
+        Path(_read_variable(environment, "EDL_SECRETS")),
+    )
+    job, master = Path(_read_variable(environment, "EDL_JOB")), _read_variable(environment, "EDL_MASTER")
     _copy(files, job)
     folder = ClusterFolder(job)
     folder.write_token(_secret(secrets / "token"))
@@ -39,7 +42,7 @@ def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
     return folder, _secret(secrets / "secrets.json")
 
 
-def _of(environment: Mapping[str, str], name: str) -> str:
+def _read_variable(environment: Mapping[str, str], name: str) -> str:
     if not environment.get(name):
         raise SpecError(f"a container of a job needs {name} in its environment")
     return environment[name]
@@ -56,7 +59,7 @@ def _copy(files: Path, job: Path) -> None:
     """Copy the mounted files, and join those split into parts."""
     job.mkdir(mode=0o700, parents=True, exist_ok=True)
     parts: dict[str, dict[int, Path]] = {}
-    for path in _mounted(files):
+    for path in _find_mounted_files(files):
         name = str(path.relative_to(files))
         if match := _PART.fullmatch(name):
             parts.setdefault(match[1], {})[int(match[2])] = path
@@ -68,7 +71,7 @@ def _copy(files: Path, job: Path) -> None:
         _write(job / name, [found[number] for number in range(len(found))])
 
 
-def _mounted(folder: Path) -> Iterator[Path]:
+def _find_mounted_files(folder: Path) -> Iterator[Path]:
     """Yield the mounted files. Kubernetes mounts links to `..data`, which is replaced as a whole."""
     for place, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith("..")]

@@ -22,7 +22,7 @@ from edl.jobs.event_log import EventStream
 from edl.jobs.events import Output
 from edl.jobs.failure import to_failed
 from edl.jobs.outcome import Outcome
-from edl.logs import stamped
+from edl.logs import add_time
 from edl.program.user_model import search_path
 from edl.run import runnable
 from edl.run.result_tables import store
@@ -48,7 +48,7 @@ def _run(job: Path) -> Outcome:
     began, spec = time.monotonic(), read(job)
     pinned = read_pinned(job / "rows")
     local = Place(str(job / "local" / FILE), str(job / "results"), spec.tables)
-    rows = insisting(lambda _: _fetched(pinned, job))
+    rows = insisting(lambda _: _fetch_rows(pinned, job))
     (job / "logs").mkdir(exist_ok=True)
     try:
         runnable.run(job, _file(job, spec), spec.arguments, local, _say, deadline=spec.deadline)
@@ -70,7 +70,7 @@ def _run(job: Path) -> Outcome:
     return Outcome("run", rows, time.monotonic() - began, made=sum(counts), stored=stored)
 
 
-def _fetched(pinned: data.Pinned, job: Path) -> int:
+def _fetch_rows(pinned: data.Pinned, job: Path) -> int:
     """Copy the pinned rows into a file of this pod. Return their number."""
     reader = data.open_reader(pinned, job / "rows")
     rows, _ = write_rows(job / "local", reader.schema, reader.read(0, reader.rows))
@@ -90,7 +90,7 @@ def _file(job: Path, spec: RunnableSpec) -> Path:
 
 def _say(output: Output) -> None:
     for line in output.lines:
-        print(stamped(line), flush=True)
+        print(add_time(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import msgspec
 
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
-from edl.elastic.agreement import FILE, fetched, send
+from edl.elastic.agreement import FILE, fetch_file, send
 from edl.errors import SpecError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.script_run import Attempt
@@ -30,12 +30,12 @@ def meet(job: Path, instance: Instance) -> Attempt:
         send(relay, file, msgspec.json.encode(attempt))
         return attempt
     while True:
-        if (found := fetched(relay, file)) is not None:
+        if (found := fetch_file(relay, file)) is not None:
             try:
                 return msgspec.json.decode(found, type=Attempt)
             except msgspec.MsgspecError as error:
                 raise SpecError(f"the address of worker-0 is damaged: {error}") from None
-        if fetched(relay, FILE) is not None:
+        if fetch_file(relay, FILE) is not None:
             return Attempt(instance.incarnation, 0)
         time.sleep(LOOK_SECS)
 

@@ -40,7 +40,7 @@ def main(job: Path, instance: Instance) -> int:
         attempt = found
     os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
     place.enter(job, instance)
-    code, error = _run(script_run.placed(script, job))
+    code, error = _run(script_run.place_script(script, job))
     place.leave(code, error)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
@@ -92,7 +92,7 @@ def _run(script: ScriptRun) -> tuple[int, SQLFlowError | None]:
         print(end.code, file=sys.stderr)
         return exit_codes.FAILED, None
     except BaseException as error:
-        traceback.print_exception(type(error), error, _own(error.__traceback__, script))
+        traceback.print_exception(type(error), error, _trim_traceback(error.__traceback__, script))
         if not isinstance(error, SQLFlowError):
             return exit_codes.FAILED, None
         if error.hint:
@@ -101,7 +101,7 @@ def _run(script: ScriptRun) -> tuple[int, SQLFlowError | None]:
     return exit_codes.OK, None
 
 
-def _own(found: TracebackType | None, script: ScriptRun) -> TracebackType | None:
+def _trim_traceback(found: TracebackType | None, script: ScriptRun) -> TracebackType | None:
     """Return the traceback from the script's first frame on, or all of it."""
     at = found
     while at is not None and at.tb_frame.f_code.co_filename != script.path:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, NoReturn, get_args
 
 from edl import exit_codes
-from edl.cli.progress import shown
+from edl.cli.progress import format_figure
 from edl.cluster.logs import log_to
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd, ProcessEvent
@@ -183,11 +183,11 @@ class JobServer:
         weights = Path(request.weights) if request.weights else None
         spec = read_spec(folder)
         if request.trial is not None:
-            spec = trial.adapted(spec, request.trial)
+            spec = trial.adapt_spec(spec, request.trial)
         write(
             f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
         )
-        with job_runner.loaded(folder, spec, threads=self._threads) as program:
+        with job_runner.load_program(folder, spec, threads=self._threads) as program:
             if spec.search is not None:
                 return driver.run(
                     program,
@@ -223,9 +223,9 @@ class JobServer:
     def _log(self, event: ProcessEvent) -> None:
         """Log the epochs 1, 2, 4, 8 and so on."""
         if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:
-            figures = ", ".join(f"{name} {shown(value)}" for name, value in event.metrics.items())
+            figures = ", ".join(f"{name} {format_figure(value)}" for name, value in event.metrics.items())
             validation = f"; validation: {figures}" if figures else ""
-            write(f"epoch {event.epoch}: loss {shown(event.loss)}{validation}")
+            write(f"epoch {event.epoch}: loss {format_figure(event.loss)}{validation}")
 
 
 def end(code: int) -> NoReturn:

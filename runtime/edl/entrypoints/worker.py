@@ -99,9 +99,9 @@ def _tasks(
 def _with_program(spec: JobSpec, folder: ClusterFolder, do: Callable[[Program], None]) -> None:
     """Call `do` with the job's program: of a folder, of a module, or of the script whose call the job is."""
     job, threads = JobFolder(folder.job), folder.run_spec().threads
-    called = script.of(job)
+    called = script.read_script(job)
     if called is None:
-        with job_runner.loaded(job.program, spec, threads=threads) as program:
+        with job_runner.load_program(job.program, spec, threads=threads) as program:
             do(program)
         return
     job_runner.prepare(spec, threads)

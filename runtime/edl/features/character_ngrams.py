@@ -25,7 +25,7 @@ def ngrams(texts: pa.Array, n: int) -> tuple[Hashes, Ints]:
     A text is taken in lower case, with a blank before and after it, and one blank for several. One that is then shorter
     than `n` is a single run. NULL, and a text of blanks, have no runs.
     """
-    padded = _padded(texts)
+    padded = _pad_texts(texts)
     lengths: Ints = pc.utf8_length(padded).to_numpy().astype(np.int64)
     characters = _characters(padded)
     counts = np.where(lengths > 0, np.maximum(lengths - n + 1, 1), 0)
@@ -44,7 +44,7 @@ def ngrams(texts: pa.Array, n: int) -> tuple[Hashes, Ints]:
     return hashes, offsets
 
 
-def _padded(texts: pa.Array) -> pa.Array:
+def _pad_texts(texts: pa.Array) -> pa.Array:
     lower = pc.utf8_lower(texts.cast(pa.large_string()).fill_null(""))
     text = pc.utf8_trim_whitespace(pc.replace_substring_regex(lower, r"\s+", " "))
     blank, none = pa.scalar(" ", pa.large_string()), pa.scalar("", pa.large_string())

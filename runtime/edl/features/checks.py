@@ -105,7 +105,7 @@ def _numbers(*fields: str) -> Callable[[Any], None]:
     return rule
 
 
-def _limited(column: Standardize) -> None:
+def _check_limit(column: Standardize) -> None:
     _standardize(column)
     _number(column, "limit")
     if column.limit < 0:
@@ -188,7 +188,7 @@ def _boundaries(column: Bucket | PiecewiseLinear) -> None:
             )
 
 
-def _sized(column: Any) -> None:
+def _check_size(column: Any) -> None:
     _source(column)
     _count(column.size, f"size of column {column.column}")
 
@@ -245,7 +245,7 @@ def _periodic(column: Periodic) -> None:
 
 
 def _ngrams(column: NGrams) -> None:
-    _sized(column)
+    _check_size(column)
     _count(column.n, f"n of column {column.column}")
 
 
@@ -376,7 +376,7 @@ def _category(category: object, what: str) -> None:
 
 _RULES: Mapping[type, Callable[[Any], None]] = {
     Numeric: _numbers("mean"),
-    Standardize: _limited,
+    Standardize: _check_limit,
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,
@@ -384,8 +384,8 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     PiecewiseLinear: _piecewise_linear,
     Periodic: _periodic,
     Bucket: _boundaries,
-    CategoryId: _sized,
-    HashBucket: _sized,
+    CategoryId: _check_size,
+    HashBucket: _check_size,
     Vocabulary: _vocabulary,
     Cross: _cross,
     DatePart: _date_part,

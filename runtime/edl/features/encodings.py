@@ -50,14 +50,14 @@ class Encoder:
 
 def _means(feature: TargetMean, code: int) -> Floats:
     folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _ = _smoothed(feature, folds.kept(code))
+    means, _ = _smooth_means(feature, folds.kept(code))
     if not feature.scaled:
         return means.T
-    of_all, rows = _smoothed(feature, folds.kept(feature.folds))
-    return _scaled(means, of_all[:, -1:], of_all, rows)
+    of_all, rows = _smooth_means(feature, folds.kept(feature.folds))
+    return _scale_values(means, of_all[:, -1:], of_all, rows)
 
 
-def _smoothed(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return the mean labels of each id, (outputs, ids), and its rows; the last is the prior."""
     ids = num_ids(feature.category)
     counts = np.asarray(feature.counts).reshape(feature.folds, ids)[kept].sum(axis=0)
@@ -75,13 +75,13 @@ def _log_counts(feature: LogCount) -> Floats:
     values: Any = np.log1p(counts)[None]
     values[:, -1] = 0.0
     return (
-        _scaled(values, np.average(values, axis=1, weights=counts), values, counts)
+        _scale_values(values, np.average(values, axis=1, weights=counts), values, counts)
         if feature.scaled
         else values.T
     )
 
 
-def _scaled(values: Floats, centre: Any, of_all: Floats, rows: Floats) -> Floats:
+def _scale_values(values: Floats, centre: Any, of_all: Floats, rows: Floats) -> Floats:
     """Return (values - centre) / deviation of `of_all` over the training rows, transposed; 0 without deviation."""
     mean = np.average(of_all, axis=1, weights=rows)[:, None]
     deviation = np.sqrt(np.average(np.square(of_all - mean), axis=1, weights=rows))[:, None]

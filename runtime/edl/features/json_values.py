@@ -52,14 +52,14 @@ def numbers(column: pa.Array, source: Computed) -> Floats:
     other = pc.and_(pc.is_valid(found["value"]), pc.is_null(found["number"]))
     if (place := other.index(True).as_py()) >= 0:
         raise SemanticError(
-            f"{source} holds {_shown(found['value'][place].as_py())}, which is no number",
+            f"{source} holds {_shorten_text(found['value'][place].as_py())}, which is no number",
             hint=f"write VOCABULARIZE({source}) for a category",
         )
     values = found["number"].to_numpy()
     return np.asarray(values, dtype=np.float64)
 
 
-def written(column: pa.Array) -> pa.Array:
+def write_records(column: pa.Array) -> pa.Array:
     """Return records with letters at the ends of their keys, or lists of them, as JSON texts; a number that is not
     finite is null.
     """
@@ -74,12 +74,12 @@ def _read(column: pa.Array, source: Computed) -> pa.Table:
         found = cursor.sql(_QUERY, params={"path": source.path}).to_arrow_table()
     if (place := found["is_bad"].index(True).as_py()) >= 0:
         raise SemanticError(
-            f"{source.operands[0]} holds {_shown(column[place].as_py())}, which is no JSON",
+            f"{source.operands[0]} holds {_shorten_text(column[place].as_py())}, which is no JSON",
             hint="leave such rows out of the query; in TRAIN, train.on_bad_row = skip does",
         )
     if (place := found["is_nested"].index(True).as_py()) >= 0:
         raise SemanticError(
-            f"{source} holds {_shown(found['value'][place].as_py())}, which is no single value",
+            f"{source} holds {_shorten_text(found['value'][place].as_py())}, which is no single value",
             hint="go on with the path to a text, a number or a boolean",
         )
     return found
@@ -98,5 +98,5 @@ def _cursor() -> duckdb.DuckDBPyConnection:
     return _connections[process].cursor()
 
 
-def _shown(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")

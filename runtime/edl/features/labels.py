@@ -96,13 +96,13 @@ class RegressionTarget:
     def learned(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return numbers as the model learns them: less the centre, float32."""
         with np.errstate(over="ignore"):
-            return _shifted(values, -label_offset(self.spec)).astype(np.float32)
+            return _shift_values(values, -label_offset(self.spec)).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
         """Return the numbers themselves, or the mean of an ensemble's members, float64 of shape (n, 1)."""
         _check_outputs(outputs, self.spec)
         numbers = outputs.astype(np.float64)
-        return _shifted(numbers.mean(axis=1) if numbers.ndim == 3 else numbers, label_offset(self.spec))
+        return _shift_values(numbers.mean(axis=1) if numbers.ndim == 3 else numbers, label_offset(self.spec))
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the predicted numbers as float64; NULL for NaN and infinities."""
@@ -294,7 +294,7 @@ class ForecastTarget:
         for place, quantile in enumerate(self.spec.quantiles, 1):
             limit = np.minimum if quantile < 0.5 else np.maximum
             found[:, place] = limit(found[:, place], found[:, 0])
-        return _shifted(found, label_offset(self.spec))
+        return _shift_values(found, label_offset(self.spec))
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the forecasts as float64; NULL for NaN and infinities."""
@@ -485,7 +485,7 @@ def _check_name(column: object) -> None:
         raise SemanticError(f"a label needs the name of a column, not {column!r}")
 
 
-def _shifted(values: Floats, offset: float) -> Floats:
+def _shift_values(values: Floats, offset: float) -> Floats:
     return values + offset if offset else values
 
 

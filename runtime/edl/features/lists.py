@@ -27,10 +27,10 @@ class Lists:
 
     def __init__(self, array: pa.Array, column: str, delimiter: str, separator: str = "") -> None:
         self._array, self._column, self._delimiter = array, column, delimiter
-        listed = _listed(array, column, delimiter)
+        listed = _split_texts(array, column, delimiter)
         counts = pc.fill_null(pc.list_value_length(listed), 0).to_numpy(zero_copy_only=False)
         flat = plain(listed.flatten())
-        self.items: pa.Array = _trimmed(flat.cast(pa.large_string())) if is_text(flat.type) else flat
+        self.items: pa.Array = _strip_items(flat.cast(pa.large_string())) if is_text(flat.type) else flat
         self.offsets: Ints = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self.weights = self._take_weights(separator) if separator else None
 
@@ -64,7 +64,7 @@ class Lists:
             raise self._refuse(
                 item, f"and {_short(self.items[item].as_py())} has no weight after {separator!r}"
             )
-        flat, places = _trimmed(parts.flatten()), np.arange(len(self.items)) * 2
+        flat, places = _strip_items(parts.flatten()), np.arange(len(self.items)) * 2
         found = self._numbers(flat.take(places + 1))
         unknown = np.flatnonzero(~np.isfinite(found))
         if len(unknown):
@@ -94,18 +94,18 @@ class Lists:
         )
 
 
-def _listed(array: pa.Array, column: str, delimiter: str) -> pa.Array:
+def _split_texts(array: pa.Array, column: str, delimiter: str) -> pa.Array:
     """Return lists unchanged, and split texts; a number is a list of one."""
     array = plain(array)
     if types.is_null(array.type):
         return pa.nulls(len(array), pa.list_(pa.int64()))
     if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
         return array
-    text = _trimmed(texts(array, column).cast(pa.large_string()))
+    text = _strip_items(texts(array, column).cast(pa.large_string()))
     return pc.utf8_split_whitespace(text) if delimiter == " " else pc.split_pattern(text, delimiter)
 
 
-def _trimmed(items: pa.Array) -> pa.Array:
+def _strip_items(items: pa.Array) -> pa.Array:
     """Strip blanks; an empty text becomes NULL."""
     text = pc.utf8_trim_whitespace(items)
     return pc.if_else(pc.equal(text, ""), None, text)

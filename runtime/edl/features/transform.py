@@ -145,7 +145,7 @@ class Features:
             elif entry.kind == "positions":
                 arrays[entry.name] = _positions(entry, batch)
             elif entry.kind == "periodic":
-                arrays[entry.name] = _standardized(entry, batch)
+                arrays[entry.name] = _standardize_periodic(entry, batch)
             elif isinstance(entry.feature, Sequence):
                 arrays[entry.name] = _in_order(ids[entry.feature.category], entry.width)
             elif isinstance(entry.feature, OneHot | Embedding):
@@ -250,7 +250,7 @@ def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
     return matrix
 
 
-def _standardized(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+def _standardize_periodic(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
     """Compute the standardised numbers of periodic embeddings."""
     matrix = np.empty((batch.num_rows, len(entry.features)), dtype=np.float32)
     for number, feature in enumerate(entry.features):
@@ -318,7 +318,7 @@ def _standardize(feature: Standardize | Year | Periodic, values: Floats, out: Fl
     _shift_and_divide(out, feature.mean, feature.std)
 
 
-def _limited(feature: Standardize, values: Floats, out: Floats) -> None:
+def _limit_values(feature: Standardize, values: Floats, out: Floats) -> None:
     _standardize(feature, values, out)
     if feature.limit:
         out /= np.sqrt(1 + np.square(out / feature.limit))
@@ -353,7 +353,7 @@ def _log(feature: Log, values: Floats, out: Floats) -> None:
 
 _SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
     Numeric: _numeric,
-    Standardize: _limited,
+    Standardize: _limit_values,
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,

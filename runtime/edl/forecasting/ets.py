@@ -58,7 +58,7 @@ def auto_ets(values: Floats, ends: Ints, firsts: Ints, horizon: int, season: int
     seasons: list[Season] = ["none", "added", "multiplied"] if seasonal else ["none"]
     trends: list[Trend] = ["none", "linear", "damped"]
     fitted = [
-        _fitted(rows, lengths, horizon, season if kind != "none" else 1, trend, kind)
+        _fit_form(rows, lengths, horizon, season if kind != "none" else 1, trend, kind)
         for kind in seasons
         for trend in trends
     ]
@@ -69,7 +69,7 @@ def auto_ets(values: Floats, ends: Ints, firsts: Ints, horizon: int, season: int
     return np.where(searched[:, np.newaxis] & np.isfinite(found), found, last)
 
 
-def _fitted(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Trend, kind: Season) -> _Fitted:
+def _fit_form(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Trend, kind: Season) -> _Fitted:
     """Search for the parameters of one form: alpha, beta / alpha, gamma / (1 - alpha), and phi, the damping."""
     random = np.random.default_rng(0)
     start = _initial(rows, season, trend, kind)
@@ -83,7 +83,7 @@ def _fitted(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Trend
         else:
             tried = np.tile(_LOW + (_HIGH - _LOW) * random.random((candidates, 4)) ** 2, (count, 1, 1))
             tried[..., 3] = _LOW[3] + (_HIGH[3] - _LOW[3]) * random.random(candidates)
-        criteria, ends = _smoothed(rows, lengths, start, tried, season, trend, kind)
+        criteria, ends = _smooth_series(rows, lengths, start, tried, season, trend, kind)
         chosen = criteria.argmin(axis=1)
         each = np.arange(count)
         better = criteria[each, chosen] < best
@@ -101,7 +101,7 @@ def _fitted(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Trend
     )
 
 
-def _smoothed(
+def _smooth_series(
     rows: Floats, lengths: Ints, start: _States, tried: Floats, season: int, trend: Trend, kind: Season
 ) -> tuple[Floats, _States]:
     """Return the criterion of each candidate (series, candidates), and its states after the last value."""

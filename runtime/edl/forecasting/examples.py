@@ -101,7 +101,7 @@ class Series:
         if baseline and mode in ("train", "evaluate"):
             made = _with_baseline(made, found, self.spec)
         made = made._replace(rows=made.rows.drop_columns([ORIGIN]))
-        return made if seed is None else _shuffled(made, seed)
+        return made if seed is None else _shuffle_examples(made, seed)
 
     def _grid(self, rows: pa.Table, step: Step) -> Grid:
         """Return the series of the rows, less the centre."""
@@ -111,21 +111,26 @@ class Series:
     def _training(self, found: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
         ends, notes = _long_enough(found, spec, spec.windows * spec.horizon, 2 + spec.season)
-        trained, held_out = _known(found, *_before(found, spec, ends)), _backtest(spec, ends, spec.windows)
+        trained, held_out = (
+            _keep_known_pairs(found, *_find_training_pairs(found, spec, ends)),
+            _backtest(spec, ends, spec.windows),
+        )
         count = len(trained[0])
         if not count:
             raise SemanticError(f"{self.label} is NULL in all rows before the backtest")
-        origins, steps = map(np.concatenate, zip(trained, _known(found, *held_out), strict=True))
-        return Examples(self._table(found, rows, origins, steps), count, (*notes, *_sampled(origins[count:])))
+        origins, steps = map(np.concatenate, zip(trained, _keep_known_pairs(found, *held_out), strict=True))
+        return Examples(
+            self._table(found, rows, origins, steps), count, (*notes, *_sampling_notes(origins[count:]))
+        )
 
     def _refit(self, found: Grid, rows: pa.Table) -> Examples:
         ends, _ = _long_enough(found, self.spec, 0, 2 + self.spec.season)
-        origins, steps = _known(found, *_before(found, self.spec, ends))
+        origins, steps = _keep_known_pairs(found, *_find_training_pairs(found, self.spec, ends))
         return Examples(self._table(found, rows, origins, steps), len(origins))
 
     def _last_window(self, found: Grid, rows: pa.Table) -> Examples:
         ends, notes = _long_enough(found, self.spec, self.spec.horizon, 1)
-        origins, steps = _known(found, *_backtest(self.spec, ends, 1))
+        origins, steps = _keep_known_pairs(found, *_backtest(self.spec, ends, 1))
         return Examples(self._table(found, rows, origins, steps), 0, notes)
 
     def _ahead(self, found: Grid, rows: pa.Table) -> Examples:
@@ -151,7 +156,7 @@ def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
     held_out = made.rows.slice(made.training)
     origins, steps = (held_out.column(name).to_numpy() for name in (ORIGIN, STEP))
     windows, place = np.unique(origins, return_inverse=True)
-    chosen = _chosen(len(windows))
+    chosen = _choose_windows(len(windows))
     forecasts = np.full((len(windows), spec.horizon), np.nan)
     ends = windows[chosen] + 1
     with np.errstate(all="ignore"):  # of candidates that do not fit
@@ -163,12 +168,12 @@ def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
     return made._replace(rows=made.rows.set_column(position, AUTO_ETS, pa.array(values)))
 
 
-def _chosen(windows: int) -> Ints:
+def _choose_windows(windows: int) -> Ints:
     """Return the positions of the windows that AutoETS forecasts, evenly chosen."""
     return np.unique(np.linspace(0, windows - 1, min(windows, MOST_WINDOWS)).astype(np.int64))
 
 
-def _sampled(origins: Ints) -> tuple[str, ...]:
+def _sampling_notes(origins: Ints) -> tuple[str, ...]:
     """Return a note if AutoETS does not forecast the whole backtest."""
     windows = len(np.unique(origins))
     if windows <= MOST_WINDOWS:
@@ -176,7 +181,7 @@ def _sampled(origins: Ints) -> tuple[str, ...]:
     return (f"AutoETS forecasts {MOST_WINDOWS:,} of the {windows:,} windows of the backtest, evenly chosen",)
 
 
-def _shuffled(made: Examples, seed: int) -> Examples:
+def _shuffle_examples(made: Examples, seed: int) -> Examples:
     order = np.arange(made.rows.num_rows)
     order[: made.training] = np.random.default_rng(seed).permutation(made.training)
     return made._replace(rows=made.rows.take(pa.array(order)))
@@ -223,7 +228,7 @@ def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
     return np.repeat(origins, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(origins))
 
 
-def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
+def _find_training_pairs(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
     """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES.
 
     They are fewer with many lags.
@@ -246,7 +251,7 @@ def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
     return origins[inside], steps[inside]
 
 
-def _known(found: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
+def _keep_known_pairs(found: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
     """Return the pairs whose labels are known at the origin and at the time."""
     known = ~np.isnan(found.values)
     kept = known[origins] & known[origins + steps]
@@ -292,7 +297,7 @@ def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Int
 def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
     """Return the columns of examples at `steps` after `origins`, each (n,). found: series less the centre."""
     season, firsts = spec.season, found.first[found.of[origins]]
-    own = _standardised(found)
+    own = _standardise_series(found)
     centre, unit = own.centre[found.of[origins]], own.unit[found.of[origins]]
     mean = functools.partial(_Means(own.values).mean, firsts=firsts)
     squares = functools.partial(_Means(np.square(own.values)).mean, firsts=firsts)
@@ -336,7 +341,7 @@ class _Standardised(NamedTuple):
     unit: Floats
 
 
-def _standardised(found: Grid) -> _Standardised:
+def _standardise_series(found: Grid) -> _Standardised:
     """Standardise each series: in running sums over all, large series would swallow the digits of small ones."""
     series, known = len(found.first), ~np.isnan(found.values)
     of, values = found.of[known], found.values[known]

@@ -66,7 +66,7 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
     if len(wrong):
         here, there = (_text(sorted_times[int(place)]) for place in (wrong[0], wrong[0] + 1))
         raise SemanticError(
-            f"{time} has irregular steps: {_which(rows, series, int(order[wrong[0]]))}{there} follows {here}, and the "
+            f"{time} has irregular steps: {_series_prefix(rows, series, int(order[wrong[0]]))}{there} follows {here}, and the "
             f"usual step is {step.words}",
             hint="round the times in the query, and aggregate the rows of each step: GROUP BY …",
         )
@@ -95,7 +95,7 @@ def name_of(rows: pa.Table, series: Sequence[str], row: int) -> str:
     return ", ".join(f"{column} = {rows.column(column)[row].as_py()}" for column in series) or "the series"
 
 
-def _which(rows: pa.Table, series: Sequence[str], row: int) -> str:
+def _series_prefix(rows: pa.Table, series: Sequence[str], row: int) -> str:
     return f"for {name_of(rows, series, row)}, " if series else ""
 
 
@@ -128,7 +128,7 @@ def _check_duplicates(
     row = int(order[twice[0]])
     at = _text(rows.column(time)[row])
     raise SemanticError(
-        f"{_which(rows, series, row)}{time} = {at} has several rows: {len(twice):,} too many in all",
+        f"{_series_prefix(rows, series, row)}{time} = {at} has several rows: {len(twice):,} too many in all",
         hint="aggregate them, GROUP BY …, or name the columns that tell the series apart: "
         f"forecast.series = [{', '.join([*series, 'other_column'])}]",
     )

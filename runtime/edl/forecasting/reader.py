@@ -43,11 +43,11 @@ def with_examples(reader: Reader, program: Program) -> Reader:
     batches = list(reader.read(0, reader.rows, _columns(reader, program)))
     table = pa.Table.from_batches(batches, None if batches else reader.schema)
     return ExamplesReader(
-        _called(program, table, mode), lambda: ExamplesReader(_called(program, table, "refit"))
+        _call_examples(program, table, mode), lambda: ExamplesReader(_call_examples(program, table, "refit"))
     )
 
 
-def _called(program: Program, table: pa.Table, mode: str) -> Examples:
+def _call_examples(program: Program, table: pa.Table, mode: str) -> Examples:
     found = program.call("examples", table, mode)
     if isinstance(found, Examples):
         return found

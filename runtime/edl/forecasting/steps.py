@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from edl.data.names import shown
+from edl.data.names import format_name
 from edl.errors import SemanticError
 from edl.spec.forecast import DAY, Step
 
@@ -31,7 +31,7 @@ def seconds_or_numbers(times: pa.Array, column: str) -> Ints:
     if times.null_count:
         raise SemanticError(
             f"{column}, the time, is NULL in {times.null_count:,} of {len(times):,} rows",
-            hint=f"leave those rows out of the query: WHERE {shown((column,))} IS NOT NULL",
+            hint=f"leave those rows out of the query: WHERE {format_name((column,))} IS NOT NULL",
         )
     if types.is_integer(kind):
         return _whole(times)

@@ -327,12 +327,12 @@ def stored_as(dtype: str, values: Array) -> Array:
     return (np.rint(values) if whole else np.asarray(values)).astype(dtype)
 
 
-def packed(arrays: Iterable[Array]) -> bytes:
+def pack_arrays(arrays: Iterable[Array]) -> bytes:
     """Return the numbers of the arrays, concatenated."""
     return b"".join(array.tobytes() for array in arrays)
 
 
-def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[Array]:
+def unpack_arrays(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[Array]:
     """Split packed numbers into arrays of these shapes and dtypes. Raises JobError if the sizes don't match."""
     arrays, at = [], 0
     for shape, dtype in kinds:
@@ -350,8 +350,8 @@ def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[
 def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:
     """Raise JobError if the names or shapes of weights differ from the model's own."""
     problems = [
-        *_listed("lacking", own.keys() - given.keys()),
-        *_listed("not of this model", given.keys() - own.keys()),
+        *_list_names("lacking", own.keys() - given.keys()),
+        *_list_names("not of this model", given.keys() - own.keys()),
         *(
             f"{name} is {tuple(given[name].shape)} instead of {shape}"
             for name, shape in own.items()
@@ -366,7 +366,7 @@ def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) ->
         )
 
 
-def _listed(what: str, names: Iterable[str]) -> list[str]:
+def _list_names(what: str, names: Iterable[str]) -> list[str]:
     ordered = sorted(names)
     shown = ", ".join(ordered[:5]) + (", …" if len(ordered) > 5 else "")
     return [f"{what}: {shown}"] if ordered else []

@@ -115,7 +115,7 @@ def checked_shapes(variables: Mapping[str, Variable], given: Mapping[str, Array]
     check_fit(_shapes(variables), given)
 
 
-def called(program: Program, function: str, kind: type, title: str, *arguments: Any) -> Any:
+def call_function(program: Program, function: str, kind: type, title: str, *arguments: Any) -> Any:
     """Return the result of a program's function. Raises JobError if it is no `kind`, which errors call `title`."""
     made = program.call(function, *arguments)
     if not isinstance(made, kind):

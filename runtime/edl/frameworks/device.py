@@ -32,7 +32,8 @@ def choose(wanted: Device, count: int, library: str, *, with_cuda: bool) -> int 
         return None
     if not count:
         raise JobError(
-            f"the device is cuda, and {library} sees no CUDA device", hint=_why(library, with_cuda)
+            f"the device is cuda, and {library} sees no CUDA device",
+            hint=_explain_missing_gpu(library, with_cuda),
         )
     return local_rank() % count
 
@@ -45,7 +46,7 @@ def _of_machine() -> Device:
     return cast(Device, written)
 
 
-def _why(library: str, with_cuda: bool) -> str:
+def _explain_missing_gpu(library: str, with_cuda: bool) -> str:
     if not with_cuda:
         return f"this {library} is built without CUDA; an image has it with the build argument DEVICE=gpu"
     visible = os.environ.get(VISIBLE)

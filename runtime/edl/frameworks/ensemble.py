@@ -28,7 +28,7 @@ from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
 from edl.frameworks.device import is_own_process
 from edl.frameworks.networks.features import NUMBERS
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
-from edl.frameworks.onnx.columns import unsupported
+from edl.frameworks.onnx.columns import find_unsupported_column
 from edl.frameworks.onnx.ensemble import EnsembleFile, Part
 from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
@@ -187,7 +187,7 @@ class EnsembleAdapter:
         for (number, _), adapter in self._models.items():
             program, member = self.model.programs[number], shares[number]
             parts.append((member.weight / member.folds, _part(program, adapter)))
-        if clash := unsupported(spec.features, (*NUMBERS, Raw)):
+        if clash := find_unsupported_column(spec.features, (*NUMBERS, Raw)):
             raise _without_graph(f"column {clash} is a text for one of its models and a number for another")
         return EnsembleFile(spec, parts)
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from edl.arrays import Array, Features, arrays, padded
+from edl.arrays import Array, Features, arrays, pad_lists
 from edl.errors import JobError
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import is_text
@@ -134,7 +134,7 @@ def check_lists(framework: str, model: Any, features: Features, wanted: Array) -
     if not any(isinstance(array, Ragged) for _, array in arrays(features)):
         return
     try:
-        given = padded(features)
+        given = pad_lists(features)
         found = model(given) if framework == "keras" else model.eval()(_tensors(features)).detach()
         same = found.shape == wanted.shape and np.allclose(found.numpy(), wanted, rtol=1e-3, atol=1e-5)
     except (TypeError, ValueError, RuntimeError):  # of a framework, about shapes
@@ -146,7 +146,7 @@ def check_lists(framework: str, model: Any, features: Features, wanted: Array) -
         )
 
 
-def averaged(framework: str, model: Any, label: Label) -> Any:
+def average_members(framework: str, model: Any, label: Label) -> Any:
     """Return a model that averages the outputs of an ensemble, (n, members, k), to those of one model, (n, k)."""
     regression, binary = not isinstance(label, ClassLabel), label.outputs == 1
     return (_averaged_keras if framework == "keras" else _averaged_torch)(model, regression, binary)
@@ -188,10 +188,10 @@ def _averaged_torch(model: Any, regression: bool, binary: bool) -> Any:
 def _tensors(features: Features) -> Any:
     import torch
 
-    return {name: torch.from_numpy(array) for name, array in padded(features).items()}
+    return {name: torch.from_numpy(array) for name, array in pad_lists(features).items()}
 
 
-def _exported(model: Any, features: Features) -> Any:
+def _export_model(model: Any, features: Features) -> Any:
     import torch
 
     tensors = _tensors(features)
@@ -209,7 +209,7 @@ def _torch(model: Any, features: Features, path: Path) -> str:
         return f"a torch.export program of {model.onnx_inputs}"
     import torch
 
-    torch.export.save(_exported(model, features), path)
+    torch.export.save(_export_model(model, features), path)
     return "a torch.export program of the transformed features"
 
 
@@ -221,7 +221,7 @@ def _onnx(model: Any, features: Features, path: Path) -> str:
     for package in ("onnx", "onnxscript"):
         if importlib.util.find_spec(package) is None:
             raise JobError(f"ONNX needs the package {package}", hint=install_extras("onnx"))
-    program = _exported(model, features)
+    program = _export_model(model, features)
     names = list(features)
     torch.onnx.export(
         program, f=path, input_names=names, output_names=["outputs"], external_data=False, verbose=False

@@ -31,7 +31,7 @@ def framework_of(model: object) -> Framework | None:
     return None
 
 
-def loaded() -> list[Framework]:
+def loaded_frameworks() -> list[Framework]:
     """Return the frameworks that this process has imported."""
     return [framework for framework, (module, _) in _MODELS.items() if module in sys.modules]
 

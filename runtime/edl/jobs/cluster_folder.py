@@ -51,7 +51,7 @@ _REMEMBERED = ("EDL_CHECKPOINTS", "EDL_CHECKPOINTS_BYTES", "SQLFLOW_MODEL_PATH",
 TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated by commas; for tests
 
 
-def remembered(environment: Mapping[str, str]) -> dict[str, str]:
+def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to store with a job, so that it is resumed as it began, without URLs with accounts."""
     found = {name: environment[name] for name in _REMEMBERED if environment.get(name)}
     return {name: value for name, value in found.items() if not ("://" in value and "@" in value)}
@@ -124,7 +124,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def with_surroundings(spec: RunSpec) -> RunSpec:
     """Return the spec with the variables that a resumed job must find, and the current folder unless it has one."""
-    environment = {**remembered(os.environ), **spec.environment}
+    environment = {**select_variables(os.environ), **spec.environment}
     return msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
 
 

@@ -8,7 +8,7 @@ resumed or cancelled. A job whose result could not be stored is `failed`, and ke
 with its checkpoints and rows of predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
-data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
+data source. A process of a detached job, or a session with its source, stores it: see `find_unclaimed_jobs` and `claim`.
 """
 
 from __future__ import annotations
@@ -464,12 +464,12 @@ def find(job_id: str) -> JobFolder:
     raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, known))
 
 
-def unclaimed() -> list[JobFolder]:
+def find_unclaimed_jobs() -> list[JobFolder]:
     """Return jobs that finished after their client had left, the oldest first; `claim` one before changing it."""
     return [job for job, status in changing() if status.unclaimed]
 
 
-def unstarted() -> list[JobFolder]:
+def find_unstarted_jobs() -> list[JobFolder]:
     """Return jobs whose client died while it deployed them; some of their objects may exist."""
     return [
         job for job, status in changing() if status.place == STARTING and status.alive and not status.attended

@@ -78,7 +78,7 @@ FILE, WORKLOAD = "script.json", "workload.json"
 _FILES: dict[type, str] = {ScriptRun: FILE, Attempt: "attempt.json", Workload: WORKLOAD}
 
 
-def placed(script: ScriptRun, job: Path) -> ScriptRun:
+def place_script(script: ScriptRun, job: Path) -> ScriptRun:
     """Return the script with its place in the job folder, in which it has travelled, unless that is absolute."""
     return msgspec.structs.replace(script, path=str(job / script.path), folder=str(job / script.folder))
 
@@ -128,12 +128,12 @@ def check(found: Workload | None, workload: Workload) -> None:
         here, there = workload.datasets.get(name), agreed.get(name)
         if here != there:
             raise JobError(
-                f"of the dataset {name!r} this worker has {_described(here)}, another one {_described(there)}",
+                f"of the dataset {name!r} this worker has {_describe_rows(here)}, another one {_describe_rows(there)}",
                 hint="every worker runs the whole script: call edl.elastic with the same rows in each",
             )
 
 
-def _described(rows: NamedRows | None) -> str:
+def _describe_rows(rows: NamedRows | None) -> str:
     if rows is None:
         return "nothing"
     if not rows.rows:

@@ -27,7 +27,7 @@ from edl.jobs.job_folder import JobFolder, State
 from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.commit import commit_result, kept_outcome
-from edl.models.pending import Intent, handled, read_intent, registry_of
+from edl.models.pending import Intent, mark_handled, read_intent, registry_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled each time
 PATIENCE = 600.0  # seconds, after which the commit is left to the next session
@@ -60,7 +60,7 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> Committed:
         raise
     except (SQLFlowError, OSError) as error:
         why = error.message if isinstance(error, SQLFlowError) else str(error)
-        handled(job.path)
+        mark_handled(job.path)
         place = ""
         if job.archive.exists():
             place = f"; the model is in {job.archive}, and `sqlflow resume {job.id}` stores it"

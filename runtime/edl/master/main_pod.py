@@ -65,7 +65,7 @@ def serve(
 
 def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
-    with connected(folder, events, spec.cluster.workers) as found:
+    with connect_master(folder, events, spec.cluster.workers) as found:
         return run(spec, folder, found.backend, lease_secs)
 
 
@@ -80,8 +80,8 @@ class Connected:
 
 
 @contextmanager
-def connected(folder: ClusterFolder, events: EventStream, workers: int) -> Iterator[Connected]:
-    deployment, intent = _given(folder)
+def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> Iterator[Connected]:
+    deployment, intent = _read_job_files(folder)
     with (
         connect(in_pod=True) as api,
         closing(ConfigMapStateStore(api, deployment)) as state_store,
@@ -111,7 +111,7 @@ def connected(folder: ClusterFolder, events: EventStream, workers: int) -> Itera
         yield Connected(backend, cluster, board, output)
 
 
-def _given(folder: ClusterFolder) -> tuple[Deployment, Intent]:
+def _read_job_files(folder: ClusterFolder) -> tuple[Deployment, Intent]:
     deployment, intent = read_deployment(folder.job), read_intent(folder.job)
     if deployment is None or intent is None:
         raise SpecError(f"the files of job {folder.job.name} lack its deployment or its intent")

@@ -150,7 +150,7 @@ class Master:
         self._store = store
         self._checkpoints = checkpoints
         self._keeper = factory.keeper(folder.job)
-        when = partial(factory.when, spec.checkpoints, folder.job)
+        when = partial(factory.adapt_settings, spec.checkpoints, folder.job)
         served = spec.kind == "train" and spec.cluster.parameter_servers
         self._servers = _servers(spec, tasks, mode, when) if served else None
         self._instances = InstanceManager(

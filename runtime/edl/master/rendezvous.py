@@ -353,11 +353,11 @@ class RendezvousManager:
         concerned = self._concerned(now)
         here = [candidate for candidate in candidates if candidate.key in concerned]
         if not concerned:
-            return len(candidates) >= self.wanted or now >= _first(candidates) + JOIN_SECS
+            return len(candidates) >= self.wanted or now >= _earliest_time(candidates) + JOIN_SECS
         if not here:
             return False
         haste = BOUNDARY_SECS if self._ending else MEMBER_SECS
-        return len(here) == len(concerned) or now >= _first(here) + max(haste, 2 * self.step_secs)
+        return len(here) == len(concerned) or now >= _earliest_time(here) + max(haste, 2 * self.step_secs)
 
     def _begin(self, candidates: list[_Candidate], now: float) -> None:
         state = self._state
@@ -435,5 +435,5 @@ def _key(holder: Holder) -> Key:
     return holder.instance, holder.incarnation
 
 
-def _first(candidates: list[_Candidate]) -> float:
+def _earliest_time(candidates: list[_Candidate]) -> float:
     return min(candidate.since for candidate in candidates)

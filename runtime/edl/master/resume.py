@@ -33,7 +33,7 @@ from edl.master.state import Checkpoint, MasterState
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import stored_checkpoints
 from edl.master.tasks.lease_table import repeated_steps
-from edl.models.pending import orders_damage, store_command, unhandled
+from edl.models.pending import orders_damage, store_command, unmark_handled
 from edl.spec import JobSpec, from_json
 from edl.tasks import encoding
 
@@ -76,7 +76,7 @@ def prepare(job: JobFolder) -> Resumption:
     Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone or damaged.
     """
     check(job)
-    with _locked(job):
+    with _lock_job(job):
         check(job)
         _verify_rows(job)
         folder = ClusterFolder(job.path)
@@ -85,7 +85,7 @@ def prepare(job: JobFolder) -> Resumption:
         _postpone(job)
         forget_end(folder.events)
         folder.snapshot.unlink(missing_ok=True)
-        unhandled(job.path)
+        unmark_handled(job.path)
         us = Process.of(os.getpid())
         job.update(state="running", ended="", error="", pid=us.pid, started_as=us.started_as)
         return found
@@ -276,7 +276,7 @@ def remove_checkpoints(job: JobFolder) -> None:
 
 
 @contextlib.contextmanager
-def _locked(job: JobFolder) -> Iterator[None]:
+def _lock_job(job: JobFolder) -> Iterator[None]:
     """Lock the job as its supervisor does, so that it is resumed once."""
     with ClusterFolder(job.path).lock.open("a") as lock:
         try:

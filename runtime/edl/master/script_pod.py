@@ -33,7 +33,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
 from edl.logs import log
-from edl.master.main_pod import GRACE, connected, serve
+from edl.master.main_pod import GRACE, connect_master, serve
 from edl.master.reporting import health
 from edl.master.scripts import UNREGISTERED_SECS, ScriptMaster
 from edl.master.servicer import FileService
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
     records = JobFolder(folder.job).relayed / SCRIPT
-    with connected(folder, stream, spec.cluster.workers) as found:
+    with connect_master(folder, stream, spec.cluster.workers) as found:
         backend, events = found.backend, _Events(stream, found.board)
         found.output.restore(records)
         scripts = ScriptMaster(folder, Pods(found.cluster, found.board.show), events, records)

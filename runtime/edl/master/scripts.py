@@ -165,7 +165,7 @@ class ScriptMaster:
         spec = from_json((self._folder.job / "program" / "job.json").read_bytes())
         ends = ScriptEnds(backend.result_store, backend.state_store, self.await_ends)
         backend = dataclasses.replace(backend, result_store=ends)
-        return run(_trained(spec, workload), self._folder, backend, lease_secs)
+        return run(_training_spec(spec, workload), self._folder, backend, lease_secs)
 
     def _begin(self, instance: Instance) -> None:
         """Start a worker of the attempt that its incarnation names."""
@@ -191,7 +191,7 @@ class ScriptMaster:
             time.sleep(LOOK_SECS)
         if failed := [change for change in changes if change.reason not in ("done", "preempted", "stopped")]:
             raise JobError(
-                f"{failed[0].instance.name} {_why(failed[0])} after the training",
+                f"{failed[0].instance.name} {_describe_end(failed[0])} after the training",
                 hint=f"its log: {self._log_of(failed[0].instance.name)}",
             )
 
@@ -266,7 +266,7 @@ class Gang:
         if restarts >= self._max_restarts:
             times = f" after {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
             raise JobError(
-                f"{first.instance.name} {_why(first)}{times}",
+                f"{first.instance.name} {_describe_end(first)}{times}",
                 hint=f"its log: {self._log_of(first.instance.name)}",
             )
         running = [change.instance for change in changes if change.state != "ended"]
@@ -274,7 +274,7 @@ class Gang:
             return [(Instance(name, "worker", restarts + 1), False) for name in self._names]
         found = [(instance, True) for instance in running if instance.key not in self._stopped]
         if not self._stopped & {change.instance.key for change in changes}:
-            log(f"{first.instance.name} {_why(first)}")
+            log(f"{first.instance.name} {_describe_end(first)}")
         self._stopped |= {instance.key for instance, _ in found}
         return found
 
@@ -308,7 +308,7 @@ class ScriptEnds:
         return self._result_store.end(end)
 
 
-def _trained(spec: JobSpec, workload: Workload | None) -> JobSpec:
+def _training_spec(spec: JobSpec, workload: Workload | None) -> JobSpec:
     """Return the JobSpec of the training of this workload, whose rows the workers permute.
 
     If the script decides when it ends, the master leases ranges of steps instead of ranges of rows.
@@ -324,7 +324,7 @@ def _trained(spec: JobSpec, workload: Workload | None) -> JobSpec:
     return msgspec.structs.replace(spec, rows=Rows(True, rows.rows, rows.rows), training=training)
 
 
-def _why(change: Change) -> str:
+def _describe_end(change: Change) -> str:
     code = change.exit_code
     if code is not None and code > 0:
         return f"failed (exit code {code})"

@@ -31,7 +31,7 @@ from edl.metrics.classification import (
     Precision,
     Recall,
     at_threshold,
-    decided,
+    decide_class,
 )
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import (
@@ -122,7 +122,7 @@ __all__ = [
     "TruePositives",
     "at_threshold",
     "by_name",
-    "decided",
+    "decide_class",
     "dump",
     "kind_of",
     "load",

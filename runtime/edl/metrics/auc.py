@@ -42,7 +42,7 @@ class AUC(Metric):
 
     def curve(self, state: State) -> Floats:
         """Return the curve of the second of two classes, from a state that is not empty: (3, m), see above."""
-        return _merged(_runs(state))[0]
+        return _merge_runs(_runs(state))[0]
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
@@ -52,20 +52,20 @@ class AUC(Metric):
             inside = truth == position
             keys = probabilities[:, position] if self.exact else _log_odds(probabilities, position)
             run.append(_group(keys, weight * inside, weight * ~inside))
-        return _state(0, [run]) if self.exact else _bounded(0, run)
+        return _state(0, [run]) if self.exact else _bound_state(0, run)
 
     def _merge(self, a: State, b: State) -> State:
         if a[0][1] != b[0][1]:
             raise self._other_classes()
         runs = sorted([*_runs(a), *_runs(b)], key=_size, reverse=True)
         if not self.exact:
-            return _bounded(int(max(a[0][0], b[0][0])), _merged(runs))
+            return _bound_state(int(max(a[0][0], b[0][0])), _merge_runs(runs))
         while len(runs) > 1 and _size(runs[-2]) < 2 * _size(runs[-1]):
-            runs[-2:] = [_merged(runs[-2:])]
+            runs[-2:] = [_merge_runs(runs[-2:])]
         return _state(0, runs)
 
     def _result(self, state: State) -> float:
-        areas = [area for area in map(_area, _merged(_runs(state))) if not math.isnan(area)]
+        areas = [area for area in map(_area, _merge_runs(_runs(state))) if not math.isnan(area)]
         return sum(areas) / len(areas) if areas else math.nan
 
 
@@ -78,7 +78,7 @@ class AveragePrecision(AUC):
     name = "average_precision"
 
     def _result(self, state: State) -> float:
-        found = [area for area in map(_average_precision, _merged(_runs(state))) if not math.isnan(area)]
+        found = [area for area in map(_average_precision, _merge_runs(_runs(state))) if not math.isnan(area)]
         return sum(found) / len(found) if found else math.nan
 
 
@@ -98,13 +98,13 @@ def _size(run: _Run) -> int:
     return int(max(curve.shape[1] for curve in run))
 
 
-def _merged(runs: Sequence[_Run]) -> _Run:
+def _merge_runs(runs: Sequence[_Run]) -> _Run:
     if len(runs) == 1:
         return runs[0]
     return [_group(*np.concatenate(curves, axis=1)) for curves in zip(*runs, strict=True)]
 
 
-def _bounded(dropped: int, run: _Run) -> State:
+def _bound_state(dropped: int, run: _Run) -> State:
     """Return the state of one run whose keys lose their `dropped` lowest bits, or more if that leaves too many.
 
     Dropping is nested, and what is too much for a part is so for the whole, so any order of merging ends alike.

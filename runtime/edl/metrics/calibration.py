@@ -18,7 +18,7 @@ _ONE = len(TEMPERATURES) // 2
 _SMALLEST = np.finfo(np.float64).tiny
 
 
-def tempered(probabilities: Floats, temperature: float) -> Floats:
+def apply_temperature(probabilities: Floats, temperature: float) -> Floats:
     """Return probabilities (n, classes) whose logits are divided by the temperature."""
     logits = np.log(np.maximum(probabilities, _SMALLEST)) / temperature
     logits -= logits.max(axis=1, keepdims=True)
@@ -64,7 +64,7 @@ class TemperedLoss(Metric):
         right = weight * (probabilities.argmax(axis=1) == truth)
         losses, bins = np.zeros(len(TEMPERATURES)), np.zeros((3, len(TEMPERATURES), BINS))
         for number, temperature in enumerate(TEMPERATURES):
-            found = tempered(probabilities, temperature)
+            found = apply_temperature(probabilities, temperature)
             of_truth = np.take_along_axis(found, truth[:, np.newaxis], axis=1)[:, 0]
             losses[number] = (-np.log(np.maximum(of_truth, _SMALLEST)) * weight).sum()
             largest = found.max(axis=1)

@@ -173,7 +173,9 @@ class AtThreshold(Metric):
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         _, probabilities, _ = class_rows(labels, scores, weights)
-        return self.metric.update(self.metric.zero(), labels, decided(probabilities, self.threshold), weights)
+        return self.metric.update(
+            self.metric.zero(), labels, decide_class(probabilities, self.threshold), weights
+        )
 
     def _merge(self, a: State, b: State) -> State:
         return self.metric.merge(a, b)
@@ -187,7 +189,7 @@ def at_threshold(metric: Metric, threshold: float | None) -> Metric:
     return AtThreshold(metric, threshold) if metric.of_decision and threshold is not None else metric
 
 
-def decided(probabilities: Floats, threshold: float) -> Floats:
+def decide_class(probabilities: Floats, threshold: float) -> Floats:
     """Return 1 for the predicted one of two classes and 0 for the other, (n, 2); what is not finite stays."""
     second = probabilities[:, 1] >= threshold
     classes = np.stack([~second, second], axis=1).astype(np.float64)

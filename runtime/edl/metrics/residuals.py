@@ -53,14 +53,14 @@ class AbsoluteErrors(Metric):
             errors = np.abs(scores[:, 0].astype(np.float64) - labels[:, 0].astype(np.float64))
             rounded = _rounded_up(np.where(np.isfinite(errors), errors, np.inf))
         counts = weight > 0
-        return _bounded(0, float(counts.sum()), rounded[counts], weight[counts])
+        return _bound_state(0, float(counts.sum()), rounded[counts], weight[counts])
 
     def _merge(self, a: State, b: State) -> State:
         if len(a) != 2 or len(b) != 2:
             raise JobError("states of errors that cannot be merged")
         errors, weights = np.concatenate([a[1], b[1]], axis=1)
         dropped = int(max(a[0][0], b[0][0]))
-        return _bounded(dropped, a[0][1] + b[0][1], errors.astype(np.float32), weights)
+        return _bound_state(dropped, a[0][1] + b[0][1], errors.astype(np.float32), weights)
 
     def _result(self, state: State) -> float:
         found = self.quantiles(state)
@@ -83,15 +83,15 @@ def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
     return np.where(rounded < values, above, rounded)
 
 
-def _bounded(dropped: int, rows: float, errors: npt.NDArray[np.float32], weights: Floats) -> State:
+def _bound_state(dropped: int, rows: float, errors: npt.NDArray[np.float32], weights: Floats) -> State:
     """Return the state of errors that lose their `dropped` lowest bits, or more if that leaves too many.
 
     Dropping is nested, and what is too much for a part is so for the whole, so any order of merging ends alike.
     """
-    errors, weights = _grouped(coarse(errors, dropped), weights)
+    errors, weights = _group_errors(coarse(errors, dropped), weights)
     while len(errors) > _MOST_ERRORS:
         dropped += 1
-        errors, weights = _grouped(coarse(errors, dropped), weights)
+        errors, weights = _group_errors(coarse(errors, dropped), weights)
     return np.array([dropped, rows], dtype=np.float64), np.stack([errors.astype(np.float64), weights])
 
 
@@ -102,6 +102,6 @@ def coarse(errors: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.floa
     return coarse
 
 
-def _grouped(errors: npt.NDArray[np.float32], weights: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
+def _group_errors(errors: npt.NDArray[np.float32], weights: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
     distinct, positions = np.unique(errors, return_inverse=True)
     return distinct, np.bincount(positions, weights, len(distinct)).astype(np.float64)

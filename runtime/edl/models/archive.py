@@ -107,19 +107,19 @@ class Archive:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Read the weights: name -> array. Raises SpecError if they are damaged."""
-        with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
+        with _open_archive(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.loads(member.read())
 
     def background(self) -> pa.RecordBatch | None:
         """Read the background rows, None if there are none. Raises SpecError if they are damaged."""
         if not self.has_background:
             return None
-        with _opened(self._file) as archive:
+        with _open_archive(self._file) as archive:
             return background_rows.from_bytes(archive.read(_BACKGROUND))
 
     def parameters(self) -> int:
         """Return the number of values in the weights, without reading them. Raises SpecError if they are damaged."""
-        with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
+        with _open_archive(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.count(member)
 
     def write_program(self, folder: Path) -> None:
@@ -181,7 +181,7 @@ def write_archive(
 
 def read_archive(file: Path | bytes) -> Archive:
     """Read and check an archive. Raises SpecError if it is no archive, is damaged, or has unexpected members."""
-    with _opened(file) as archive:
+    with _open_archive(file) as archive:
         _check(archive)
         program = {
             match[1]: archive.read(name)
@@ -192,14 +192,14 @@ def read_archive(file: Path | bytes) -> Archive:
         return Archive(
             spec=from_json(archive.read("job.json")),
             program=program,
-            metrics=_parsed(archive, "metrics.json", Figures),
-            curve=_parsed(archive, "curve.json", tuple[Figures, ...]),
-            lineage=_parsed(archive, "lineage.json", Lineage),
-            fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in names else None,
-            trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
+            metrics=_parse_entry(archive, "metrics.json", Figures),
+            curve=_parse_entry(archive, "curve.json", tuple[Figures, ...]),
+            lineage=_parse_entry(archive, "lineage.json", Lineage),
+            fitting=_parse_entry(archive, _FITTING, Fitting) if _FITTING in names else None,
+            trials=_parse_entry(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
             residuals=_residuals(archive) if _RESIDUALS in names else None,
             calibration=_calibration(archive) if _CALIBRATION in names else None,
-            importances=_parsed(archive, _IMPORTANCES, Importances) if _IMPORTANCES in names else None,
+            importances=_parse_entry(archive, _IMPORTANCES, Importances) if _IMPORTANCES in names else None,
             has_background=_BACKGROUND in names,
             _file=file,
         )
@@ -248,7 +248,7 @@ def _store(archive: zipfile.ZipFile, tensors: Path) -> None:
 
 
 @contextmanager
-def _opened(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
+def _open_archive(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
     shown = file.name if isinstance(file, Path) else "the archive"
     opened: Path | IO[bytes] = io.BytesIO(file) if isinstance(file, bytes) else file
     try:
@@ -307,7 +307,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise SpecError(f"the archive's member {entry.filename} expands to {entry.file_size:,} bytes")
 
 
-def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
+def _parse_entry(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(archive.read(name), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -315,7 +315,7 @@ def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
 
 
 def _calibration(archive: zipfile.ZipFile) -> Calibration:
-    found = _parsed(archive, _CALIBRATION, Calibration)
+    found = _parse_entry(archive, _CALIBRATION, Calibration)
     probabilities = [each.probability for each in found.thresholds.values()]
     if not (0 < found.temperature < math.inf and all(0 <= each <= 1 for each in probabilities)):
         raise SpecError(
@@ -330,7 +330,7 @@ def _calibration(archive: zipfile.ZipFile) -> Calibration:
 
 
 def _residuals(archive: zipfile.ZipFile) -> Residuals:
-    found = _parsed(archive, _RESIDUALS, Residuals)
+    found = _parse_entry(archive, _RESIDUALS, Residuals)
     if not 0 < len(found.quantiles) <= found.rows:
         raise SpecError(
             f"the archive's {_RESIDUALS} is damaged: {len(found.quantiles)} quantiles of {found.rows} rows"

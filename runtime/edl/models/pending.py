@@ -57,7 +57,7 @@ class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     def verdict(self, figures: Mapping[str, float | None], version: str) -> str:
         """Compare both versions in a sentence: `m@2 stays current, because …`."""
-        new, old = (_shown(figure) for figure in (figures.get(self.metric), self.figure))
+        new, old = (_format_figure(figure) for figure in (figures.get(self.metric), self.figure))
         on = f"on the same {self.rows:,} row{'' if self.rows == 1 else 's'}{self._doubt()}"
         if self.stays(figures):
             return (
@@ -177,7 +177,7 @@ def forget_intent(job: Path) -> None:
     (job / FILE).unlink(missing_ok=True)
 
 
-def handled(job: Path) -> None:
+def mark_handled(job: Path) -> None:
     """Record that the failure of the job is reported. Raises FileNotFoundError if another process has done so."""
     (job / FILE).rename(job / _HANDLED)
 
@@ -190,11 +190,11 @@ def registry_of(intent: Intent, source: Source) -> Registry:
     return open_registry(source, intent.store)
 
 
-def _shown(figure: float | None) -> str:
+def _format_figure(figure: float | None) -> str:
     return "undefined" if figure is None else f"{figure:.4g}"
 
 
-def unhandled(job: Path) -> None:
-    """Undo `handled`, because the failed job continues."""
+def unmark_handled(job: Path) -> None:
+    """Undo `mark_handled`, because the failed job continues."""
     with contextlib.suppress(FileNotFoundError):
         (job / _HANDLED).rename(job / FILE)

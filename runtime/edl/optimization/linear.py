@@ -43,7 +43,7 @@ class Form:
     total: bool = False
 
 
-def grouped(rows: pa.Table, column: str) -> Groups:
+def group_rows(rows: pa.Table, column: str) -> Groups:
     """Return the groups of equal values of a column, NULL among them; all rows are one group for the column ""."""
     if not column:
         return Groups("", np.zeros(rows.num_rows, np.int64), np.zeros(min(1, rows.num_rows), np.int64))
@@ -110,7 +110,9 @@ class Evaluation:
             left, right = self._of_groups(left), self._of_groups(right)
         total = left.total or right.total
         if term.operator == "+":
-            return Form(_added(left.coefficients, right.coefficients), left.constant + right.constant, total)
+            return Form(
+                _add_arrays(left.coefficients, right.coefficients), left.constant + right.constant, total
+            )
         if right.coefficients is not None:
             left, right = right, left  # of a product
         with np.errstate(all="ignore"):
@@ -146,7 +148,7 @@ class Evaluation:
         return Form(None, first, total=True)
 
 
-def _added(left: Array | None, right: Array | None) -> Array | None:
+def _add_arrays(left: Array | None, right: Array | None) -> Array | None:
     if left is None or right is None:
         return right if left is None else left
     return left + right

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.errors import JobError
-from edl.optimization.linear import Evaluation, Form, Groups, grouped, numbers
+from edl.optimization.linear import Evaluation, Form, Groups, group_rows, numbers
 from edl.spec.optimization import Condition, Optimization
 
 
@@ -35,10 +35,10 @@ class Block:
     def name(self, rows: pa.Table, constraint: int, keys: tuple[str, ...]) -> str:
         """Return the text of the condition, with the group or row of one of its constraints."""
         if self.groups is None:
-            return f"{self.condition.text} for {named(rows, constraint, keys)}"
+            return f"{self.condition.text} for {name_row(rows, constraint, keys)}"
         if not self.groups.column:
             return self.condition.text
-        return f"{self.condition.text} for {named(rows, int(self.groups.first[constraint]), (self.groups.column,))}"
+        return f"{self.condition.text} for {name_row(rows, int(self.groups.first[constraint]), (self.groups.column,))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,17 @@ def build(spec: Optimization, rows: pa.Table) -> Problem:
     if not rows.num_rows:
         raise JobError("the query has no rows, so there is nothing to decide")
     columns = {name: numbers(rows, name) for name in spec.columns}
-    everything = grouped(rows, "")
+    everything = group_rows(rows, "")
     form = Evaluation(rows, columns, everything, "the objective").form(spec.objective)
     cost = np.zeros(rows.num_rows) if form.coefficients is None else form.coefficients
     blocks = []
     for each in spec.conditions:
-        groups = grouped(rows, each.group) if each.per_group else everything
+        groups = group_rows(rows, each.group) if each.per_group else everything
         blocks.append(_block(each, Evaluation(rows, columns, groups, each.text).form(each.term), groups))
     return Problem(spec, rows, cost, float(form.constant.sum()), tuple(blocks))
 
 
-def named(rows: pa.Table, row: int, columns: tuple[str, ...]) -> str:
+def name_row(rows: pa.Table, row: int, columns: tuple[str, ...]) -> str:
     """Return the values of a row that name it: `plant = a, market = b`."""
     return ", ".join(f"{column} = {rows[column][row]}" for column in columns)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from edl.arrays import Array
 from edl.errors import JobError
 from edl.installation import install_extras
-from edl.optimization.problem import Problem, named
+from edl.optimization.problem import Problem, name_row
 
 _MOST_NAMED = 3  # constraints or variables in a message
 _LARGE = 1e7  # bound of variables without one, to find those that grow
@@ -30,12 +30,12 @@ class Solution:
 
 def solve(problem: Problem) -> Solution:
     """Solve the problem. Raises JobError if it is infeasible or unbounded, KeyboardInterrupt at Ctrl-C."""
-    highs = _solved(problem, problem.cost, whole=problem.spec.domain.whole, limit=problem.spec.time_limit)
+    highs = _run_highs(problem, problem.cost, whole=problem.spec.domain.whole, limit=problem.spec.time_limit)
     status = highs.modelStatusToString(highs.getModelStatus())
     if status == "Interrupted by user":
         raise KeyboardInterrupt
     if status in ("Infeasible", "Unbounded", "Primal infeasible or unbounded"):
-        raise _infeasible(problem) or _unbounded(problem)
+        raise _infeasible(problem) or _unbounded_error(problem)
     found = highs.getInfo().primal_solution_status == 2  # a feasible point
     if status != "Optimal" and not (status == "Time limit reached" and found):
         raise JobError(f"HiGHS found no solution: {status.lower()}", hint="raise solver.time_limit")
@@ -52,7 +52,7 @@ def answer(problem: Problem, solution: Solution) -> pa.Table:
     return problem.rows.select(list(problem.spec.keys)).append_column(problem.spec.value, values)
 
 
-def _solved(
+def _run_highs(
     problem: Problem,
     cost: Array,
     *,
@@ -76,8 +76,8 @@ def _solved(
     lp.col_cost_ = np.concatenate((np.zeros(size), np.ones(slack))) if elastic else cost
     lp.col_lower_ = np.concatenate((np.full(size, lower), np.zeros(slack)))
     lp.col_upper_ = np.concatenate((np.full(size, upper), np.full(slack, np.inf)))
-    lp.row_lower_ = _joined([each.lower for each in problem.blocks])
-    lp.row_upper_ = _joined([each.upper for each in problem.blocks])
+    lp.row_lower_ = _join_parts([each.lower for each in problem.blocks])
+    lp.row_upper_ = _join_parts([each.upper for each in problem.blocks])
     starts, indices, values = _matrix(problem)
     if elastic:  # two slack variables at the end of each constraint
         starts = starts + 2 * np.arange(count + 1)
@@ -104,13 +104,13 @@ def _matrix(problem: Problem) -> tuple[Array, Array, Array]:
     before = np.cumsum([0, *(len(each.indices) for each in blocks)])
     starts = [each.starts[:-1] + start for each, start in zip(blocks, before[:-1], strict=True)]
     return (
-        _joined([*starts, before[-1:]]),
-        _joined([each.indices for each in blocks]),
-        _joined([each.values for each in blocks]),
+        _join_parts([*starts, before[-1:]]),
+        _join_parts([each.indices for each in blocks]),
+        _join_parts([each.values for each in blocks]),
     )
 
 
-def _joined(parts: list[Array]) -> Array:
+def _join_parts(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
@@ -120,7 +120,7 @@ def _infeasible(problem: Problem) -> JobError | None:
     The elastic problem adds slack to each constraint and minimizes its sum; what has slack cannot be kept.
     """
     size = len(problem.cost)
-    highs = _solved(problem, problem.cost, whole=False, elastic=True)
+    highs = _run_highs(problem, problem.cost, whole=False, elastic=True)
     solution = np.asarray(highs.getSolution().col_value)
     if solution.size <= size:
         return None if _is_feasible(problem) else JobError("no values satisfy all constraints")
@@ -146,16 +146,16 @@ def _infeasible(problem: Problem) -> JobError | None:
 
 
 def _is_feasible(problem: Problem) -> bool:
-    highs = _solved(problem, np.zeros(len(problem.cost)), whole=problem.spec.domain.whole)
+    highs = _run_highs(problem, np.zeros(len(problem.cost)), whole=problem.spec.domain.whole)
     return bool(highs.modelStatusToString(highs.getModelStatus()) == "Optimal")
 
 
-def _unbounded(problem: Problem) -> JobError:
-    highs = _solved(problem, problem.cost, whole=False, largest=_LARGE)
+def _unbounded_error(problem: Problem) -> JobError:
+    highs = _run_highs(problem, problem.cost, whole=False, largest=_LARGE)
     values = np.asarray(highs.getSolution().col_value)
     growing = np.flatnonzero(np.abs(values) >= 0.99 * _LARGE)
     spec = problem.spec
-    which = "; ".join(named(problem.rows, int(row), spec.keys) for row in growing[:_MOST_NAMED])
+    which = "; ".join(name_row(problem.rows, int(row), spec.keys) for row in growing[:_MOST_NAMED])
     more = f"; and {growing.size - _MOST_NAMED} more" if growing.size > _MOST_NAMED else ""
     above = "above" if spec.direction == "maximize" else "below"
     return JobError(

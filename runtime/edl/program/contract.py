@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from edl.errors import JobError
-from edl.program.keras_callbacks import translated
+from edl.program.keras_callbacks import translate_callbacks
 from edl.spec import ENSEMBLE, TREES
 
 Mode = Literal["train", "predict", "evaluate"]
@@ -85,7 +85,7 @@ def check(
         found[function.name] = value
     _check_input(found, module, contract, file)
     if framework == "keras" and "callbacks" in found:
-        found["callbacks"] = translated(found["callbacks"], file)
+        found["callbacks"] = translate_callbacks(found["callbacks"], file)
     return found
 
 

@@ -22,19 +22,19 @@ from edl.errors import JobError, did_you_mean
 _LOWER_IS_BETTER = ("loss", "error", "rmse", "mse", "mae", "mape")  # in a metric's name, for the mode `auto`
 
 
-def translated(callbacks: Callable[[], Any], file: str) -> Callable[[], list[Any]]:
+def translate_callbacks(callbacks: Callable[[], Any], file: str) -> Callable[[], list[Any]]:
     """Wrap `callbacks` so that Keras callbacks are replaced.
 
     The wrapper raises JobError for one without an equivalent.
     """
 
     def in_our_words() -> list[Any]:
-        return [ours for given in callbacks() for ours in _translated(given, file)]
+        return [ours for given in callbacks() for ours in _translate_each(given, file)]
 
     return in_our_words
 
 
-def _translated(given: Any, file: str) -> Iterator[Any]:
+def _translate_each(given: Any, file: str) -> Iterator[Any]:
     kind = type(given)
     if isinstance(given, Callback) or not kind.__module__.startswith("keras."):
         yield given

@@ -45,7 +45,7 @@ def is_below(name: str, package: str) -> bool:
     return f"{name}.".startswith(f"{package}.")
 
 
-def configured() -> tuple[str, ...]:
+def read_configured_packages() -> tuple[str, ...]:
     """Return the entries in the environment. Raises SemanticError if an entry is not a dotted name."""
     return parse(os.environ.get(VARIABLE, ""))
 

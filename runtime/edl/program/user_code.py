@@ -16,7 +16,7 @@ from types import FrameType
 
 from edl.errors import SQLFlowError, UserCodeError
 from edl.program.importing import is_installed
-from edl.program.model_packages import configured, is_below
+from edl.program.model_packages import is_below, read_configured_packages
 
 IN_LOG = "the traceback is in the job's log"  # the hint of an error that has no line in the program
 _LONGEST = 500
@@ -44,13 +44,13 @@ def user_code(file: Path, doing: str) -> Iterator[None]:
     except SQLFlowError:
         raise
     except (Exception, SystemExit) as error:  # a program's exit() must not end this process
-        raise _named(error, file, doing) from error
+        raise _name_place(error, file, doing) from error
 
 
-def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
+def _name_place(error: BaseException, file: Path, doing: str) -> UserCodeError:
     frames = _users_frames(error, file)
     cause = _cause(error)
-    said = _said(cause)
+    said = _describe_error(cause)
     shown = "".join(["Traceback of your code:\n", *traceback.format_list(frames), f"{said}\n"])
     if isinstance(error, SyntaxError) and error.filename and _is_users(Path(error.filename), file):
         line = error.lineno or 1
@@ -67,7 +67,7 @@ def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
 
 def _users_frames(error: BaseException, file: Path) -> traceback.StackSummary:
     """Return the frames of the program and of users' modules, the innermost last."""
-    packages = configured()
+    packages = read_configured_packages()
     walked = list(traceback.walk_tb(error.__traceback__))[_OWN_FRAMES:]
     kept = [(frame, line) for frame, line in walked if _is_of_user(frame, file, packages)]
     linecache.checkcache()
@@ -96,7 +96,7 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {_first_line(error)}".removesuffix(": ")
 
 

@@ -36,7 +36,7 @@ import msgspec
 from edl.errors import JobError, SemanticError, SpecError, UserCodeError, did_you_mean
 from edl.program.digest import digest
 from edl.program.importing import always_compile, is_installed
-from edl.program.model_packages import OPTION, ModelSources, configured
+from edl.program.model_packages import OPTION, ModelSources, read_configured_packages
 from edl.spec import JobSpec, Own
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
@@ -161,7 +161,7 @@ def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
 
 def model_sources() -> ModelSources:
     """Return folders and packages from which SQL may use models. Raises SemanticError if the setting is invalid."""
-    return ModelSources(tuple(search_path()), configured())
+    return ModelSources(tuple(search_path()), read_configured_packages())
 
 
 def with_digest(spec: JobSpec) -> JobSpec:
@@ -247,14 +247,14 @@ def _module(dotted: str) -> ModuleSpec | None:
         if path is None:
             return None
         name = f"{name}.{part}" if name else part
-        spec = _found(name, path)
+        spec = _find_module(name, path)
         if spec is None:
             return None
         path = list(spec.submodule_search_locations) if spec.submodule_search_locations else None
     return spec
 
 
-def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
+def _find_module(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     """Find a module in the folders. A package in an editable installation has a finder of its own instead."""
     spec = PathFinder.find_spec(name, list(folders))
     if spec is None and "." not in name:
@@ -266,7 +266,7 @@ def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
 
 def has_module(name: str) -> bool:
     """Return True if there is a module of that name on the path, or an installed one."""
-    return _found(name, _path()) is not None
+    return _find_module(name, _path()) is not None
 
 
 def _no_module(dotted: str) -> SemanticError:
@@ -274,7 +274,7 @@ def _no_module(dotted: str) -> SemanticError:
     known, folders = "", _path()
     nearby: list[str] = search_path()
     for part in dotted.split("."):
-        spec = _found(f"{known}.{part}" if known else part, folders)
+        spec = _find_module(f"{known}.{part}" if known else part, folders)
         if spec is None:
             break
         known = f"{known}.{part}" if known else part
@@ -343,12 +343,12 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
         signature,
         _framework(at.tree),
         source.file,
-        _described(definition, at, attribute),
+        _describe_definition(definition, at, attribute),
         _functions(source) if not is_installed(source.file) else {},
     )
 
 
-def _described(definition: _Definition | None, at: _Source, attribute: str) -> Definition:
+def _describe_definition(definition: _Definition | None, at: _Source, attribute: str) -> Definition:
     if isinstance(definition, ast.ClassDef):
         is_model = _derives(definition, at, _MOST_HOPS)
         return Definition(at.name, "class", is_model, frozenset(_methods(definition, at, _MOST_HOPS)))
@@ -426,7 +426,7 @@ def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool | Non
 def _base_derives(base: ast.expr, definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
     here = source.names.get(base.id) if isinstance(base, ast.Name) else None
     named = ast.unparse(base).rpartition(".")[2] in _MODEL_CLASSES
-    if named and not isinstance(here, ast.ClassDef) and _imported(source.tree) & _FRAMEWORKS:
+    if named and not isinstance(here, ast.ClassDef) and _imported_packages(source.tree) & _FRAMEWORKS:
         return True
     if not isinstance(base, ast.Name) or not hops:
         return None
@@ -452,7 +452,7 @@ def _uses_framework(source: _Source) -> bool:
     seen, waiting = {source.name}, [source]
     while waiting:
         each = waiting.pop()
-        if _imported(each.tree) & (_FRAMEWORKS | {"edl"}):
+        if _imported_packages(each.tree) & (_FRAMEWORKS | {"edl"}):
             return True
         for name in _imported_modules(each):
             spec = _module(name) if name not in seen else None
@@ -475,14 +475,14 @@ def _imported_modules(source: _Source) -> Iterable[str]:
 
 def _framework(tree: ast.Module) -> str | None:
     """Return the framework that the module imports, or None if there is not exactly one."""
-    tops = _imported(tree)
+    tops = _imported_packages(tree)
     torch, keras = "torch" in tops, bool(tops & {"keras", "tensorflow", "tf_keras"})
     if torch == keras:
         return None
     return "torch" if torch else "keras"
 
 
-def _imported(tree: ast.Module) -> set[str]:
+def _imported_packages(tree: ast.Module) -> set[str]:
     """Return the packages that the module imports."""
     found: set[str] = set()
     for node in ast.walk(tree):

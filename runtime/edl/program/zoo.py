@@ -67,7 +67,7 @@ def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, C
     """
     file = str(module.__file__)
     given: dict[str, object] = {
-        name: _named(written, module, Path(zoo.path)) for name, written in zoo.functions.items()
+        name: _get_named(written, module, Path(zoo.path)) for name, written in zoo.functions.items()
     }
     model = _attribute(module, zoo.attribute)
     given["custom_model"] = functools.partial(model, **spec.model.params) if callable(model) else model
@@ -84,7 +84,7 @@ def _import(name: str, zoo: Path) -> ModuleType:
         return importlib.import_module(name)
 
 
-def _named(written: str, module: ModuleType, zoo: Path) -> object:
+def _get_named(written: str, module: ModuleType, zoo: Path) -> object:
     """Return the object that the job names, in the module itself or in another module of the zoo."""
     other, _, name = written.rpartition(".")
     return _attribute(_import(other, zoo) if other else module, name)

@@ -51,7 +51,7 @@ class Pending:
         try:
             payload = self._future.result()
         except grpc.RpcError as error:
-            raise _translated(error) from None
+            raise _translate_error(error) from None
         except grpc.FutureCancelledError:
             raise AwayError("the call to a parameter server was cancelled") from None
         return wire.decode(payload, kind)
@@ -115,11 +115,11 @@ class ServerChannel:
         return self._methods[name]
 
 
-def _translated(error: grpc.RpcError) -> ClusterError | JobError | DamagedError:
+def _translate_error(error: grpc.RpcError) -> ClusterError | JobError | DamagedError:
     """Return the exception of this package for an error of gRPC."""
     code, details = error.code(), error.details()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
-        return AwayError(f"a parameter server does not answer ({transport.unanswered(error)})")
+        return AwayError(f"a parameter server does not answer ({transport.describe_missing_answer(error)})")
     if code is grpc.StatusCode.FAILED_PRECONDITION:
         return NotReadyError(details)
     if code is grpc.StatusCode.ABORTED:

@@ -39,12 +39,12 @@ def _steps() -> None:
     constants = np.ones(_MOST_CONSTANTS, np.float32)
     optimizer_kernels.decay(data, _DIM, numbers, np.float32(1))
     optimizer_kernels.penalty(data, _DIM, numbers, gradients, np.float32(0))
-    for name in _compiled(optimizer_kernels):
+    for name in _compile_module(optimizer_kernels):
         if name not in _OTHERS:
             getattr(optimizer_kernels, name)(data, _DIM, numbers, gradients, constants)
 
 
-def _compiled(module: object) -> list[str]:
+def _compile_module(module: object) -> list[str]:
     return [name for name, found in vars(module).items() if hasattr(found, "py_func")]
 
 

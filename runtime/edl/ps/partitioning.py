@@ -105,7 +105,7 @@ def split(ids: Ids, servers: int) -> list[Part]:
     ]
 
 
-def joined(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
+def join_blocks(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
     """Join the rows of the parts in the order of the ids that were split; a single part's block is returned itself."""
     if len(parts) == 1:
         return blocks[0]
@@ -115,7 +115,7 @@ def joined(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
     return rows
 
 
-def owned(ids: Ids, server: int, servers: int) -> npt.NDArray[np.bool_]:
+def owned_mask(ids: Ids, server: int, servers: int) -> npt.NDArray[np.bool_]:
     """Return a mask of the ids that belong to the server."""
     if servers == 1:
         return np.ones(len(ids), np.bool_)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edl.embeddings import Copied, Optimizer, RowTable, TableCut, TableSpec, added
+from edl.embeddings import Copied, Optimizer, RowTable, TableCut, TableSpec, sum_parts
 from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
 from edl.ps.checkpoint.content import Definition, Shard
 from edl.ps.dense import FlatCopy, FlatParameters
-from edl.ps.partitioning import Layout, Placement, owned
+from edl.ps.partitioning import Layout, Placement, owned_mask
 
 MOST_CHANGES = 8  # files with changes that follow a whole one
 LARGEST_CHANGE = 0.5  # rows in them, relative to those of the tables
@@ -172,7 +172,7 @@ def mean(pushes: Sequence[Gradients]) -> Gradients:
             for push, share in zip(pushes, shares, strict=True)
             if name in push.tables
         ]
-        tables[name] = RowGradients(*added(parts))
+        tables[name] = RowGradients(*sum_parts(parts))
     return Gradients(sum(flats[1:], flats[0]) if flats else pushes[0].flat, tables, pushes[0].rate, rows)
 
 
@@ -185,4 +185,4 @@ def warm_up() -> None:
     table.update(ids, gradients, 0.0, distinct=True)
     table.read(ids)
     table.adopt(table.copied())
-    owned(ids, 0, 2)
+    owned_mask(ids, 0, 2)

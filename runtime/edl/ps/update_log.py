@@ -50,7 +50,7 @@ class UpdateLog:
         self._file, self._number = -1, 0
         self.size = self._durable = 0  # bytes of the segment, and those that are on disk
         # Only here: one that is closed must not come back.
-        with _described(self._folder):
+        with _translate_os_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             for parent in (
                 self._folder.parents[:4] if synced else ()
@@ -61,7 +61,7 @@ class UpdateLog:
     def begin(self, checkpoint: str) -> None:
         """Begin the segment that follows a checkpoint. Raises JobError if that fails; then the present one goes on."""
         path = self._folder / f"{self._number:06d}_{checkpoint}{_SUFFIX}"
-        with _described(path):
+        with _translate_os_errors(path):
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             if self._synced:
                 sync(self._folder)
@@ -115,7 +115,7 @@ def take_over(folder: Path, generation: int, epoch: int) -> None:
 
     Raises JobError if that fails, for example because the disk is full.
     """
-    with _described(folder):
+    with _translate_os_errors(folder):
         for found in _processes(folder):
             if found.name < _name(generation, epoch) and not found.name.endswith(_CLOSED):
                 found = _close(found)
@@ -206,7 +206,7 @@ def _write(file: int, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _described(path: Path) -> Iterator[None]:
+def _translate_os_errors(path: Path) -> Iterator[None]:
     """Raise JobError in place of OSError."""
     try:
         yield

@@ -85,7 +85,7 @@ class MasterChannel:
             response = method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
             self._record(error.code())
-            raise translated(error) from None
+            raise translate_error(error) from None
         self._record(grpc.StatusCode.OK)
         return response
 
@@ -134,9 +134,11 @@ def channel_of_instance(address: str, token: str) -> MasterChannel:
     return MasterChannel(address, token, peer=Peer("the master", address))
 
 
-def translated(error: grpc.RpcError) -> ClusterError:
+def translate_error(error: grpc.RpcError) -> ClusterError:
     """Return the exception of this package for an error of gRPC."""
     code = error.code()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
-        return AwayError(f"the master of the job does not answer ({transport.unanswered(error)})")
+        return AwayError(
+            f"the master of the job does not answer ({transport.describe_missing_answer(error)})"
+        )
     return ClusterError(f"the master of the job refuses a call: {error.details()}")

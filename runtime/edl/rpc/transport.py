@@ -36,7 +36,7 @@ def listen(server: grpc.Server | aio.Server, address: str) -> int:
     return int(server.add_secure_port(address, credentials))
 
 
-def unanswered(error: grpc.RpcError) -> str:
+def describe_missing_answer(error: grpc.RpcError) -> str:
     """Describe why a call has no answer."""
     status = str(error.code().name).lower().replace("_", " ")
     found = refusal(error.details() or "") if identity() is not None else ""

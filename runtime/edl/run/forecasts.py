@@ -25,7 +25,7 @@ from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
 
 
-def finished(
+def finish_training(
     program: Program,
     reader: ExamplesReader,
     outcome: Outcome,
@@ -36,7 +36,7 @@ def finished(
     if not isinstance(weights, Mapping):  # a stream, which trees do not give
         return outcome, weights
     shifts = _shifts(program, reader, weights)
-    outcome, weights = _refitted(program, reader, outcome, weights, cancelled)
+    outcome, weights = _refit(program, reader, outcome, weights, cancelled)
     return outcome, {**weights, **shifts}
 
 
@@ -62,7 +62,7 @@ def _shifts(program: Program, reader: ExamplesReader, weights: Mapping[str, Arra
     return {SHIFTS: np.array(shifts, dtype=weights[SHIFTS].dtype)}
 
 
-def _refitted(
+def _refit(
     program: Program,
     reader: ExamplesReader,
     outcome: Outcome,

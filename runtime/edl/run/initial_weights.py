@@ -65,7 +65,7 @@ def take(job: JobFolder, path: Path) -> None:
         shutil.copyfile(path, job.model if is_archive(path) else job.weights)
 
 
-def taken(job: JobFolder) -> Path | None:
+def find_copied_weights(job: JobFolder) -> Path | None:
     """Return the path of the copied weights, or None if there are none."""
     return next((path for path in (job.model, job.weights) if path.exists()), None)
 

@@ -49,7 +49,7 @@ from edl.worker.trainer import Export, split, train
 
 
 @contextlib.contextmanager
-def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
+def load_program(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
     """Load the program in `folder` to be run with `spec`, with its framework prepared and seeded."""
     prepare(spec, threads)
     program = load(folder, spec)
@@ -141,9 +141,9 @@ def training(
 
     def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
         if isinstance(reader, ExamplesReader):
-            from edl.run.forecasts import finished
+            from edl.run.forecasts import finish_training
 
-            outcome, weights = finished(program, reader, outcome, weights, cancelled)
+            outcome, weights = finish_training(program, reader, outcome, weights, cancelled)
         fitting = read_fitting(job.rows)
         # A program that was edited may have a reader that gives other columns.
         background = None if program.edited else background_rows(program.spec, reader, kept.training)
@@ -162,7 +162,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     """
     import pyarrow as pa
 
-    from edl.frameworks.export import OVER_COLUMNS, averaged, check_lists, network_file
+    from edl.frameworks.export import OVER_COLUMNS, average_members, check_lists, network_file
     from edl.frameworks.export import export as write
 
     if program.spec.forecast is not None:
@@ -202,7 +202,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     outputs = adapter.predict(features)
     check_lists(adapter.framework, model, features, outputs)
     if outputs.ndim == 3 and not isinstance(program.spec.label, RawLabel):
-        model = averaged(adapter.framework, model, program.spec.label)
+        model = average_members(adapter.framework, model, program.spec.label)
     if adapter.framework not in TREES or path.suffix != ".onnx":
         reason += _without_centre(program.spec.label)
     return write(adapter.framework, model, features, path) + reason

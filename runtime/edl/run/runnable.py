@@ -54,7 +54,7 @@ def run(
     reading, lifeline = os.pipe()
     last: deque[str] = deque(maxlen=_LAST)
     try:
-        process = _started(file, arguments, place, reading)
+        process = _start_process(file, arguments, place, reading)
         try:
             with (job / "logs" / LOG).open("wb") as log:
                 for lines in _output(process, log):
@@ -81,7 +81,9 @@ def run(
         )
 
 
-def _started(file: Path, arguments: Sequence[str], place: Place, reading: int) -> subprocess.Popen[bytes]:
+def _start_process(
+    file: Path, arguments: Sequence[str], place: Place, reading: int
+) -> subprocess.Popen[bytes]:
     module = [sys.executable, "-P", "-m", "edl.entrypoints.runnable"]
     return subprocess.Popen(  # noqa: S603 (a file that may run here, in a list)
         [*module, str(reading), str(file), *arguments],
@@ -118,12 +120,12 @@ def _output(process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[list[s
             ended = not chunk and (arrived or process.poll() is not None)
             if ended or len(left) > _LONGEST:
                 whole, left = [*whole, *([left] if left else [])], b""
-            yield [_shown(line) for line in whole]
+            yield [_clean_line(line) for line in whole]
             if ended:
                 return
 
 
-def _shown(line: bytes) -> str:
+def _clean_line(line: bytes) -> str:
     """Return the line as a terminal shows it, where a carriage return begins it anew, without control characters."""
     text = line.decode("utf-8", "replace").rstrip().rpartition("\r")[2]
     return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)

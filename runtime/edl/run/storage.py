@@ -63,7 +63,7 @@ class InFolder:
         self._job = job
 
     def model(self) -> Path | None:
-        return initial_weights.taken(self._job)
+        return initial_weights.find_copied_weights(self._job)
 
     def results(self) -> ResultSink:
         return ResultFolder(self._job.results)

@@ -18,12 +18,12 @@ from edl.cli.cluster_arguments import strategy_named
 from edl.errors import SemanticError
 from edl.features.labels import probabilities
 from edl.frameworks import seed_everything
-from edl.frameworks.objects import framework_of, loaded, objects
+from edl.frameworks.objects import framework_of, loaded_frameworks, objects
 from edl.metrics import Metric, by_name
 from edl.program import Program
 from edl.program.contract import check
 from edl.scripting.datasets import Dataset, Feed, dataset
-from edl.scripting.options import Options, described, whole
+from edl.scripting.options import Options, describe_value, whole
 from edl.spec import Checkpoints, Cluster, Component, Evaluation, JobSpec, Query, RawLabel, Rows, Training
 from edl.spec.job import ROW_LIMITS, Framework
 from edl.spec.strategy import problems
@@ -77,7 +77,7 @@ def call(
 ) -> Call:
     """Check the arguments of `edl.train`; `options` are checked. Raises SemanticError for an unusable argument."""
     seed = options.get("seed", 0)
-    model = _made(model, seed)
+    model = _make_model(model, seed)
     framework = framework_of(model)
     if framework is None:
         raise SemanticError(
@@ -91,9 +91,9 @@ def call(
     rate = _rate(learning_rate, optimizer)
     if not isinstance(loss, str) and (inspect.isclass(loss) or not callable(loss)):
         hint = "give an object, a function, or a name such as mse"
-        raise SemanticError(f"the loss is {described(loss)}", hint=hint)
+        raise SemanticError(f"the loss is {describe_value(loss)}", hint=hint)
     if not isinstance(callbacks, Iterable):
-        raise SemanticError(f"callbacks is {described(callbacks)}", hint="give a list of them")
+        raise SemanticError(f"callbacks is {describe_value(callbacks)}", hint="give a list of them")
     functions: dict[str, Callable[..., Any]] = {
         "custom_model": lambda: model,
         "loss": ours.loss(loss),
@@ -177,7 +177,7 @@ def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
         return None
     if not isinstance(learning_rate, Real):
         hint = "give a number, or a function of the steps' numbers"
-        raise SemanticError(f"learning_rate is {described(learning_rate)}", hint=hint)
+        raise SemanticError(f"learning_rate is {describe_value(learning_rate)}", hint=hint)
     if not isinstance(optimizer, str):
         raise SemanticError(
             "learning_rate needs an optimizer by name", hint="pass it to the optimizer itself"
@@ -204,13 +204,13 @@ def _cluster(workers: int, options: Options) -> Cluster:
     return written
 
 
-def _made(model: Any, seed: int) -> Any:
+def _make_model(model: Any, seed: int) -> Any:
     """Return the model; a function or class is called to make it, with seeded random numbers."""
     if framework_of(model) is not None or not callable(model):
         return model
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    for framework in loaded():
+    for framework in loaded_frameworks():
         seed_everything(framework, seed)
     return model()
 

@@ -64,12 +64,12 @@ def dataset(
 ) -> Dataset:
     """Return the dataset with its validation rows of the same kind, or None. Raises SemanticError for other kinds."""
     if isinstance(given, str | Path):
-        return _Files(given, validation, _needed(feed, "files"))
+        return _Files(given, validation, _require_feed(feed, "files"))
     if all(hasattr(given, name) for name in ("rows", "schema", "read")):
-        return _Readers(given, validation, _needed(feed, "a reader"))
-    parts = [_numbered(given, "the dataset", framework, feed)]
+        return _Readers(given, validation, _require_feed(feed, "a reader"))
+    parts = [_make_part(given, "the dataset", framework, feed)]
     if validation is not None:
-        parts.append(_numbered(validation, "validation", framework, feed))
+        parts.append(_make_part(validation, "validation", framework, feed))
     if len({type(part) for part in parts}) > 1:
         raise SemanticError(
             f"validation is {_a(validation)}, and the dataset {_a(given)}", hint="give both in the same form"
@@ -130,7 +130,7 @@ class _Arrays:
         return features, self._labels.take(numbers, axis=0), weights
 
     def sample(self) -> Iterator[bytes]:
-        some = _some(len(self))
+        some = _sample_positions(len(self))
         for path, array in self._all():
             taken = array.take(some, axis=0)
             values = taken.values if isinstance(taken, Ragged) else taken
@@ -153,7 +153,7 @@ class _Table:
         return self._feed(self._rows.take(pa.array(numbers)), mode)
 
     def sample(self) -> Iterator[bytes]:
-        rows = self._rows.take(pa.array(_some(len(self))))
+        rows = self._rows.take(pa.array(_sample_positions(len(self))))
         yield rows.serialize().to_pybytes()
 
 
@@ -279,7 +279,7 @@ class _Readers:
 # What is given -------------------------------------------------------------------------------------------------
 
 
-def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
+def _make_part(given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
     if isinstance(given, tuple | list) and len(given) in (2, 3):
         if feed is not None:
             raise SemanticError(
@@ -289,7 +289,7 @@ def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) ->
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, pa.Table):
-        return _Table(given, _needed(feed, "a pyarrow.Table"))
+        return _Table(given, _require_feed(feed, "a pyarrow.Table"))
     data = sys.modules.get("torch.utils.data")
     if data is not None and isinstance(given, data.DataLoader):
         raise SemanticError(
@@ -303,7 +303,7 @@ def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) ->
     raise SemanticError(f"{name} is {_a(given)}, whose rows cannot be read by range", hint=f"give {_KINDS}")
 
 
-def _needed(feed: Feed | None, what: str) -> Feed:
+def _require_feed(feed: Feed | None, what: str) -> Feed:
     if feed is None:
         raise SemanticError(
             f"{what} yields record batches, and there is no feed to convert them to arrays",
@@ -316,7 +316,7 @@ def _array(value: Any) -> Any:
     return value if isinstance(value, Ragged) else np.asarray(value)
 
 
-def _some(rows: int) -> Numbers:
+def _sample_positions(rows: int) -> Numbers:
     return np.unique(np.linspace(0, max(rows - 1, 0), min(rows, _SAMPLE)).astype(np.int64))
 
 

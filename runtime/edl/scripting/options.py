@@ -70,7 +70,7 @@ class Options(TypedDict, total=False):
     verbose: bool
 
 
-def checked(options: Mapping[str, Any]) -> Options:
+def check_options(options: Mapping[str, Any]) -> Options:
     """Check the options and convert integers and the priority. Raises SemanticError for an unknown or invalid one."""
     found: dict[str, Any] = {}
     for name, value in options.items():
@@ -85,32 +85,32 @@ def checked(options: Mapping[str, Any]) -> Options:
 def whole(name: str, value: object, least: int | None) -> int:
     if not isinstance(value, Integral) or (least is not None and value < least):
         kind = "a whole number" if least is None else f"a whole number from {least}"
-        raise SemanticError(f"{name} is {described(value)}, and must be {kind}")
+        raise SemanticError(f"{name} is {describe_value(value)}, and must be {kind}")
     return int(value)
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return the text of a given value for an error message."""
     return f"the class {value.__qualname__}" if inspect.isclass(value) else repr(value)
 
 
 def _answer(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise SemanticError(f"{name} is {described(value)}, and must be True or False")
+        raise SemanticError(f"{name} is {describe_value(value)}, and must be True or False")
     return value
 
 
 def _one_of(name: str, value: object, known: Sequence[str]) -> object:
     if value not in known:
         raise SemanticError(
-            f"{name} is {described(value)}", hint="known: " + ", ".join(f'"{each}"' for each in known)
+            f"{name} is {describe_value(value)}", hint="known: " + ", ".join(f'"{each}"' for each in known)
         )
     return value
 
 
 def _strategy(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise SemanticError(f"{name} is {described(value)}", hint="give its name")
+        raise SemanticError(f"{name} is {describe_value(value)}", hint="give its name")
     return value
 
 
@@ -120,7 +120,9 @@ def _threads(name: str, value: object) -> int | None:
 
 def _folder(name: str, value: object) -> object:
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise SemanticError(f"{name} is {described(value)}", hint="give the folder that edl quota has made")
+        raise SemanticError(
+            f"{name} is {describe_value(value)}", hint="give the folder that edl quota has made"
+        )
     return value
 
 
@@ -129,7 +131,7 @@ def _priority(name: str, value: object) -> int:
     number = priority_of(written) if isinstance(written, str | int) else None
     if number is None:
         known = f"known: {', '.join(PRIORITIES)}, or a number from {LOWEST} to {HIGHEST}"
-        raise SemanticError(f"{name} is {described(value)}", hint=known)
+        raise SemanticError(f"{name} is {describe_value(value)}", hint=known)
     return number
 
 
@@ -139,7 +141,7 @@ def _timeout(name: str, value: object) -> float:
         or isinstance(value, bool)
         or not (value == 0 or 1 <= value < math.inf)
     ):
-        raise SemanticError(f"{name} is {described(value)}", hint="give a number of seconds, at least 1")
+        raise SemanticError(f"{name} is {describe_value(value)}", hint="give a number of seconds, at least 1")
     return float(value)
 
 

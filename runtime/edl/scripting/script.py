@@ -48,7 +48,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _done: list[Outcome | Failed] = []  # in this process
 
 
-def ended(end: Outcome | Failed) -> None:
+def record_end(end: Outcome | Failed) -> None:
     """Record that a call of this process has ended."""
     _done.append(end)
 
@@ -77,7 +77,7 @@ def forget(job: JobFolder) -> None:
     (job.path / _FILE).unlink(missing_ok=True)
 
 
-def of(job: JobFolder) -> Script | None:
+def read_script(job: JobFolder) -> Script | None:
     """Return the script whose call the job is, or None if there is none.
 
     Raises SpecError if the record is damaged.

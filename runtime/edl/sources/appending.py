@@ -42,8 +42,8 @@ def columns_for(
     if unknown:
         near = nearest(unknown[0], there)
         raise SourceError(
-            f"the table {target} has no column {_listed(unknown)}: its columns are {_listed(there)}, those of "
-            f"the rows {_listed(added.names)}",
+            f"the table {target} has no column {_list_names(unknown)}: its columns are {_list_names(there)}, those of "
+            f"the rows {_list_names(added.names)}",
             hint=(f"did you mean {near}? " if near else "")
             + f"choose columns by INSERT INTO {target} (…) SELECT … FROM PREDICT(…), or add some by ALTER TABLE",
         )
@@ -58,8 +58,8 @@ def columns_for(
             )
     if missing := [name for name in needed if name not in names]:
         raise SourceError(
-            f"the table {target} needs values of {_listed(missing)}, NOT NULL without a default: the rows have "
-            f"{_listed(added.names)}",
+            f"the table {target} needs values of {_list_names(missing)}, NOT NULL without a default: the rows have "
+            f"{_list_names(added.names)}",
             hint=f"select it, SELECT *, … AS {missing[0]} FROM …, or give it a default by ALTER TABLE",
         )
     return names
@@ -106,7 +106,7 @@ def _range(column: pa.DataType) -> tuple[int | Decimal, int | Decimal] | None:
     return (-values // 2, values // 2 - 1) if types.is_signed_integer(column) else (0, values - 1)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     return ", ".join(names[:_MOST]) + more
 

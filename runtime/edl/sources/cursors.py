@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS, rechunked
+from edl.data.arrow_types import BATCH_ROWS, rechunk_rows
 from edl.data.source import Pinned
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource, pin_file
 from edl.sources.transactions import Transactional
-from edl.sources.words import ended
+from edl.sources.words import ended_result_error
 from edl.spec import Split
 
 C = TypeVar("C")  # description of a column
@@ -95,7 +95,7 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
 
     def _reader(self, cursor: Any, columns: Sequence[C], batch_rows: int) -> pa.RecordBatchReader:
         schema = self._schema(columns)
-        batches = rechunked(self._batches(cursor, columns, schema), schema, batch_rows)
+        batches = rechunk_rows(self._batches(cursor, columns, schema), schema, batch_rows)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(self, cursor: Any, columns: Sequence[C], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -107,7 +107,7 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
         """Yield the cursor's rows, some thousand at a time, converted to Arrow."""
         while True:
             if self._unread is not cursor:
-                raise ended()
+                raise ended_result_error()
             with self._errors(""):
                 rows = cursor.fetchmany(FETCH_ROWS)
             if not rows:

@@ -21,10 +21,10 @@ import duckdb
 
 from edl.data.files import csv, sheets
 from edl.data.files.csv_dialect import OPTIONS
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
-from edl.sources.duckdb.engine import opened
+from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.errors import opening, raise_interrupt, while_reading
 from edl.sources.duckdb.source import DuckDBSource, open_file
 
@@ -74,7 +74,7 @@ class FileSource(DuckDBSource):
         """Open the database `store`, and create the views by `show`."""
         made = not store.exists()
         try:
-            source = cls(opened(store), url, store, made)
+            source = cls(open_database(store), url, store, made)
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
         except KeyboardInterrupt:
@@ -120,7 +120,7 @@ class FileSource(DuckDBSource):
         return connection
 
     def tables(self) -> list[str]:
-        hidden = set(map(quoted, self._paths)) - ({quoted(self._name)} if self._paths else set())
+        hidden = set(map(quote_part, self._paths)) - ({quote_part(self._name)} if self._paths else set())
         return [table for table in super().tables() if table not in hidden]
 
     def _show(self, name: str, query: str) -> None:
@@ -130,7 +130,7 @@ class FileSource(DuckDBSource):
 
     def _create_views(self, connection: duckdb.DuckDBPyConnection) -> None:
         for view in dict.fromkeys((self._name, ROWS, *self._paths)):
-            connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {self._query}")
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {quote_part(view)} AS {self._query}")
 
     def _select(self, files: list[str], url: SourceURL) -> str:
         """Return a query of all rows of the files. `url`: with the absolute path, or pattern, of them."""

@@ -33,7 +33,9 @@ class IcebergSource(LakeSource):
         except ImportError:
             raise SourceError("iceberg:// needs pyiceberg", hint=install_extras("iceberg")) from None
         try:
-            table = _in_catalog(location, options["catalog"]) if "catalog" in options else _at(location)
+            table = (
+                _in_catalog(location, options["catalog"]) if "catalog" in options else _open_table(location)
+            )
             if version is not None and table.snapshot_by_id(version) is None:
                 raise SourceError(f"{location} has no snapshot {version}", hint=_known_snapshots(table))
             scan = table.scan(snapshot_id=version)  # without one, with the columns of now
@@ -82,7 +84,7 @@ def _in_catalog(name: str, catalog: str) -> Table:
     return load_catalog(catalog).load_table(name)
 
 
-def _at(location: str) -> Table:
+def _open_table(location: str) -> Table:
     from pyiceberg.table import StaticTable
 
     file = location if _is_metadata(location) else _newest_metadata(location)

@@ -39,7 +39,7 @@ class NumberedStaging(Staging):
         where = f"FROM {stage} WHERE {number} >= {start} AND {number} < {end}"
         self._source.execute(f"DELETE {where}")
         with batches.errors(SourceError):
-            self._append(stage, schema, _numbered(batches, start))
+            self._append(stage, schema, _number_rows(batches, start))
         return int(few_rows(self._source, f"SELECT count(*) {where}")[0][0])
 
     def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
@@ -52,7 +52,7 @@ class NumberedStaging(Staging):
         self._source.execute(f"DELETE FROM {place.stage_table(job)} WHERE {number} > {tasks * TASK_ROWS}")
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
+def _number_rows(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches with the numbers of their rows as the first column."""
     numbers = count(start)
     for batch in batches:

@@ -150,7 +150,7 @@ class Patience:
         self._pause = min(2.0, self._pause * 2 + 0.05)
 
 
-def gone(message: str) -> SourceError:
+def missing_table_error(message: str) -> SourceError:
     """Return the error of a table of pinned rows that is no longer there."""
     return SourceError(
         f"the pinned rows of this job no longer exist: {message}",
@@ -195,7 +195,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def placed(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def place_keys(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield each key, the only column, with its place as the first column; places count from 1."""
     start = 1
     for batch in keys:

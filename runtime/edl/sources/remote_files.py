@@ -81,11 +81,11 @@ def _files(system: Any, scheme: str, pattern: str) -> list[str]:
             raise SourceError(
                 f"{shown} is a pattern or a folder, and HTTP lists no files", hint="name one file"
             )
-        found = [pattern] if _asked(lambda: _has(system, pattern), shown) else []
+        found = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
     elif is_pattern(pattern):
-        found = [f"{scheme}://{name.lstrip('/')}" for name in _asked(lambda: system.glob(pattern), shown)]
+        found = [f"{scheme}://{name.lstrip('/')}" for name in _ask_store(lambda: system.glob(pattern), shown)]
     else:
-        found = [pattern] if _asked(lambda: _has(system, pattern), shown) else []
+        found = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
     if not found:
         raise SourceError(
             f"there is no file {shown}", hint="check the path, and the rights of the credentials"
@@ -93,7 +93,7 @@ def _files(system: Any, scheme: str, pattern: str) -> list[str]:
     return sorted(found)
 
 
-def _asked(ask: Any, shown: str) -> Any:
+def _ask_store(ask: Any, shown: str) -> Any:
     """Return the answer of the store. Raises SourceError for an error of its library, which may be of any class."""
     try:
         return ask()

@@ -28,11 +28,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb import sqltypes
 
-from edl.data.arrow_types import BATCH_ROWS, Watched, normalised
-from edl.data.names import free_name, quoted
+from edl.data.arrow_types import BATCH_ROWS, Watched, cast_batch
+from edl.data.names import free_name, quote_part
 from edl.data.pinned import pin_rows
 from edl.data.source import Pinned
-from edl.sources.duckdb.engine import opened
+from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
 from edl.spec import Split
 
@@ -49,7 +49,7 @@ _WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
 _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
 
-def shuffled(
+def shuffle_query(
     query: str, columns: Sequence[Column], seed: int, key: str = "", split: Split | None = None
 ) -> str:
     """Return a DuckDB query of the rows in the order determined by them and `seed`.
@@ -58,24 +58,22 @@ def shuffled(
     true for validation rows.
     """
     names = [name for name, _ in columns]
-    values = quoted(key) if key else ", ".join(quoted(name) for name in names)
-    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns if name != key)
-    doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns if name != key)
-    near, exact, nth, size = (quoted(free_name(name, names)) for name in ("near", "exact", "nth", "size"))
+    values = quote_part(key) if key else ", ".join(quote_part(name) for name in names)
+    rounded = ", ".join(_hash_input(name, kind, "REAL") for name, kind in columns if name != key)
+    doubles = ", ".join(_hash_input(name, kind, "DOUBLE") for name, kind in columns if name != key)
+    near, exact, nth, size = (quote_part(free_name(name, names)) for name in ("near", "exact", "nth", "size"))
     given = f"SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)"
     order = f"hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
     number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
     if split is None:
         return f"SELECT {values} FROM (SELECT *, {number} FROM ({given})) ORDER BY {order}"
-    mark = quoted(free_name("held", names))
+    mark = quote_part(free_name("held", names))
     if split.by == "column":
-        marked = (
-            f"SELECT *, coalesce({quoted(split.column)}::BOOLEAN, true) AS {mark}, {number} FROM ({given})"
-        )
+        marked = f"SELECT *, coalesce({quote_part(split.column)}::BOOLEAN, true) AS {mark}, {number} FROM ({given})"
         return f"SELECT {values}, {mark} FROM ({marked}) ORDER BY {mark}, {order}"
-    features = quoted(free_name("features", names))
+    features = quote_part(free_name("features", names))
     others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
-    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in others if name != key)
+    rounded = ", ".join(_hash_input(name, kind, "REAL") for name, kind in others if name != key)
     # before the windows, which then need not keep columns that nothing else selects
     given = f"SELECT *, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
     numbered = f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size} FROM ({given})"
@@ -93,7 +91,7 @@ def shuffled(
         f"WITH {_GIVEN} AS MATERIALIZED ({numbered}),"
         f" {_SEPARATE} AS MATERIALIZED ({_separate(nth, size, features)}),"
         f" {_UNITS} AS MATERIALIZED ({units}),"
-        f" {_HELD} AS ({_held(split, seed)})"
+        f" {_HELD} AS ({_validation_units_query(split, seed)})"
         f" SELECT {values}, {mark} FROM (SELECT *, coalesce({is_held}, false) AS {mark} FROM {_GIVEN})"
         f" ORDER BY {mark}, {order}"
     )
@@ -104,11 +102,11 @@ def _unit(split: Split, near: str, nth: str, kinds: Mapping[str, sqltypes.DuckDB
     row = f"CASE WHEN (FROM {_SEPARATE}) THEN hash({near}, {nth}) ELSE {near} END"
     if split.by == "random":
         return row, "0"
-    column, kind = quoted(split.column), kinds[split.column]
+    column, kind = quote_part(split.column), kinds[split.column]
     if split.by == "time":
         fractional = str(kind) in ("DOUBLE", "FLOAT")
         return (f"CASE WHEN isfinite({column}) THEN {column} END" if fractional else column), "0"
-    value = f"hash({_hashed(split.column, kind, 'REAL')})"
+    value = f"hash({_hash_input(split.column, kind, 'REAL')})"
     return (value, "0") if split.by == "group" else (row, value)
 
 
@@ -125,7 +123,7 @@ def _separate(nth: str, size: str, features: str) -> str:
     )
 
 
-def _held(split: Split, seed: int) -> str:
+def _validation_units_query(split: Split, seed: int) -> str:
     """Return a query of the units of validation rows."""
     least = "CASE WHEN total > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
     wanted = f"greatest(floor(total * {float(split.fraction)!r}::DOUBLE + 0.5), {least})"
@@ -187,7 +185,7 @@ def shuffled_rows(
 
     Errors of the reader are passed on unchanged.
     """
-    with _shuffled(reader, seed, folder, "", reader.schema, split) as rows:
+    with _read_ordered(reader, seed, folder, "", reader.schema, split) as rows:
         yield rows
 
 
@@ -196,21 +194,21 @@ def shuffled_keys(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, split: Split | None = None
 ) -> Iterator[Ordered]:
     """Yield the column `key` of the rows, in the order determined by their other columns."""
-    with _shuffled(reader, seed, folder, key, pa.schema([reader.schema.field(key)]), split) as keys:
+    with _read_ordered(reader, seed, folder, key, pa.schema([reader.schema.field(key)]), split) as keys:
         yield keys
 
 
 @contextmanager
-def _shuffled(
+def _read_ordered(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema, split: Split | None
 ) -> Iterator[Ordered]:
     """Yield the ordered rows with `schema`."""
     watched = Watched(reader)
     if split is not None:
         schema = schema.append(pa.field(free_name("held", schema.names), pa.bool_()))
-    with opened(temporary=folder / "shuffle") as connection:
+    with open_database(temporary=folder / "shuffle") as connection:
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
-        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed, key, split)
+        query = shuffle_query("FROM incoming", _columns(connection, reader.schema), seed, key, split)
         rows = _run(connection, query, watched, schema)
         yield Ordered(pa.RecordBatchReader.from_batches(schema, rows), split)
 
@@ -221,7 +219,7 @@ def _run(
     try:
         with watched.errors(duckdb.Error, pa.ArrowException, OSError):
             for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
-                yield normalised(batch, schema)
+                yield cast_batch(batch, schema)
     except (duckdb.Error, pa.ArrowException) as error:
         raise while_reading(error) from None
     except RuntimeError as error:
@@ -235,9 +233,9 @@ def _columns(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> list[C
     return list(zip(relation.columns, relation.types, strict=True))
 
 
-def _hashed(name: str, kind: sqltypes.DuckDBPyType, fraction: str) -> str:
+def _hash_input(name: str, kind: sqltypes.DuckDBPyType, fraction: str) -> str:
     """Return the hash input of a column or list column. Casts go through DOUBLE: DECIMAL to REAL directly differs."""
-    column = quoted(name)
+    column = quote_part(name)
     if match := _WHOLE.fullmatch(str(kind)):
         return f"CAST({column} AS BIGINT{match[1]})"
     if match := _FRACTIONS.fullmatch(str(kind)):

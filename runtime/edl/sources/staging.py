@@ -19,7 +19,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from edl.data.arrow_types import Watched, columns_and_batches
-from edl.data.names import PROBE, dotted, quoted
+from edl.data.names import PROBE, join_quoted, quote_part
 from edl.data.source import Source
 from edl.errors import SourceError
 from edl.sources.appending import columns_for
@@ -53,13 +53,13 @@ class Place:
 
     @property
     def name(self) -> str:
-        return dotted(self.parts, self.quote)
+        return join_quoted(self.parts, self.quote)
 
     def stage_name(self, job: str) -> str:
         return STAGE + hashlib.blake2b(f"{self.name}\0{job}".encode(), digest_size=16).hexdigest()
 
     def stage_table(self, job: str) -> str:
-        return self.home + quoted(self.stage_name(job), self.quote)
+        return self.home + quote_part(self.stage_name(job), self.quote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,9 @@ class Staging(ABC):
         dead = [found for found in self._stages() if is_over(found.job)]
         for found in dead:
             with self._source.transaction():
-                self._source.execute(f"DROP TABLE IF EXISTS {found.home}{quoted(found.table, self.quote)}")
+                self._source.execute(
+                    f"DROP TABLE IF EXISTS {found.home}{quote_part(found.table, self.quote)}"
+                )
                 self._books(Place((), found.home), found.job).forget_all()
         return len(dead)
 
@@ -258,7 +260,7 @@ class Staging(ABC):
         there = [name for name, _ in self._source.column_types(place.name)]
 
         def described(names: list[str]) -> pa.Schema:
-            listed = ", ".join(quoted(name, self.quote) for name in names)
+            listed = ", ".join(quote_part(name, self.quote) for name in names)
             return self._source.schema(f"SELECT {listed} FROM {place.name}")
 
         return columns_for(target, there, described, appended, self._needed(place))
@@ -269,13 +271,13 @@ class Staging(ABC):
 
     def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
         """Add the rows of tasks 0 … tasks-1 to the target. Return their number."""
-        names = ", ".join(quoted(name, self.quote) for name in self._columns(place, job))
+        names = ", ".join(quote_part(name, self.quote) for name in self._columns(place, job))
         rows, order = self._staged_rows(place, job, tasks)
         staged = self._source.schema(f"SELECT {names} {rows}")
         for found in self._existing(place, target):
             found.check(target, job, append=True)
         there = self._check_appended(place, target, staged)
-        into = ", ".join(quoted(name, self.quote) for name in there)
+        into = ", ".join(quote_part(name, self.quote) for name in there)
         self._source.execute(f"INSERT INTO {place.name} ({into}) SELECT {names} {rows} ORDER BY {order}")
         return int(few_rows(self._source, f"SELECT count(*) {rows}")[0][0])
 

@@ -113,6 +113,6 @@ def not_a_query() -> SourceError:
     return SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
 
 
-def ended() -> SourceError:
+def ended_result_error() -> SourceError:
     """Return the error for a result that was not read to its end before the next statement."""
     return SourceError("this result ended when another statement ran on its connection")

@@ -76,7 +76,7 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         """Return the expression as COLUMN has it, with LN for a natural logarithm."""
-        return _written(self)
+        return _format_source(self)
 
 
 Source = str | Computed  # of a feature: a column of the table, or what is computed from some
@@ -125,53 +125,55 @@ def table_columns(source: Source | float) -> Iterator[str]:
             yield from table_columns(operand)
 
 
-def renamed(source: Source, names: Mapping[str, Source]) -> Source:
+def rename_columns(source: Source, names: Mapping[str, Source]) -> Source:
     """Return the source with other columns (old name -> column); others stay, as do the names that functions see."""
     if isinstance(source, str):
         return names.get(source, source)
-    operands = tuple(each if isinstance(each, float) else renamed(each, names) for each in source.operands)
+    operands = tuple(
+        each if isinstance(each, float) else rename_columns(each, names) for each in source.operands
+    )
     function = source.function
     if function is not None and not function.columns and operands != source.operands:
         function = msgspec.structs.replace(function, columns=tuple(map(str, source.operands)))
     return msgspec.structs.replace(source, operands=operands, function=function)
 
 
-def _written(source: Source | float) -> str:
+def _format_source(source: Source | float) -> str:
     if isinstance(source, str):
         return source if _WORD.fullmatch(source) else "`" + source.replace("`", "``") + "`"
     if not isinstance(source, Computed):
         return f"{source:.17g}" if float(f"{source:.15g}") != source else f"{source:.15g}"
     operator, operands = source.operator, source.operands
     if operator == TO_NUMBER and not source.path:
-        return f"{operator}({_written(operands[0])})"
+        return f"{operator}({_format_source(operands[0])})"
     if operator in OF_TEXT:
-        return f"{operator}({_written(operands[0])}, '{source.path}')"
+        return f"{operator}({_format_source(operands[0])}, '{source.path}')"
     if source.function is not None:
         params = (f"{name}={json.dumps(value)}" for name, value in source.function.params)
-        return f"{source.function.name}({', '.join([*map(_written, operands), *params])})"
+        return f"{source.function.name}({', '.join([*map(_format_source, operands), *params])})"
     if operator == "-":
-        return f"-{_within(operands[0], _BINDING['-'] + 1)}"  # two of them would begin a comment
+        return f"-{_format_operand(operands[0], _BINDING['-'] + 1)}"  # two of them would begin a comment
     if operator == "+":
         first, *rest = operands
-        return _within(first, _BINDING["+"]) + "".join(map(_added, rest))
+        return _format_operand(first, _BINDING["+"]) + "".join(map(_format_term, rest))
     if operator in _BINDING:
         left, right = operands
         least = _BINDING[operator]
-        return f"{_within(left, least)} {operator} {_within(right, least + 1)}"
-    return f"{operator}({', '.join(map(_written, operands))})"
+        return f"{_format_operand(left, least)} {operator} {_format_operand(right, least + 1)}"
+    return f"{operator}({', '.join(map(_format_source, operands))})"
 
 
-def _added(term: Source | float) -> str:
+def _format_term(term: Source | float) -> str:
     if isinstance(term, Computed) and term.operator == "-":
-        return f" - {_within(term.operands[0], _BINDING['+'] + 1)}"
-    return f" + {_within(term, _BINDING['+'] + 1)}"
+        return f" - {_format_operand(term.operands[0], _BINDING['+'] + 1)}"
+    return f" + {_format_operand(term, _BINDING['+'] + 1)}"
 
 
-def _within(source: Source | float, least: int) -> str:
+def _format_operand(source: Source | float, least: int) -> str:
     """Return the text of an operand, in parentheses if its operator binds more loosely than `least`."""
     binding = _CALL
     if isinstance(source, Computed):
         binding = _BINDING.get(source.operator, _CALL)
     elif isinstance(source, float) and source < 0:
         binding = _BINDING["-"]
-    return _written(source) if binding >= least else f"({_written(source)})"
+    return _format_source(source) if binding >= least else f"({_format_source(source)})"

@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from edl.spec.computed import Source, renamed, table_columns
+from edl.spec.computed import Source, rename_columns, table_columns
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
@@ -434,12 +434,12 @@ def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
         )
     if isinstance(column, Cross):
         return msgspec.structs.replace(
-            column, columns=tuple(_crossed(part, names) for part in column.columns)
+            column, columns=tuple(_rename_crossed(part, names) for part in column.columns)
         )
-    return msgspec.structs.replace(column, column=renamed(column.column, names))
+    return msgspec.structs.replace(column, column=rename_columns(column.column, names))
 
 
-def _crossed(part: str | Crossed, names: Mapping[str, Source]) -> str | Crossed:
+def _rename_crossed(part: str | Crossed, names: Mapping[str, Source]) -> str | Crossed:
     if not isinstance(part, str):
         return with_columns(part, names)
     found = names.get(part, part)

@@ -57,7 +57,7 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def chosen(cluster: Cluster, in_tables: int = 0) -> Cluster:
+def complete_settings(cluster: Cluster, in_tables: int = 0) -> Cluster:
     """Complete the cluster settings of a training, which have no `problems`.
 
     `in_tables` is the size in bytes of the model's embedding rows and their slots, as far as it is known.

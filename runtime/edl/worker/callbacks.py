@@ -60,11 +60,11 @@ class Callbacks:
         """Call `on_epoch_end` with the training loss and the metrics on the validation rows."""
         if self._callbacks:
             named = {("validation_loss" if name == LOSS else name): value for name, value in values.items()}
-            self._end_epoch(epoch, _known({LOSS: loss, **named}))
+            self._end_epoch(epoch, _known_values({LOSS: loss, **named}))
 
     def end(self, figures: Figures) -> None:
         """Call `on_train_end`."""
-        self._call(lambda callback: callback.on_train_end(_known(figures)))
+        self._call(lambda callback: callback.on_train_end(_known_values(figures)))
 
     def _repeat(self) -> None:
         for epoch, logs in self._before:
@@ -96,5 +96,5 @@ def program_callbacks(program: Program) -> list[Callback]:
     return list(given)
 
 
-def _known(values: Figures) -> dict[str, float]:
+def _known_values(values: Figures) -> dict[str, float]:
     return {name: math.nan if value is None else value for name, value in values.items()}

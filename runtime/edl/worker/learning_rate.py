@@ -24,12 +24,12 @@ def program_rates(program: Program) -> Rates | None:
 
     def rates(first: int, count: int) -> Floats:
         given = program.call("learning_rate", np.arange(first, first + count))
-        return _checked(given, first, count, program)
+        return _check_rates(given, first, count, program)
 
     return rates
 
 
-def _checked(given: object, first: int, count: int, program: Program) -> Floats:
+def _check_rates(given: object, first: int, count: int, program: Program) -> Floats:
     where = f"learning_rate in {program.file}"
     if not isinstance(given, np.ndarray) or given.shape != (count,) or given.dtype.kind not in "fiu":
         shape = f" of shape {given.shape}" if isinstance(given, np.ndarray) else ""

@@ -21,7 +21,7 @@ from edl.errors import JobError
 from edl.jobs.failure import Failed, to_failed
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
-from edl.rpc.channel import AwayError, MasterChannel, translated
+from edl.rpc.channel import AwayError, MasterChannel, translate_error
 from edl.tasks.protocol import Flag, Joined, Servers
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.loop import DivergedError
@@ -381,7 +381,7 @@ class RemoteTasks:
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.CANCELLED:
                 return
-            raise translated(error) from None
+            raise translate_error(error) from None
         finally:
             with self.changed:
                 self._call = None

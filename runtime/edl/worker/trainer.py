@@ -26,7 +26,7 @@ from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSou
 from edl.worker.callbacks import Callbacks
 from edl.worker.checkpointing import Checkpointer
 from edl.worker.evaluation.calibrating import calibration_notes
-from edl.worker.evaluation.measuring import measured, training_metrics, uncertainty
+from edl.worker.evaluation.measuring import compute_figures, training_metrics, uncertainty
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
 from edl.worker.input.cache import ArrayCache
@@ -205,7 +205,7 @@ class Trainer:
     def conclude(self, round_: Round) -> Conclusion:
         """Return the figures of a round and the decision to stop."""
         metrics, on = self.worker.metrics, round_.measured_on
-        values = measured(round_.measured, metrics) if on else {}
+        values = compute_figures(round_.measured, metrics) if on else {}
         self._round, self._rate = round_.number, None
         if round_.epoch and round_.final:
             self._end_epoch(round_, values)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.data import Source
-from edl.data.names import free_name, quoted, unique_names
+from edl.data.names import free_name, quote_part, unique_names
 from edl.errors import SemanticError, Span
 from edl.features.arrays import numbers
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
@@ -349,10 +349,10 @@ def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -
     Of these it has the rows of each series before its first one that is to be judged.
     """
     quote = dialect_named(found.source.dialect).name_quotes[0]
-    time, since = quoted(forecast.time, quote), quoted(free_name("since", forecast.series), quote)
-    series = [quoted(name, quote) for name in forecast.series]
-    names = [quoted(name, quote) for name in columns_read(found.trained)]
-    unknown = [f"NULL AS {name}" if name == quoted(label.column, quote) else name for name in names]
+    time, since = quote_part(forecast.time, quote), quote_part(free_name("since", forecast.series), quote)
+    series = [quote_part(name, quote) for name in forecast.series]
+    names = [quote_part(name, quote) for name in columns_read(found.trained)]
+    unknown = [f"NULL AS {name}" if name == quote_part(label.column, quote) else name for name in names]
     rows = f"(\n{found.statement.select}\n)"
     begin = f"SELECT {', '.join([*series, f'MIN({time}) AS {since}'])} FROM {rows} AS later"
     if series:

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from edl import spec
-from edl.data.names import fitting, quoted
+from edl.data.names import fitting, quote_part
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import Archive
 from edl.worker.evaluation.prediction import predicted_columns
@@ -163,7 +163,7 @@ def _target(target: ast.Name | None, label: str, dialect: str) -> tuple[str, str
     if dialect_named(dialect).small_names:
         pieces = list(zip(parts, _PIECES.findall(target.text), strict=True))
         parts = tuple(part if piece[0] in '"`' else part.lower() for part, piece in pieces)
-        tables = tuple(quoted(part) if piece[0] in '"`' else part for part, piece in pieces)
+        tables = tuple(quote_part(part) if piece[0] in '"`' else part for part, piece in pieces)
     if len(parts) == 1:
         return tables[0], label
     return ".".join(tables[:-1]), parts[-1]

@@ -54,11 +54,11 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         for problem in strategy.problems(written)
     ]
     if settings.get("train.precision") == "float16" and not found:
-        found += _of_float16(settings, strategy.chosen(written))
+        found += _of_float16(settings, strategy.complete_settings(written))
     if settings.is_trees and not found:
-        found += _of_trees(settings, strategy.chosen(written))
+        found += _of_trees(settings, strategy.complete_settings(written))
     in_memory = checkpoints(settings).copies == "neighbours"
-    if in_memory and not found and not strategy.chosen(written).parameter_servers:
+    if in_memory and not found and not strategy.complete_settings(written).parameter_servers:
         message = "only parameter servers keep checkpoints in the memory of their peers"
         hint = "leave it out, or set train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))

@@ -12,7 +12,7 @@ from edl.cli.place import Listener
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import read_deployment
-from edl.cluster.kubernetes.output_maps import joined, paths, read_map
+from edl.cluster.kubernetes.output_maps import join_parts, paths, read_map
 from edl.data.results import RESULT, ResultFolder
 from edl.errors import ClusterError
 from edl.jobs.events import JobEvent, Output, StatementEvent
@@ -90,7 +90,7 @@ def _fetch_output(job: JobFolder, outcome: Outcome) -> None:
     calls = Calls(connect(deployment.context))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(lambda path: read_map(calls, path), paths(deployment))
-        files = joined({key: content for parts in found for key, content in parts.items()})
+        files = join_parts({key: content for parts in found for key, content in parts.items()})
     job.results.mkdir(exist_ok=True)
     for name, content in files.items():  # no other names: a master is not trusted with the job folder
         if name == job.archive.name:

@@ -19,7 +19,7 @@ from edl.jobs.event_log import decode_event
 from edl.jobs.events import Output
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.logs import unstamped
+from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
@@ -96,9 +96,9 @@ class Following:
             if event is not None:
                 self._follower.progress(event)
             elif not self._objects.deployment.has_master:
-                self._follower.progress(Output((unstamped(line.rstrip()),)))
+                self._follower.progress(Output((strip_time(line.rstrip()),)))
             elif line.strip():
-                self._follower.note(f"master: {unstamped(line.rstrip())}")
+                self._follower.note(f"master: {strip_time(line.rstrip())}")
         return None
 
     def _poll(self) -> End | None:

@@ -88,4 +88,4 @@ def test_several_servers_keep_their_parameters_with_each_other_rather_than_with_
     job: Path, where: str, servers: int, copies: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(factory.VARIABLE, where)
-    assert factory.when(Checkpoints(secs=7.0), job, servers) == Checkpoints(secs=7.0, copies=copies)  # type: ignore[arg-type]
+    assert factory.adapt_settings(Checkpoints(secs=7.0), job, servers) == Checkpoints(secs=7.0, copies=copies)  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ def filled(zoo: Path, *more: str, kind: str = "train", most: int = MOST) -> tupl
     job = JobFolder(zoo.parent / "20260101-120000-000000-abcdef")
     job.program.mkdir(parents=True)
     spec = job_spec(options)
-    with job_runner.loaded(job.program, spec, threads=1) as program:
+    with job_runner.load_program(job.program, spec, threads=1) as program:
         return job, travelling.fill(job, program, options, most)
 
 

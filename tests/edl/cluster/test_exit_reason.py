@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl import exit_codes
-from edl.cluster.exit_reason import Exit, Memory, counter_of, why
+from edl.cluster.exit_reason import Exit, Memory, counter_of, find_reason
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from edl.cluster.exit_reason import Exit, Memory, counter_of, why
 def test_a_reason_follows_from_the_exit_code_and_what_was_asked(
     code: int, asked: bool, starved: bool, reason: str
 ) -> None:
-    assert why(Exit(code, starved), asked=asked) == reason
+    assert find_reason(Exit(code, starved), asked=asked) == reason
 
 
 def test_an_end_in_words() -> None:

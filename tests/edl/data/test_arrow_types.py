@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from edl.data.arrow_types import (
     canonical,
+    cast_batch,
     columns_and_batches,
     fields,
     normal_schema,
-    normalised,
-    rechunked,
+    rechunk_rows,
     schema_of,
 )
 from edl.errors import SourceError
@@ -48,7 +48,7 @@ TEXTS = pa.dictionary(pa.int8(), pa.string())
 def test_a_type_travels_as_a_plain_one(kind: pa.DataType, travels_as: pa.DataType) -> None:
     schema = normal_schema(pa.schema([("c", kind)]))
     assert schema.field("c").type == travels_as
-    empty = normalised(pa.RecordBatch.from_arrays([pa.array([], kind)], ["c"]), schema)
+    empty = cast_batch(pa.RecordBatch.from_arrays([pa.array([], kind)], ["c"]), schema)
     assert empty.schema == schema
 
 
@@ -83,7 +83,7 @@ def test_values_of_a_dictionary_and_a_time_zone_stay_what_they_are() -> None:
     times = pa.array([noon, None, noon], pa.timestamp("us", "Asia/Tokyo"))
     nested = pa.array([{"a": "x"}, None, {"a": None}], pa.struct([("a", TEXTS)]))
     batch = pa.RecordBatch.from_arrays([texts, times, nested], ["s", "t", "n"])
-    plain = normalised(batch, normal_schema(batch.schema))
+    plain = cast_batch(batch, normal_schema(batch.schema))
     assert plain.column("n").to_pylist() == [{"a": "x"}, None, {"a": None}]
     assert plain.column("s").to_pylist() == ["x", None, "y"]
     assert plain.column("t").to_pylist() == [noon, None, noon]
@@ -95,7 +95,7 @@ def test_batches_of_any_sizes_come_out_full_and_in_order(sizes: list[int], rows:
     batches = [
         pa.record_batch({"a": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes
     ]
-    out = list(rechunked(batches, pa.schema([("a", pa.int64())]), rows))
+    out = list(rechunk_rows(batches, pa.schema([("a", pa.int64())]), rows))
     assert [value for batch in out for value in batch.column(0).to_pylist()] == list(range(sum(sizes)))
     assert all(batch.num_rows == rows for batch in out[:-1])
     assert all(1 <= batch.num_rows <= rows for batch in out)

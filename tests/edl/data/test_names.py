@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from edl.data.names import (
     LONGEST_NAME,
-    dotted,
     duplicate,
     fitting,
+    format_name,
     free_name,
-    quoted,
-    shown,
+    join_quoted,
+    quote_part,
     split_name,
     unique_names,
 )
@@ -46,17 +46,17 @@ def test_a_name_with_an_empty_part_or_an_open_quote_is_refused(name: str) -> Non
 @pytest.mark.soak
 @given(st.lists(texts(min_size=1), min_size=1, max_size=3))
 def test_quoted_parts_come_back_as_they_were(parts: list[str]) -> None:
-    assert split_name(dotted(parts)) == tuple(parts)
-    assert split_name(shown(parts)) == tuple(parts)
+    assert split_name(join_quoted(parts)) == tuple(parts)
+    assert split_name(format_name(parts)) == tuple(parts)
 
 
 def test_a_quote_inside_a_name_is_doubled() -> None:
-    assert quoted('a"b') == '"a""b"'
-    assert quoted("a`b", "`") == "`a``b`"
+    assert quote_part('a"b') == '"a""b"'
+    assert quote_part("a`b", "`") == "`a``b`"
 
 
 def test_a_name_is_shown_with_quotes_only_where_it_needs_them() -> None:
-    assert shown(["iris", "or der", "Select", "x1"], reserved={"select"}) == 'iris."or der"."Select".x1'
+    assert format_name(["iris", "or der", "Select", "x1"], reserved={"select"}) == 'iris."or der"."Select".x1'
 
 
 def test_a_free_name_differs_from_every_taken_one_in_any_case() -> None:

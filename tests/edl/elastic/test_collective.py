@@ -9,7 +9,7 @@ import pytest
 
 from edl.arrays import Array
 from edl.collectives.base import Group
-from edl.elastic.collective import BROADCAST, END, EVALUATION, STEP, summed
+from edl.elastic.collective import BROADCAST, END, EVALUATION, STEP, sum_over_group
 from edl.errors import JobError
 
 
@@ -28,7 +28,7 @@ class Others:
 
 def test_members_at_one_point_add_up() -> None:
     flat = np.array([0, 1, 2], np.float32)
-    summed(cast(Group, Others(*2 * [np.array([EVALUATION, 1, 1])])), EVALUATION, flat)
+    sum_over_group(cast(Group, Others(*2 * [np.array([EVALUATION, 1, 1])])), EVALUATION, flat)
     assert flat[1:].tolist() == [3, 4]
 
 
@@ -36,4 +36,4 @@ def test_members_at_one_point_add_up() -> None:
 def test_a_member_at_another_point_is_an_error(others: tuple[float, float]) -> None:
     group = Others(*(np.array([mark, 1.0]) for mark in others))
     with pytest.raises(JobError, match="this worker takes a step, and another one is at another point"):
-        summed(cast(Group, group), STEP, np.zeros(2, np.float32))
+        sum_over_group(cast(Group, group), STEP, np.zeros(2, np.float32))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from edl.elastic.state import ScriptState, flattened, restored, stateful
+from edl.elastic.state import ScriptState, flatten_tree, restore_tree, stateful
 from edl.errors import JobError, SemanticError
 
 
@@ -46,7 +46,7 @@ def test_a_tree_comes_back_as_it_was() -> None:
         1: [torch.tensor(True), torch.empty(0, 2), torch.tensor([1.5], dtype=torch.bfloat16)],
         "a": ({"b": None, "c": float("inf")}, np.float32(0.5), "text", [True]),
     }
-    found = restored({name: array.copy() for name, array in flattened(tree).items()})
+    found = restore_tree({name: array.copy() for name, array in flatten_tree(tree).items()})
     assert [each.dtype for each in found[1]] == [torch.bool, torch.float32, torch.bfloat16]
     assert [each.tolist() for each in found[1]] == [True, [], [1.5]]
     assert found["a"] == ({"b": None, "c": float("inf")}, 0.5, "text", [True])
@@ -54,11 +54,11 @@ def test_a_tree_comes_back_as_it_was() -> None:
 
 def test_what_is_no_state_is_named() -> None:
     with pytest.raises(JobError, match=r"has a function at 0\.rule"):
-        flattened([{"rule": lambda step: step}])
+        flatten_tree([{"rule": lambda step: step}])
     with pytest.raises(SemanticError, match="a int has no state_dict"):
         stateful(1)
     with pytest.raises(JobError, match="different objects"):
-        ScriptState(trained(0)[:1]).set_state(flattened([{}]))
+        ScriptState(trained(0)[:1]).set_state(flatten_tree([{}]))
 
 
 def test_a_cut_has_the_arrays_of_its_moment() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from edl import elastic
 from edl.elastic.kafka import Topic
-from edl.elastic.stream import Key, cut, divided
+from edl.elastic.stream import Key, cut, divide_records
 from edl.errors import JobError, SemanticError, SourceError
 
 SCRIPT = Path(__file__).parents[3] / "samples" / "python" / "stream_elastic.py"
@@ -38,9 +38,9 @@ class Lists:
 
 
 def test_a_step_has_records_of_all_partitions_as_far_as_they_have_some() -> None:
-    assert divided({"a": (5, 100), "b": (0, 3), "c": (7, 7)}, 16) == [("b", 0, 3), ("a", 5, 18)]
-    assert divided({"a": (0, 9), "b": (0, 9)}, 5) == [("a", 0, 3), ("b", 0, 2)]
-    assert divided({}, 5) == []
+    assert divide_records({"a": (5, 100), "b": (0, 3), "c": (7, 7)}, 16) == [("b", 0, 3), ("a", 5, 18)]
+    assert divide_records({"a": (0, 9), "b": (0, 9)}, 5) == [("a", 0, 3), ("b", 0, 2)]
+    assert divide_records({}, 5) == []
 
 
 def test_workers_cut_a_step_in_parts_that_meet() -> None:

@@ -87,7 +87,7 @@ class Job:
         """Run it in this process."""
         spec = read_spec(self.folder.program)
         weights = self.folder.model if self.folder.model.exists() else None
-        with job_runner.loaded(self.folder.program, spec, threads=1) as program:
+        with job_runner.load_program(self.folder.program, spec, threads=1) as program:
             return job_runner.run(
                 program,
                 self.folder,

@@ -154,7 +154,7 @@ def lacks_what_was_lost(of: Job, updates: int) -> None:
     """Server 1 lacks these updates, and rows on it those of their minibatches; server 0 has all."""
     found = counting.counts(of)
     assert found.steps == (STEPS, STEPS - updates)
-    on_second = partitioning.owned(found.ids, 1, 2)
+    on_second = partitioning.owned_mask(found.ids, 1, 2)
     assert set(found.rows[~on_second].tolist()) == {EPOCHS}
     missing = EPOCHS - found.rows[on_second]
     assert missing.min() >= 0

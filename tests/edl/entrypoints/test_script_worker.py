@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edl.cluster import Instance
 from edl.entrypoints.script_worker import variables
-from edl.jobs.script_run import Attempt, ScriptRun, placed
+from edl.jobs.script_run import Attempt, ScriptRun, place_script
 
 
 def test_a_script_finds_the_variables_of_torchrun() -> None:
@@ -41,7 +41,7 @@ def test_in_pods_each_worker_is_alone_on_its_machine_and_rank_0_is_elsewhere() -
 
 
 def test_a_script_that_has_travelled_is_found_in_the_job_folder(tmp_path: Path) -> None:
-    script = placed(ScriptRun("zoo/train.py", "", (), "zoo", workers=1, max_restarts=0), tmp_path)
+    script = place_script(ScriptRun("zoo/train.py", "", (), "zoo", workers=1, max_restarts=0), tmp_path)
     assert (script.path, script.folder) == (str(tmp_path / "zoo" / "train.py"), str(tmp_path / "zoo"))
     here = ScriptRun("/home/ann/train.py", "", (), "/home/ann", workers=1, max_restarts=0)
-    assert placed(here, tmp_path) == here
+    assert place_script(here, tmp_path) == here

@@ -11,7 +11,7 @@ import edl
 from edl import features as fc
 from edl import spec
 from edl.errors import JobError
-from edl.frameworks.export import averaged, check_lists
+from edl.frameworks.export import average_members, check_lists
 from edl.frameworks.keras.layers import keras
 
 LISTS = {"tags": edl.Ragged([1, 4, 2], [0, 1, 3])}
@@ -58,9 +58,9 @@ def test_an_exported_ensemble_gives_the_scores_of_all_its_members(framework: str
     outputs = np.random.default_rng(3).normal(0, 2, (5, 4, label.outputs)).astype(np.float32)
     if framework == "keras":
         given = keras.Input((4, label.outputs))
-        found = averaged("keras", keras.Model(given, given + 0.0), label)(outputs).numpy()
+        found = average_members("keras", keras.Model(given, given + 0.0), label)(outputs).numpy()
     else:
-        found = averaged("torch", nn.Identity(), label)(torch.from_numpy(outputs)).numpy()
+        found = average_members("torch", nn.Identity(), label)(torch.from_numpy(outputs)).numpy()
     assert found.shape == (5, label.outputs)
     target = fc.target(label)
     assert target.scores(found) == pytest.approx(target.scores(outputs), rel=1e-5)

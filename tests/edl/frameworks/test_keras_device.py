@@ -51,7 +51,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_a_worker_sees_one_gpu_and_takes_its_memory_as_it_needs_it(gpus: SimpleNamespace) -> None:
-    assert keras_device.chosen("auto") == "/GPU:0"
+    assert keras_device.choose_device("auto") == "/GPU:0"
     assert (gpus.visible, gpus.growing, gpus.exact) == ("GPU:1", [("GPU:1", True)], [False])
 
 
@@ -59,18 +59,18 @@ def test_a_process_of_the_user_sees_what_it_saw(
     gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "_own_process", False)
-    assert [keras_device.chosen(wanted) for wanted in ("cpu", "auto")] == ["/CPU:0", "/GPU:1"]
+    assert [keras_device.choose_device(wanted) for wanted in ("cpu", "auto")] == ["/CPU:0", "/GPU:1"]
     assert (gpus.visible, gpus.growing, gpus.exact) == (None, [], [])
 
 
 def test_a_worker_that_computes_on_the_cpu_sees_no_gpu(gpus: SimpleNamespace) -> None:
-    assert keras_device.chosen("cpu") == ""
+    assert keras_device.choose_device("cpu") == ""
     assert (gpus.visible, gpus.growing) == ([], [])
 
 
 def test_a_process_that_has_computed_places_its_operations(gpus: SimpleNamespace) -> None:
     gpus.running = True
-    assert [keras_device.chosen(wanted) for wanted in ("cpu", "cuda")] == ["/CPU:0", "/GPU:0"]
+    assert [keras_device.choose_device(wanted) for wanted in ("cpu", "cuda")] == ["/CPU:0", "/GPU:0"]
 
 
 def test_operations_of_a_model_are_made_for_its_device(tmp_path: Path, gpus: SimpleNamespace) -> None:
@@ -86,7 +86,7 @@ def test_operations_of_a_model_are_made_for_its_device(tmp_path: Path, gpus: Sim
 def test_a_gpu_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     monkeypatch.delenv(devices.AUTO, raising=False)
-    assert keras_device.chosen("auto") == keras_device.chosen("cpu") == ""
+    assert keras_device.choose_device("auto") == keras_device.choose_device("cpu") == ""
     with pytest.raises(JobError, match="TensorFlow sees no CUDA device"):
         create(of(tmp_path, device="cuda"))
 

@@ -37,7 +37,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(devices.AUTO, "cuda")
         yield
         return
-    monkeypatch.setattr(torch_device, "chosen", lambda wanted: DEVICE)
+    monkeypatch.setattr(torch_device, "choose_device", lambda wanted: DEVICE)
     with Simulation():
         yield
 
@@ -94,7 +94,7 @@ def test_a_checkpoint_of_a_device_goes_on_without_it(tmp_path: Path, monkeypatch
     alone.train(rows)
     alone.train(rows)
     with monkeypatch.context() as patch, Simulation():
-        patch.setattr(torch_device, "chosen", lambda wanted: DEVICE)
+        patch.setattr(torch_device, "choose_device", lambda wanted: DEVICE)
         first = create(subject)
         first.train(rows)
         weights, state = first.get_weights(), first.get_state()
@@ -117,7 +117,7 @@ def test_cuda_computes_float32_with_all_its_digits(monkeypatch: pytest.MonkeyPat
     """TF32 has an error of 3e-4 here."""
     kept = [(each, each.fp32_precision) for each in (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)]
     monkeypatch.setattr(devices, "_own_process", True)
-    device = torch_device.chosen("cuda")
+    device = torch_device.choose_device("cuda")
     rows, weights = torch.randn(8, 64, 256), torch.randn(64, 64, 3)
     for function, given in ((torch.matmul, (rows, rows.mT)), (torch.conv1d, (rows, weights))):
         exact = function(*(each.double() for each in given))
@@ -207,8 +207,8 @@ def test_the_process_that_forks_workers_leaves_cuda_alone(monkeypatch: pytest.Mo
     frameworks.prepare("torch", 1)
     frameworks.seed_everything("torch", 1)
     with pytest.raises(AssertionError, match="CUDA was used"):
-        torch_device.chosen("auto")
-    assert torch_device.chosen("cpu") == CPU
+        torch_device.choose_device("auto")
+    assert torch_device.choose_device("cpu") == CPU
 
 
 def test_a_worker_takes_its_gpu_among_those_that_pytorch_sees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_a_worker_takes_its_gpu_among_those_that_pytorch_sees(monkeypatch: pytes
     before = torch.backends.cudnn.conv.fp32_precision
     for own in (False, True):  # a process of the user stays as it is
         monkeypatch.setattr(devices, "_own_process", own)
-        assert torch_device.chosen("auto") == torch.device("cuda", 1)
+        assert torch_device.choose_device("auto") == torch.device("cuda", 1)
         assert taken == [1] * own
     assert torch.backends.cudnn.conv.fp32_precision == "ieee"
     torch.backends.cudnn.conv.fp32_precision = torch.backends.cudnn.rnn.fp32_precision = before

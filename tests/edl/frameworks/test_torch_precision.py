@@ -36,7 +36,7 @@ def of(folder: Path, precision: str, **options: Any) -> Any:
 @pytest.fixture
 def float16_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the CPU compute as a GPU does, slowly."""
-    monkeypatch.setattr(torch_precision, "chosen", lambda spec, device: spec.precision)
+    monkeypatch.setattr(torch_precision, "choose_precision", lambda spec, device: spec.precision)
     monkeypatch.setattr(torch_precision, "FIRST", SCALE)
 
 

@@ -17,7 +17,7 @@ from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter
 from edl.frameworks.trees.forest import of_lightgbm, of_xgboost
-from edl.metrics.calibration import tempered
+from edl.metrics.calibration import apply_temperature
 from edl.spec import (
     ALL_ROWS,
     Bucket,
@@ -201,7 +201,7 @@ def test_scores_have_the_temperature_of_a_calibration(tmp_path: Path, objective:
     assert isinstance(label, ClassLabel)
     plain = fc.class_label("y", label.classes).scores(outputs)
     both = np.stack([1 - plain, plain], axis=1) if plain.ndim == 1 else plain
-    np.testing.assert_allclose(scores, tempered(both, 2.5), rtol=1e-9)
+    np.testing.assert_allclose(scores, apply_temperature(both, 2.5), rtol=1e-9)
 
 
 @pytest.mark.soak

@@ -14,7 +14,7 @@ from edl import frameworks, metrics
 from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.ranking import RankingAdapter
-from edl.frameworks.trees.whole_groups import Ranked, exchanged
+from edl.frameworks.trees.whole_groups import Ranked, exchange_groups
 from edl.spec import ALL_ROWS, RankingLabel, Rows
 from tests.edl.frameworks.test_trees_workers import Workers, trees
 from tests.edl.programs import loaded, simple
@@ -197,7 +197,7 @@ def exchange(own: list[Ranked]) -> list[Ranked]:
     workers = Workers(len(own))
     groups = workers.meet()
     try:
-        found: list[Ranked] = workers.do(lambda rank: exchanged(own[rank], groups[rank]))
+        found: list[Ranked] = workers.do(lambda rank: exchange_groups(own[rank], groups[rank]))
         return found
     finally:
         for group in groups:

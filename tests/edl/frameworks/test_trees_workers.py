@@ -226,13 +226,13 @@ def test_nobody_waits_for_the_tracker_of_xgboost_whose_pod_is_gone(
     pair: Workers, xgboosts: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xgboost_network, "LEAVE_SECS", 0.05)
-    answers, left = Event(), xgboost_network._left
+    answers, left = Event(), xgboost_network._close_communicator
 
     def late() -> None:
         answers.wait()
         left()
 
-    monkeypatch.setattr(xgboost_network, "_left", late)
+    monkeypatch.setattr(xgboost_network, "_close_communicator", late)
     subjects, given = xgboosts(2), rows()
     try:
         pair.grow(subjects, given, 1)

@@ -140,7 +140,7 @@ def test_a_job_that_finished_without_its_client_is_claimed_by_one_at_a_time() ->
     mine.finish(mine.status().pid, mine.status().started_as)
     assert theirs.finish(dead_pid(), "").ended
     assert job_folder.sweep() == []
-    assert job_folder.unclaimed() == [theirs]
+    assert job_folder.find_unclaimed_jobs() == [theirs]
     with theirs.claim() as ours:
         assert ours
         with theirs.claim() as ours_too:
@@ -149,7 +149,7 @@ def test_a_job_that_finished_without_its_client_is_claimed_by_one_at_a_time() ->
         assert theirs.end("done").ended == finished  # it took as long as it took, whenever it was claimed
     with theirs.claim() as ours:
         assert not ours
-    assert job_folder.unclaimed() == []
+    assert job_folder.find_unclaimed_jobs() == []
     assert running.status().state == "running"
 
 
@@ -162,7 +162,7 @@ def test_a_job_that_is_done_is_read_once_in_a_process(monkeypatch: pytest.Monkey
     status = JobFolder.status
     monkeypatch.setattr(JobFolder, "status", lambda job: read.append(job) or status(job))
     job_folder.sweep()
-    assert job_folder.unclaimed() == job_folder.unstarted() == []
+    assert job_folder.find_unclaimed_jobs() == job_folder.find_unstarted_jobs() == []
     assert read == [running, failed] * 3
 
 

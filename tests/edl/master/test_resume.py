@@ -32,7 +32,7 @@ from edl.master.resume import Resumption
 from edl.master.state import Checkpoint, Failure, MasterState
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import StoredCheckpoints
-from edl.models.pending import Intent, handled, read_intent, write_intent
+from edl.models.pending import Intent, mark_handled, read_intent, write_intent
 from edl.spec import RawLabel, Rows
 from edl.tasks import encoding
 from edl.tasks.job_state import JobState
@@ -118,7 +118,7 @@ def test_the_end_is_taken_back_for_those_who_follow_the_job_and_for_later_sessio
         log.write(epoch)
         log.write(FAILED)
     write_intent(job.path, Intent("train", "duckdb:///x.duckdb", "m"))
-    handled(job.path)
+    mark_handled(job.path)
     job.end("failed", FAILED.message)
     resume.prepare(job)
     assert read_end(events) is None

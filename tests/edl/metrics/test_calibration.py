@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.metrics import AUC
-from edl.metrics.calibration import TEMPERATURES, TemperedLoss, tempered, thresholds
+from edl.metrics.calibration import TEMPERATURES, TemperedLoss, apply_temperature, thresholds
 
 METRIC = TemperedLoss()
 
@@ -45,7 +45,7 @@ def test_the_temperature_minimises_the_log_loss(classes: int, temperature: float
     assert found.temperature == pytest.approx(temperature, rel=0.15)
     assert found.log_loss == pytest.approx((log_loss(labels, scores), by_hand[best]), abs=1e-4)
     np.testing.assert_allclose(
-        tempered(scores, found.temperature), softmax(np.log(scores) / found.temperature), atol=1e-9
+        apply_temperature(scores, found.temperature), softmax(np.log(scores) / found.temperature), atol=1e-9
     )
 
 
@@ -116,7 +116,7 @@ def test_a_threshold_gives_its_metric_the_highest_value_of_all(seed: int, temper
     scores = draw.random(60).round(2) * 0.98 + 0.01
     labels = draw.random(60) < scores**2
     found = thresholds(AUC().update((), labels[:, None].astype(np.float32), scores[:, None]), temperature)
-    calibrated = tempered(np.column_stack([1 - scores, scores]), temperature)[:, 1]
+    calibrated = apply_temperature(np.column_stack([1 - scores, scores]), temperature)[:, 1]
     tried = [by_hand(labels, calibrated >= each) for each in [0.0, *calibrated, 1.0]]
     for metric, chosen in found.items():
         assert chosen.value == pytest.approx(max(each[metric] for each in tried))

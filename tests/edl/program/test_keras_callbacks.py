@@ -10,7 +10,7 @@ import pytest
 
 from edl import Callback
 from edl.errors import JobError
-from edl.program.keras_callbacks import translated
+from edl.program.keras_callbacks import translate_callbacks
 
 
 class Told:
@@ -30,7 +30,7 @@ class Told:
 
 
 def ours(*given: Any) -> list[Any]:
-    return translated(lambda: list(given), "model.py")()
+    return translate_callbacks(lambda: list(given), "model.py")()
 
 
 def epochs_until_stopped(callback: Callback, name: str, values: list[float]) -> int:

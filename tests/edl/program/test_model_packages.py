@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edl.errors import JobError, SemanticError
-from edl.program.model_packages import VARIABLE, ModelSources, check_imported, configured, parse
+from edl.program.model_packages import VARIABLE, ModelSources, check_imported, parse, read_configured_packages
 
 FOLDER = Path("/home/ann/models")
 SITE = Path("/venv/lib/python3.11/site-packages")
@@ -20,9 +20,9 @@ SITE = Path("/venv/lib/python3.11/site-packages")
 
 def test_entries_are_dotted_names_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, " keras.applications ,, my_company.models.Wide,")
-    assert configured() == ("keras.applications", "my_company.models.Wide")
+    assert read_configured_packages() == ("keras.applications", "my_company.models.Wide")
     monkeypatch.delenv(VARIABLE)
-    assert configured() == ()
+    assert read_configured_packages() == ()
 
 
 @pytest.mark.parametrize("text", ["*", "keras.*", "a/b", "keras;torch", "a..b", ".a"])

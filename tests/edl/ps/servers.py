@@ -160,7 +160,7 @@ class Servers:
                 blocks[name].append(block)
             if index == 0:
                 found["state"] = arrays[-1]
-        return found | {name: partitioning.joined(split[name], blocks[name]) for name in ids}
+        return found | {name: partitioning.join_blocks(split[name], blocks[name]) for name in ids}
 
 
 @contextmanager

@@ -53,14 +53,14 @@ def test_rows_are_split_and_joined_in_their_order(servers: int) -> None:
     parts = partitioning.split(ids, servers)
     assert len(parts) == servers
     for server, part in enumerate(parts):
-        assert partitioning.owned(part.ids, server, servers).all()
+        assert partitioning.owned_mask(part.ids, server, servers).all()
         np.testing.assert_array_equal(ids[part.places], part.ids)
-    np.testing.assert_array_equal(partitioning.joined(parts, [part.of(rows) for part in parts]), rows)
+    np.testing.assert_array_equal(partitioning.join_blocks(parts, [part.of(rows) for part in parts]), rows)
 
 
 def test_rows_are_spread_evenly_and_each_has_one_server() -> None:
     ids = np.arange(100_000)
-    owned = np.stack([partitioning.owned(ids, server, 4) for server in range(4)])
+    owned = np.stack([partitioning.owned_mask(ids, server, 4) for server in range(4)])
     assert (owned.sum(axis=0) == 1).all()
     assert (abs(owned.sum(axis=1) - 25_000) < 1000).all()
 
@@ -70,10 +70,10 @@ def test_one_server_gets_the_very_arrays() -> None:
     parts = partitioning.split(ids, 1)
     assert parts[0].ids is ids
     assert parts[0].of(rows) is rows
-    assert partitioning.joined(parts, [rows]) is rows
+    assert partitioning.join_blocks(parts, [rows]) is rows
 
 
 @pytest.mark.parametrize("servers", [1, 2])
 def test_no_ids_are_split_too(servers: int) -> None:
     parts = partitioning.split(np.empty(0, np.int64), servers)
-    assert partitioning.joined(parts, [np.empty((0, 4), np.float32)] * servers).shape == (0, 4)
+    assert partitioning.join_blocks(parts, [np.empty((0, 4), np.float32)] * servers).shape == (0, 4)

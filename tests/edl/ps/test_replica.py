@@ -158,7 +158,7 @@ class World:
         for name, value in expected.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-3)
         for name, each in ids.items():
-            rows_found = partitioning.joined(parts, blocks[name])
+            rows_found = partitioning.join_blocks(parts, blocks[name])
             assert sum(len(replica.trained().table(name)) for replica in self.terms) == len(
                 self.reference.table(name)
             )

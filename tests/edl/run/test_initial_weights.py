@@ -70,9 +70,9 @@ def test_the_newest_checkpoint_of_a_trainer_is_meant(tmp_path: Path) -> None:
 
 def test_workers_find_the_weights_of_a_checkpoint_in_the_job(tmp_path: Path) -> None:
     job = job_folder.create("evaluate")
-    assert initial_weights.taken(job) is None
+    assert initial_weights.find_copied_weights(job) is None
     initial_weights.take(job, trainers_checkpoints(tmp_path))
-    assert initial_weights.taken(job) == job.weights
+    assert initial_weights.find_copied_weights(job) == job.weights
     assert initial_weights.trained_weights(job.weights)["w"].tolist() == [12, 12]
 
 

@@ -147,20 +147,20 @@ def test_how_the_script_was_started_is_kept_for_workers_and_the_user_alone(
     (tmp_path / "train.py").touch()
     main_module(monkeypatch, tmp_path / "train.py")
     monkeypatch.setattr(sys, "argv", ["train.py", "--token", "x"])
-    script.ended(Failed("runtime", "diverged"))
+    script.record_end(Failed("runtime", "diverged"))
     found, job = script.this(), job_folder.create("train")
     assert (found.path, found.module) == (str(tmp_path / "train.py"), "")
     assert (found.arguments, found.folder) == (("--token", "x"), str(Path.cwd()))
     assert found.done == (Failed("runtime", "diverged"),)
-    assert script.of(job) is None
+    assert script.read_script(job) is None
     script.write(job, found)
-    assert script.of(job) == found
+    assert script.read_script(job) == found
     assert (job.path / "call.json").stat().st_mode & 0o077 == 0
     (job.path / "call.json").write_text("{}")
     with pytest.raises(SpecError, match=r"call\.json is damaged"):
-        script.of(job)
+        script.read_script(job)
     script.forget(job)
-    assert script.of(job) is None
+    assert script.read_script(job) is None
 
 
 @pytest.mark.parametrize("name", [None, "ipykernel_1/123.py"])

@@ -18,7 +18,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.pinned import open_reader
 from edl.errors import SourceError, Span
-from edl.sources.duckdb.engine import opened
+from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.source import DuckDBSource
 
 IRIS = "CREATE TABLE iris AS SELECT range AS n, range / 3 AS x, 'k' || (range % 3) AS k FROM range({rows})"
@@ -499,11 +499,11 @@ def test_the_environment_limits_the_memory_of_all_databases_that_are_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SQLFLOW_MEMORY_LIMIT", "1GiB")
-    with opened() as connection:
+    with open_database() as connection:
         assert limit(connection) == 2**30
     monkeypatch.setenv("SQLFLOW_MEMORY_LIMIT", "much")
     with pytest.raises(SourceError, match="SQLFLOW_MEMORY_LIMIT is 'much', no limit of memory") as caught:
-        opened()
+        open_database()
     assert "SQLFLOW_MEMORY_LIMIT=6GB" in str(caught.value.hint)
 
 

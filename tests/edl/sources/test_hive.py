@@ -19,7 +19,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
-from edl.sources.warehouse.errors import Asked, translated
+from edl.sources.warehouse.errors import Asked, translate_message
 from edl.sources.warehouse.hive import HiveSource
 
 pytest.importorskip("impala", reason="no impyla")
@@ -132,7 +132,7 @@ def test_messages_of_hive_have_their_place(message: str, shown: str, marked: str
     query = "SELECT nn, FROM irs"
     asked = Asked(query, query, list, list)
     text = HiveSource.message(object.__new__(HiveSource), Exception(message))
-    error = translated(text, HiveSource.patterns, HiveSource.lexicon, asked)
+    error = translate_message(text, HiveSource.patterns, HiveSource.lexicon, asked)
     assert error.message == shown
     assert error.span is not None and query[error.span.start : error.span.end] == marked
 

@@ -146,8 +146,10 @@ def test_one_part_is_read_while_the_one_before_is_consumed_and_none_after_the_en
     parts: Pinned, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: queue.Queue[str] = queue.Queue()
-    before = arrow_driver._queried
-    monkeypatch.setattr(arrow_driver, "_queried", lambda url, query: started.put(query) or before(url, query))
+    before = arrow_driver._run_query
+    monkeypatch.setattr(
+        arrow_driver, "_run_query", lambda url, query: started.put(query) or before(url, query)
+    )
     rows = reader_of(parts, url, "connectorx").read(0, 400, ["n"])
     assert next(rows)["n"].to_pylist() == list(range(1, 101))
     assert [("> 0 " in started.get(timeout=30)), ("> 100 " in started.get(timeout=30))] == [True, True]
@@ -175,7 +177,7 @@ def test_a_value_that_no_type_holds_is_an_error_behind_the_rows_of_the_parts_bef
 def test_rows_are_read_on_from_the_first_that_was_not_yielded(
     parts: Pinned, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, case: str
 ) -> None:
-    before = arrow_driver._queried
+    before = arrow_driver._run_query
     errors = {"fails": arrow_driver._FailedError("broken"), "is lost": LostError("gone")}
 
     def queried(url: ServerURL, query: str) -> pa.Table:
@@ -183,7 +185,7 @@ def test_rows_are_read_on_from_the_first_that_was_not_yielded(
             raise errors.pop(case)
         return before(url, query)
 
-    monkeypatch.setattr(arrow_driver, "_queried", queried)
+    monkeypatch.setattr(arrow_driver, "_run_query", queried)
     rows = reader_of(parts, url, "connectorx").read(0, 400, ["n"])
     found = [next(rows), next(rows)]
     if case == "is forked":
@@ -210,7 +212,7 @@ def test_a_failure_of_connectorx_is_logged_without_the_password_and_the_rows_com
     assert read(pinned, url, "connectorx")["a"].to_pylist() == [1, 2]
     [message] = caplog.messages
     assert message.startswith("PyMySQL reads the pinned rows, not connectorx: ")
-    monkeypatch.setattr(arrow_driver, "_imported", _Quoting)
+    monkeypatch.setattr(arrow_driver, "_import_connectorx", _Quoting)
     assert read(pinned, url, "connectorx")["a"].to_pylist() == [1, 2]
     assert "://owner:***@127.0.0.1" in caplog.messages[-1]
     assert PASSWORD not in caplog.text

@@ -29,7 +29,7 @@ from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.postgresql import connection, pinning
 from edl.sources.postgresql import source as source_module
-from edl.sources.postgresql.connection import LEXICON, numbered
+from edl.sources.postgresql.connection import LEXICON, number_parameters
 from edl.sources.postgresql.source import PostgreSQLSource
 from tests.cutting import proxied
 from tests.postgresql import PASSWORD, Server
@@ -290,7 +290,7 @@ def test_a_date_that_arrow_does_not_read_is_an_error_with_an_expression_that_hel
 
 def test_question_marks_of_texts_names_and_comments_are_no_parameters() -> None:
     sql = """SELECT '?', "?", $$?$$, $a$ ? $a$, E'\\'?', ? /* ? /* ? */ ? */ -- ?\n, ?"""
-    assert numbered(sql) == sql.replace("'?', ?", "'?', $1").replace("\n, ?", "\n, $2")
+    assert number_parameters(sql) == sql.replace("'?', ?", "'?', $1").replace("\n, ?", "\n, $2")
     assert [token.lastgroup for token in LEXICON.words("$a$ x $b$ $a$ t")] == ["text", "name"]
 
 

@@ -23,7 +23,7 @@ from edl.data.url import SourceURL
 from edl.errors import SourceError
 from edl.jobs.job_folder import state_folder
 from edl.sources.warehouse import drivers
-from edl.sources.warehouse.errors import Asked, translated
+from edl.sources.warehouse.errors import Asked, translate_message
 from edl.sources.warehouse.results import WarehouseResults
 from edl.sources.warehouse.source import Parts, WarehouseSource
 from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
@@ -293,7 +293,7 @@ def test_messages_of_a_warehouse_have_their_place(
 ) -> None:
     base = getattr(importlib.import_module(f"edl.sources.warehouse.{name}"), SOURCES[name])
     asked = Asked(query, query, list, list)
-    error = translated(message, base.patterns, base.lexicon, asked)
+    error = translate_message(message, base.patterns, base.lexicon, asked)
     assert error.message == found[0]
     assert error.span is not None
     assert query[error.span.start : error.span.end] == found[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.spec import Cluster
-from edl.spec.strategy import LARGEST_IN_WORKERS, chosen, problems
+from edl.spec.strategy import LARGEST_IN_WORKERS, complete_settings, problems
 
 
 @pytest.mark.parametrize(
@@ -28,16 +28,16 @@ from edl.spec.strategy import LARGEST_IN_WORKERS, chosen, problems
 )
 def test_what_is_not_written_is_chosen(written: Cluster, found: Cluster) -> None:
     assert not list(problems(written))
-    assert chosen(written) == found
-    assert chosen(found) == found
+    assert complete_settings(written) == found
+    assert complete_settings(found) == found
 
 
 def test_tables_too_large_for_each_worker_are_left_to_servers() -> None:
-    assert chosen(Cluster(workers=2), LARGEST_IN_WORKERS) == Cluster(2, 0, "allreduce")
-    assert chosen(Cluster(workers=2), LARGEST_IN_WORKERS + 1) == Cluster(2, 1, "async")
-    assert chosen(Cluster(workers=1), LARGEST_IN_WORKERS + 1) == Cluster(1, 0, "local")
+    assert complete_settings(Cluster(workers=2), LARGEST_IN_WORKERS) == Cluster(2, 0, "allreduce")
+    assert complete_settings(Cluster(workers=2), LARGEST_IN_WORKERS + 1) == Cluster(2, 1, "async")
+    assert complete_settings(Cluster(workers=1), LARGEST_IN_WORKERS + 1) == Cluster(1, 0, "local")
     written = Cluster(workers=2, strategy="allreduce")
-    assert chosen(written, LARGEST_IN_WORKERS + 1) == written
+    assert complete_settings(written, LARGEST_IN_WORKERS + 1) == written
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import sqlflow_edl
 from edl import features as fc
 from edl import spec
-from edl.arrays import padded
+from edl.arrays import pad_lists
 from edl.cli.main import main as edl_main
 from edl.models.archive import read_archive
 from edl.models.registry.records import ModelRecord
@@ -67,7 +67,7 @@ def trained(session: Session, model: str, archive: Path) -> Trained:
     [rows] = session.run("SELECT * FROM t ORDER BY a LIMIT 7")
     [batch] = rows.to_arrow().to_batches()
     [result] = session.run(f"SELECT * FROM t ORDER BY a LIMIT 7 TO PREDICT USING {model}")
-    given = padded(fc.Features(*described.features).transform(batch))
+    given = pad_lists(fc.Features(*described.features).transform(batch))
     return Trained(archive, given, result.to_arrow()["y"].to_numpy())
 
 

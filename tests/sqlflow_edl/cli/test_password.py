@@ -8,7 +8,7 @@ import pytest
 
 from edl.data.server_url import SECRETS, NoPasswordError, parse_server
 from edl.errors import SourceError
-from edl.sources.postgresql.connection import _refused
+from edl.sources.postgresql.connection import _connection_error
 from sqlflow_edl.cli import source
 from sqlflow_edl.cli.main import main
 from tests.databases import Databases
@@ -87,4 +87,6 @@ def test_a_password_that_the_server_misses_is_asked_for_at_a_terminal(
 )
 def test_postgresql_tells_that_a_password_is_missing(said: str) -> None:
     for url, kind in (("reader", NoPasswordError), ("reader:wrong", SourceError)):
-        assert type(_refused(OSError(said), parse_server(f"postgresql://{url}@db:5432/shop"))) is kind
+        assert (
+            type(_connection_error(OSError(said), parse_server(f"postgresql://{url}@db:5432/shop"))) is kind
+        )

@@ -135,7 +135,7 @@ def test_a_step_on_another_device_is_that_of_the_cpu(
     """All that a step reads is there: no layer holds or makes a tensor elsewhere."""
     weights = []
     for place in (CPU, DEVICE):
-        monkeypatch.setattr(device, "chosen", lambda wanted, place=place: place)
+        monkeypatch.setattr(device, "choose_device", lambda wanted, place=place: place)
         with Simulation():
             made, features = adapter("torch", model, tmp_path / place.type, LABELS)
             made.train(Minibatches(features, LABELS, 2))

@@ -8,7 +8,7 @@ import msgspec
 
 from edl import exit_codes
 from edl.cluster import Change, Instance, Reason
-from edl.cluster.exit_reason import Exit, why
+from edl.cluster.exit_reason import Exit, find_reason
 from edl.cluster.kubernetes import memory, names
 from edl.cluster.kubernetes.pods import Pod
 
@@ -63,16 +63,16 @@ class Obstacle(msgspec.Struct, frozen=True):
 def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
     """Return the state of a pod's instance. `stopped` is True if this job deleted the pod."""
     if pod.has_ended:
-        return _ended(pod, instance, stopped)
+        return _report_end(pod, instance, stopped)
     if pod.status.phase == "Running":
         return Change(instance, "running", pod.place)
     return Change(instance, "pending", pod.place, detail=pending(pod))
 
 
-def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
+def report_deleted_pod(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
     """Return the end of an instance whose pod was deleted; `pod` is its last known version."""
     if pod.has_ended:
-        return _ended(pod, instance, stopped)
+        return _report_end(pod, instance, stopped)
     unknown: _Why = ("lost", "its pod was deleted, and its exit code is unknown")
     reason, detail = _disruption(pod) or unknown
     if stopped:
@@ -83,7 +83,7 @@ def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
 def pending(pod: Pod) -> str:
     """Return the reason why the pod does not run yet, or an empty text if none is known."""
     if pod.gates:
-        return _gated(pod)
+        return _describe_gates(pod)
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status != "True" and scheduled.reason != _GATED:
         return _cut(scheduled.message or scheduled.reason or "")
@@ -94,7 +94,7 @@ def pending(pod: Pod) -> str:
     return ""
 
 
-def _gated(pod: Pod) -> str:
+def _describe_gates(pod: Pod) -> str:
     """Describe the wait of a pod that has gates."""
     if names.QUEUE_GATE in pod.gates:
         return waits_in_queue((pod.metadata.labels or {}).get(names.QUEUE, ""))
@@ -105,7 +105,7 @@ def waits_in_queue(queue: str) -> str:
     return f"waits in queue {queue}"
 
 
-def unscheduled(pod: Pod) -> bool:
+def is_unscheduled(pod: Pod) -> bool:
     """Return True if the scheduler found no node so far; of a pod with gates, it has looked for none."""
     if pod.gates:
         return False
@@ -128,13 +128,13 @@ def ran_out_of_memory(pod: Pod) -> bool:
     return pod.end is not None and pod.end.reason == "OOMKilled" and pod.end.exit_code != 0
 
 
-def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
+def _report_end(pod: Pod, instance: Instance, stopped: bool) -> Change:
     how = _exit(pod)
-    reason, detail = _why(pod, how, stopped)
+    reason, detail = _find_reason(pod, how, stopped)
     return Change(instance, "ended", pod.place, reason, how.code if how else None, detail)
 
 
-def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
+def _find_reason(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
     if how is not None and how.starved:
         return "out of memory", f"out of memory {memory.of_pod(pod)}"
     if stopped:
@@ -144,7 +144,7 @@ def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
         return ("preempted" if gave_back else found[0]), found[1]
     if how is not None and pod.end is not None:
         last = _cut(pod.end.message.strip().rpartition("\n")[2])
-        return why(how, asked=False), f"{how}: {last}" if last else str(how)
+        return find_reason(how, asked=False), f"{how}: {last}" if last else str(how)
     return ("failed", _without_end(pod)) if pod.end is None else ("lost", _cut(pod.end.message))
 
 

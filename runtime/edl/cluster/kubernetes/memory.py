@@ -37,7 +37,7 @@ class Growth:
 
     def __init__(self, policy: Policy, manifest: dict[str, Any]) -> None:
         resources = manifest["spec"]["containers"][0].get("resources") or {}
-        self.first = of(msgspec.convert(resources, Resources))
+        self.first = read_memory(msgspec.convert(resources, Resources))
         self._factor = policy.memory_factor
         self._most = _bytes(policy.memory_limit) or DEFAULT_LIMIT * self.first.size
 
@@ -53,10 +53,10 @@ class Growth:
 
 def of_pod(pod: Pod) -> Memory:
     """Return the memory of a pod's instance."""
-    return of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
+    return read_memory(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
 
 
-def of(resources: Resources) -> Memory:
+def read_memory(resources: Resources) -> Memory:
     requests, limits = resources.requests or {}, resources.limits or {}
     return Memory(_bytes(requests.get("memory", "")), _bytes(limits.get("memory", "")))
 

@@ -59,7 +59,7 @@ class OutputMaps:
 
     def restore(self, folder: Path) -> None:
         """Write the files that an earlier master has stored into the folder."""
-        files = joined(
+        files = join_parts(
             {key: each for path in self._paths for key, each in read_map(self._calls, path).items()}
         )
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def read_map(calls: Calls, path: str) -> dict[str, bytes]:
     return {key: base64.b64decode(text) for key, text in found.items()}
 
 
-def joined(parts: dict[str, bytes]) -> dict[str, bytes]:
+def join_parts(parts: dict[str, bytes]) -> dict[str, bytes]:
     """Return the files whose parts are all there."""
     found: dict[str, dict[int, bytes]] = {}
     counts: dict[str, int] = {}

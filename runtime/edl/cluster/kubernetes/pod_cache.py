@@ -16,7 +16,7 @@ from edl.cluster import Change, Instance, Role
 from edl.cluster.kubernetes import memory, quantities
 from edl.cluster.kubernetes.bad_nodes import BadNodes
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.exit_reason import gone, ran_out_of_memory, to_change
+from edl.cluster.kubernetes.exit_reason import ran_out_of_memory, report_deleted_pod, to_change
 from edl.cluster.kubernetes.memory import Growth, Memory
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.stuck_pods import GivenUp, Waits
@@ -100,7 +100,11 @@ class PodCache:
         stopped = key in self._stopped
         self._stopped.discard(key)
         self._waits.forget(known.pod.metadata.name)
-        end = known.change if known.ended else gone(known.pod, known.change.instance, stopped=stopped)
+        end = (
+            known.change
+            if known.ended
+            else report_deleted_pod(known.pod, known.change.instance, stopped=stopped)
+        )
         self._ends[key] = end
         return None if known.ended else end
 

@@ -54,7 +54,7 @@ class StatusMap:
         self._thread.start()
 
     def show(self, snapshot: Snapshot) -> None:
-        self._set(_packed(snapshot))
+        self._set(_pack_snapshot(snapshot))
 
     def end(self, end: End) -> None:
         """Publish the end of the job at once."""
@@ -100,7 +100,7 @@ class StatusMap:
                     raise
 
 
-def _packed(snapshot: Snapshot) -> dict[str, str]:
+def _pack_snapshot(snapshot: Snapshot) -> dict[str, str]:
     """Return the snapshot as an entry of the data, packed if it is long."""
     plain = msgspec.json.encode(snapshot)
     if len(plain) <= PLAIN:
@@ -108,7 +108,7 @@ def _packed(snapshot: Snapshot) -> dict[str, str]:
     packed = base64.b64encode(zlib.compress(plain)).decode()
     if len(packed) <= LIMIT:
         return {PACKED: packed}
-    return _packed(msgspec.structs.replace(snapshot, instances=(), members=()))
+    return _pack_snapshot(msgspec.structs.replace(snapshot, instances=(), members=()))
 
 
 def read_snapshot(data: dict[str, str]) -> Snapshot | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from edl.cluster import Instance, Reason
 from edl.cluster.kubernetes.deployment import Policy
-from edl.cluster.kubernetes.exit_reason import obstacle, pending, unscheduled
+from edl.cluster.kubernetes.exit_reason import is_unscheduled, obstacle, pending
 from edl.cluster.kubernetes.pods import Pod
 
 OVERDUE_SECS = 10.0  # after its grace period, until a pod counts as lost with its node
@@ -80,4 +80,4 @@ def _waits_for(pod: Pod) -> str:
         return "obstacle"
     if pod.gates:
         return "gate"  # who set it removes it, which may take hours
-    return "node" if unscheduled(pod) else "start"
+    return "node" if is_unscheduled(pod) else "start"

@@ -34,7 +34,7 @@ class Children:
         if not hasattr(os, "waitid"):
             self._reap_each()
             return
-        for pid in _ended():
+        for pid in _find_ended_processes():
             if pid not in self._watched:
                 self.before_unwatched()
             # Its pid and process group can't be reused before it is reaped.
@@ -102,7 +102,7 @@ def kill_orphans() -> None:
                 os.waitpid(pid, 0)
 
 
-def _ended() -> Iterator[int]:
+def _find_ended_processes() -> Iterator[int]:
     """Yield ended processes that wait to be reaped by the caller."""
     with contextlib.suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edl.cluster import Change, Instance, NoRoomError, Reason, Room
-from edl.cluster.exit_reason import Exit, why
+from edl.cluster.exit_reason import Exit, find_reason
 from edl.cluster.local.children import Children, kill, kill_group
 from edl.cluster.local.launcher import Key, Launcher
 from edl.errors import ClusterError
@@ -111,7 +111,7 @@ class Instances:
 
     def _ended(self, record: _Record, how: Exit) -> None:
         hint = FRUGAL if how.starved else ""
-        self._end(record, why(how, asked=record.asked), how.code, str(how), hint)
+        self._end(record, find_reason(how, asked=record.asked), how.code, str(how), hint)
 
     def _end(self, record: _Record, reason: Reason, code: int | None, detail: str, hint: str = "") -> None:
         if record.killer is not None:

@@ -45,7 +45,7 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError
 from edl.jobs.spot_notice import watching_for_spot_notice
-from edl.logs import stamped
+from edl.logs import add_time
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
 GRACE = 2.0  # seconds for instances to leave when the job has ended
@@ -208,7 +208,7 @@ def _port(folder: ClusterFolder) -> Iterator[int]:
 def say(text: str) -> None:
     """Write a line to the supervisor's log. A full disk must not stop the job."""
     with contextlib.suppress(OSError):
-        print(stamped(text), flush=True)
+        print(add_time(text), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from edl.data.files import csv_encoding, csv_readings
 from edl.data.files.csv_dialect import Dialect, find_dialect, settings, shown_options, with_options
 from edl.data.files.csv_index import LineScanner
 from edl.data.files.csv_readings import TEXT, Column, Reading
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
 
@@ -93,7 +93,7 @@ class CSVFiles:
 
     def _typed(self, name: str, reading: Reading | None) -> str:
         """Return SQL of a column, without an expression that occurs twice: DuckDB compares all pairs to find those."""
-        column = quoted(name)
+        column = quote_part(name)
         if reading is None or self._is_direct(name, reading):
             return column
         found, value = self.columns[name], column
@@ -218,7 +218,7 @@ def find_misfits(
     wanted = {name: reading for name, reading in wanted.items() if reading is not None}
     if not wanted:
         return {}
-    query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({files.texts({})})"
+    query = f"SELECT {', '.join(map(quote_part, wanted))} FROM ({files.texts({})})"
     misfits: dict[str, SourceError] = {}
     first = 1
     for batch in _batches(connection, query, len(wanted)):
@@ -247,7 +247,7 @@ def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL) -> CSVFiles
     if files.parallel and all(map(_is_sound, files.paths, files.dialects)):
         # A parallel scan may start inside a long quoted field and mistake it for rows.
         return replace(files, parallel=False)
-    raise _damaged(files, error, url) from None
+    raise _shorten_duckdb_error(files, error, url) from None
 
 
 def _is_sound(path: str, dialect: Dialect) -> bool:
@@ -292,7 +292,7 @@ def check_same(files: Sequence[str], headers: Sequence[Sequence[str]]) -> None:
             )
 
 
-def _damaged(files: CSVFiles, error: Exception, url: SourceURL) -> SourceError:
+def _shorten_duckdb_error(files: CSVFiles, error: Exception, url: SourceURL) -> SourceError:
     """Shorten DuckDB's page-long report to one sentence."""
     report = str(error)
     file = re.search(r"^ *file = (.*)$", report, re.MULTILINE)

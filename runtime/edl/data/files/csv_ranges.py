@@ -32,7 +32,7 @@ from edl.data.files.csv_dialect import (
 from edl.data.files.csv_encoding import BLOCK_BYTES
 from edl.data.files.csv_index import LineScanner
 from edl.data.files.csv_readings import ARROW, TEXT, Reading
-from edl.data.files.file_ranges import Columns, FileIndex, FileSet, changed, stamped
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, changed_file_error, watch_file
 from edl.data.paths import Files
 from edl.errors import SourceError
 
@@ -79,7 +79,7 @@ def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
         not set(files.types).issubset(texts.names)
         or len(texts.names) - len(files.types) > texts.may_lack_last
     ):
-        raise changed(file)
+        raise changed_file_error(file)
     return CSVPieces(texts, files.types)
 
 
@@ -102,7 +102,8 @@ class CSVPieces:
         names = self.schema.names if columns is None else list(columns)
         read = self._texts.load(piece, names or self._texts.names[:1], self._direct).select(names)
         arrays = [
-            _converted(column, self._readings[name]) for name, column in zip(names, read.columns, strict=True)
+            _convert_texts(column, self._readings[name])
+            for name, column in zip(names, read.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
@@ -183,7 +184,7 @@ class Texts:
 
 
 def _index(path: str, dialect: Dialect) -> FileIndex:
-    with stamped(path) as stamp, Path(path).open("rb") as file:
+    with watch_file(path) as stamp, Path(path).open("rb") as file:
         one_column = len(dialect.names) == 1
         start = csv_dialect.start_of_table(file.read(BLOCK_BYTES).decode("latin-1"), dialect.skip)
         file.seek(start)
@@ -249,7 +250,7 @@ class _Cutter:
         return (*self._starts, self._rows), (*self._offsets, size)
 
 
-def _converted(column: pa.Array, reading: Reading | None) -> pa.Array:
+def _convert_texts(column: pa.Array, reading: Reading | None) -> pa.Array:
     """Convert texts to a type that all of them have. Surrounding blanks are ignored; an empty text is NULL."""
     if reading is None or column.type == reading.arrow:
         return column

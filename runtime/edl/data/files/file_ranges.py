@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 import pyarrow as pa
 
-from edl.data.arrow_types import fields, normal_schema, normalised
+from edl.data.arrow_types import cast_batch, fields, normal_schema
 from edl.data.paths import FORMATS, Files, found_files
 from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
@@ -125,11 +125,11 @@ def open_files(pinned: Pinned, folder: Path) -> RangeReader:
     if found.format not in FORMATS:
         raise SpecError(f"{folder / pinned.file} is damaged: there is no format {found.format}")
     return RangeReader(
-        msgspec.structs.replace(found, files=tuple(_placed(each, folder) for each in found.files))
+        msgspec.structs.replace(found, files=tuple(_place_index(each, folder) for each in found.files))
     )
 
 
-def _placed(file: FileIndex, folder: Path) -> FileIndex:
+def _place_index(file: FileIndex, folder: Path) -> FileIndex:
     """Return the index with the location of a copy that was sent, and the time at which it arrived."""
     if Path(file.path).is_absolute():
         return file
@@ -179,7 +179,7 @@ class RangeReader:
             first, last = file.starts[piece : piece + 2]
             batch = self._piece(number, piece, columns)
             if batch.num_rows != last - first:
-                raise changed(file)
+                raise changed_file_error(file)
             part = batch.slice(row - first, min(last - row, end - start))
             yield part
             start += part.num_rows
@@ -194,7 +194,7 @@ class RangeReader:
         check_unchanged(file)  # data read during a write is not a row of the file
         names = self.schema.names if columns is None else columns
         schema = pa.schema([self.schema.field(name) for name in names])
-        batch = normalised(batch.select(list(names)), schema)
+        batch = cast_batch(batch.select(list(names)), schema)
         self._kept.put((number, piece, columns), batch)
         return batch
 
@@ -234,10 +234,10 @@ def check_unchanged(file: FileIndex) -> None:
     except OSError as error:
         raise SourceError(f"cannot read {file.path}: {error.strerror}") from None
     if (now.st_size, now.st_mtime_ns) != (file.size, file.modified):
-        raise changed(file)
+        raise changed_file_error(file)
 
 
-def changed(file: FileIndex) -> SourceError:
+def changed_file_error(file: FileIndex) -> SourceError:
     return SourceError(
         f"{file.path} has changed since the job began", hint="a job reads fixed rows: start it again"
     )
@@ -251,7 +251,7 @@ class Stamp(NamedTuple):
 
 
 @contextlib.contextmanager
-def stamped(path: str) -> Iterator[Stamp]:
+def watch_file(path: str) -> Iterator[Stamp]:
     """Yield size and time of a file. Raises SourceError if the file changes meanwhile or cannot be read."""
     try:
         before = Path(path).stat()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from edl.data.files.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, watch_file
 from edl.data.paths import Files
 from edl.errors import SourceError
 
@@ -37,7 +37,7 @@ class RowGroups:
 
     def __init__(self, file: FileIndex) -> None:
         self._path = file.path
-        with _opened(file.path) as opened:
+        with _open_file(file.path) as opened:
             self._metadata = opened.metadata
             self.schema: pa.Schema = opened.schema_arrow.remove_metadata()
 
@@ -46,7 +46,7 @@ class RowGroups:
             with parquet.ParquetFile(self._path, metadata=self._metadata) as opened:
                 table = opened.read_row_group(piece, columns=None if columns is None else list(columns))
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(self._path, error) from None
+            raise _damaged_file_error(self._path, error) from None
         batches = table.combine_chunks().to_batches()
         if len(batches) > 1:
             raise SourceError(
@@ -57,8 +57,8 @@ class RowGroups:
 
 
 def _index(path: str) -> FileIndex:
-    with stamped(path) as stamp:
-        with _opened(path) as opened:
+    with watch_file(path) as stamp:
+        with _open_file(path) as opened:
             metadata = opened.metadata
             counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         checksum = zlib.crc32(_footer(path))
@@ -74,12 +74,12 @@ def _footer(path: str) -> bytes:
         return file.read(length)
 
 
-def _opened(path: str) -> parquet.ParquetFile:
+def _open_file(path: str) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+        raise _damaged_file_error(path, error) from None
 
 
-def _damaged(path: str, error: Exception) -> SourceError:
+def _damaged_file_error(path: str, error: Exception) -> SourceError:
     return SourceError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}")

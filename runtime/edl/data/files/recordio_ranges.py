@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from edl.data.files.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, watch_file
 from edl.data.paths import Files
 from edl.data.recordio import Chunk, chunks, read_chunks
 from edl.errors import SourceError
@@ -48,8 +48,8 @@ class RecordPieces:
 
 def _index(path: str) -> FileIndex:
     starts, offsets, checksum = [0], [0], 0
-    with stamped(path) as stamp, Path(path).open("rb") as file:
-        for group in _grouped(chunks(file, Path(path))):
+    with watch_file(path) as stamp, Path(path).open("rb") as file:
+        for group in _group_chunks(chunks(file, Path(path))):
             starts.append(starts[-1] + sum(chunk.records for chunk in group))
             offsets.append(group[-1].end)
             for chunk in group:
@@ -57,7 +57,7 @@ def _index(path: str) -> FileIndex:
     return FileIndex(path, *stamp, starts=tuple(starts), offsets=tuple(offsets), checksum=checksum)
 
 
-def _grouped(all_chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+def _group_chunks(all_chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     """Group consecutive chunks into runs that are large enough for a piece."""
     group: list[Chunk] = []
     for chunk in all_chunks:

@@ -33,15 +33,15 @@ from edl.frameworks.adapter import (
     check_outputs,
     check_own_outputs,
     count_members,
-    packed,
+    pack_arrays,
     refuse_weights_for_scalar,
-    unpacked,
+    unpack_arrays,
 )
-from edl.frameworks.base import NetworkAdapter, called, checked_shapes, flat
+from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, flat
 from edl.frameworks.device import tell
 from edl.frameworks.keras import device as devices
-from edl.frameworks.keras.compiled import Variants, any_rows, compiled, spec_of
-from edl.frameworks.keras.embeddings import check_elsewhere, clipped, row_optimizer, with_rows_inside
+from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, spec_of
+from edl.frameworks.keras.embeddings import check_elsewhere, clip_gradients, row_optimizer, with_rows_inside
 from edl.frameworks.keras.gradients import GradientParts
 from edl.frameworks.keras.last_layer import last_inputs
 from edl.program import Program
@@ -66,10 +66,10 @@ def seed(value: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
-    device = devices.chosen(program.spec.device)
+    device = devices.choose_device(program.spec.device)
     tell(program.spec.device, device.strip("/") or "cpu", program.spec.precision)
-    with devices.placed(device), devices.precision(program.spec.precision):
-        model = called(program, "custom_model", keras.Model, "keras.Model")
+    with devices.place_on_device(device), devices.precision(program.spec.precision):
+        model = call_function(program, "custom_model", keras.Model, "keras.Model")
         return KerasAdapter(program, model, features, labels, seed, device)
 
 
@@ -95,33 +95,33 @@ class KerasAdapter(NetworkAdapter):
         by_id = {id(weight): name for name, weight in self._variables().items()}
         self._trained = [by_id[id(variable)] for variable in model.trainable_variables]
         rows = map_arrays(any_rows, plain(features)), *_any_fetched(self._fetched(features, train=False))
-        self._predict = compiled(devices.on(device, self._infer), *rows)
-        self._predict_with = compiled(devices.on(device, self._infer_with), *rows)
+        self._predict = compile_function(devices.run_on_device(device, self._infer), *rows)
+        self._predict_with = compile_function(devices.run_on_device(device, self._infer_with), *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs, device)
 
     def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor, device: str) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
         wanted = keras.optimizers.Optimizer
-        self.optimizer = called(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
+        self.optimizer = call_function(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:
             self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
         self._row_specs = rows[1:]
         label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
-        self._train = Variants(devices.on(device, self._steps), rows[0], label, size)
-        self._gradients = Variants(devices.on(device, self._clipped_gradients), *rows, label)
+        self._train = Variants(devices.run_on_device(device, self._steps), rows[0], label, size)
+        self._gradients = Variants(devices.run_on_device(device, self._clipped_gradients), *rows, label)
         trainable = list(map(spec_of, self.model.trainable_variables))
-        self._assign_all = compiled(self._assign_trainable, trainable)
-        self._applied = compiled(devices.on(device, self._apply), trainable, rows[1])
+        self._assign_all = compile_function(self._assign_trainable, trainable)
+        self._applied = compile_function(devices.run_on_device(device, self._apply), trainable, rows[1])
         self._gradient_parts = GradientParts(
             self.model.trainable_variables,
             list(self._buffers().values()),
             (*rows, label),
-            devices.on(device, self._loss_and_gradients),
-            devices.on(device, self._apply),
+            devices.run_on_device(device, self._loss_and_gradients),
+            devices.run_on_device(device, self._apply),
         )
-        self._evaluate = Variants(devices.on(device, self._outputs_and_loss), *rows, label)
+        self._evaluate = Variants(devices.run_on_device(device, self._outputs_and_loss), *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
@@ -208,11 +208,11 @@ class KerasAdapter(NetworkAdapter):
         self._assign_all([values[name] for name in self._trained])
 
     def get_random(self) -> bytes:
-        return packed(variable.numpy() for variable in self._generators())
+        return pack_arrays(variable.numpy() for variable in self._generators())
 
     def set_random(self, state: bytes) -> None:
         generators = self._generators()
-        arrays = unpacked(state, [(variable.shape, variable.dtype) for variable in generators])
+        arrays = unpack_arrays(state, [(variable.shape, variable.dtype) for variable in generators])
         for variable, array in zip(generators, arrays, strict=True):
             variable.assign(array)
 
@@ -314,7 +314,7 @@ class KerasAdapter(NetworkAdapter):
             self.optimizer.learning_rate = given["rates"][0]
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         if blocks:
-            gradients, blocks = clipped(self.optimizer, gradients, blocks)
+            gradients, blocks = clip_gradients(self.optimizer, gradients, blocks)
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return blocks, rate
 
@@ -324,7 +324,7 @@ class KerasAdapter(NetworkAdapter):
 
     def _clipped_gradients(self, *arguments: Any) -> tuple[Tensor, list[Tensor], Blocks]:
         loss, gradients, blocks = self._loss_and_gradients(*arguments)
-        return loss, *clipped(self.optimizer, gradients, blocks)
+        return loss, *clip_gradients(self.optimizer, gradients, blocks)
 
     def _loss_and_gradients(
         self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given

@@ -27,11 +27,11 @@ class Variants:
         names = tuple(given)
         if names not in self._compiled:
             last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
-            self._compiled[names] = compiled(self._function, *self._signature, last)
+            self._compiled[names] = compile_function(self._function, *self._signature, last)
         return self._compiled[names](*arguments, given)
 
 
-def compiled(function: Callable[..., Any], *signature: Any) -> Any:
+def compile_function(function: Callable[..., Any], *signature: Any) -> Any:
     return tf.function(function, input_signature=signature, autograph=False)
 
 

@@ -21,7 +21,7 @@ from edl.spec.precision import FLOAT16_IN_KERAS
 CPU, GPU = "/CPU:0", "/GPU:0"
 
 
-def chosen(wanted: Device) -> str:
+def choose_device(wanted: Device) -> str:
     """Return TensorFlow's name of this process's device, or an empty text if it sees no GPU and so has no choice.
 
     Raises JobError if it has to be a GPU and there is none.
@@ -42,12 +42,12 @@ def chosen(wanted: Device) -> str:
     return "" if number is None else GPU
 
 
-def placed(device: str) -> contextlib.AbstractContextManager[object]:
+def place_on_device(device: str) -> contextlib.AbstractContextManager[object]:
     """Return the context in which operations and variables are made for the device."""
     return tf.device(device) if device else contextlib.nullcontext()
 
 
-def on(device: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def run_on_device(device: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose operations are made for the device."""
     if not device:
         return function

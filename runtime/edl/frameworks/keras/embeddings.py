@@ -7,11 +7,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from edl.embeddings.combiners import needed
+from edl.embeddings.combiners import require_combiner
 from edl.embeddings.model_tables import Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
-from edl.frameworks.keras.layers import Embedding, combined
+from edl.frameworks.keras.layers import Embedding, combine_vectors
 
 _IGNORED = {"name", "learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "ema_momentum"}
 # Signature of `Ragged.padded`, by whether it is weighted.
@@ -33,7 +33,7 @@ def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
     return Optimizer("keras", name, numbers | {"momentum_decay": 1.0})
 
 
-def clipped(
+def clip_gradients(
     optimizer: keras.optimizers.Optimizer, gradients: list[Any], blocks: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the gradients of variables and row blocks, clipped together as the optimizer would.
@@ -122,12 +122,12 @@ def _inside(layer: Embedding, embedding: keras.layers.Embedding) -> keras.Model:
     first = layer.first or (0,) * len(inputs)
     ids = [tensor + start for tensor, start in zip(inputs, first, strict=True)]
     stacked = keras.ops.stack(ids, axis=1) if len(ids) > 1 else ids[0]
-    return keras.Model(inputs, combined(embedding(stacked), layer.combiner), name=f"{layer.name}_rows")
+    return keras.Model(inputs, combine_vectors(embedding(stacked), layer.combiner), name=f"{layer.name}_rows")
 
 
 def _inside_lists(layer: Embedding, embedding: keras.layers.Embedding, weighted: bool) -> keras.Model:
     """Return the same for lists of ids."""
-    ops, combiner = keras.ops, needed(layer.combiner, layer.spec.name)
+    ops, combiner = keras.ops, require_combiner(layer.combiner, layer.spec.name)
     shape, dtype = _PADDED[weighted]
     given = keras.Input(shape, dtype=dtype)
     ids = ops.cast(ops.take(given, 0, axis=2), "int64") if weighted else given

@@ -79,7 +79,7 @@ class GradientParts:
     ) -> Tensor:
         before = [tf.identity(buffer.value) for buffer in self._buffers]
         loss, gradients, of_rows = self._differentiate(features, blocks, places, labels, given)
-        parts = [*gradients, loss, *(buffer.value for buffer in self._buffers), *_ordered(of_rows)]
+        parts = [*gradients, loss, *(buffer.value for buffer in self._buffers), *_order_blocks(of_rows)]
         flat = tf.concat([tf.reshape(tf.cast(part, tf.float32), [-1]) for part in parts], 0) * share
         for buffer, values in zip(self._buffers, before, strict=True):
             buffer.assign(values)
@@ -116,5 +116,5 @@ def _count(variable: Any) -> int:
     return math.prod(variable.shape)
 
 
-def _ordered(blocks: Blocks) -> list[Tensor]:
+def _order_blocks(blocks: Blocks) -> list[Tensor]:
     return [blocks[name] for name in sorted(blocks)]

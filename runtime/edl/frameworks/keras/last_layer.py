@@ -22,7 +22,7 @@ def last_inputs(model: keras.Model) -> Iterator[list[Any]]:
     found: list[Any] = []
     layers = [each for each in model._flatten_layers() if isinstance(each, _LINEAR) and _has_bias(each)]
     for layer in layers:
-        object.__setattr__(layer, "call", _watched(layer.call, found))
+        object.__setattr__(layer, "call", _watch_inputs(layer.call, found))
     try:
         yield found
     finally:
@@ -30,7 +30,7 @@ def last_inputs(model: keras.Model) -> Iterator[list[Any]]:
             object.__delattr__(layer, "call")
 
 
-def _watched(call: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
+def _watch_inputs(call: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
     def watched(inputs: Any, *arguments: Any, **named: Any) -> Any:
         found[:] = [inputs]
         return call(inputs, *arguments, **named)

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from edl.embeddings.combiners import Combiner, divisor, needed
+from edl.embeddings.combiners import Combiner, divisor, require_combiner
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import (
     combiner_of,
     firsts,
-    grouped,
+    group_entries,
     initial_of,
     is_outside,
     is_table,
@@ -72,8 +72,10 @@ class Embedding(EmbeddingLayer, keras.layers.Layer):
         found = self.look_up(tensors)
         if isinstance(found.places, Listed):
             rows = keras.ops.shape(tensors[0])[0]
-            return summed_lists(found.block, found.places, rows, needed(self.combiner, self.spec.name))
-        return combined(keras.ops.take(found.block, found.places, axis=0), self.combiner)
+            return summed_lists(
+                found.block, found.places, rows, require_combiner(self.combiner, self.spec.name)
+            )
+        return combine_vectors(keras.ops.take(found.block, found.places, axis=0), self.combiner)
 
     def get_config(self) -> dict[str, Any]:
         spec = self.spec
@@ -100,7 +102,7 @@ def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> A
     return sums / keras.ops.where(norm == 0, 1.0, norm)[:, None]
 
 
-def combined(vectors: Any, combiner: Combiner | None) -> Any:
+def combine_vectors(vectors: Any, combiner: Combiner | None) -> Any:
     """Return the rows of each example combined: (n, k, dim) to (n, dim)."""
     if combiner is None or len(vectors.shape) == 2:
         return vectors
@@ -114,7 +116,9 @@ def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
 
 def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
     """Return the features as one tensor, float32 (rows, features.width): the entries one after another."""
-    return _joined([block for group in grouped(features.entries) for block in _blocks(group, inputs)])
+    return _join_blocks(
+        [block for group in group_entries(features.entries) for block in _blocks(group, inputs)]
+    )
 
 
 def member_inputs(members: int, hidden: Any) -> Any:
@@ -155,7 +159,7 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
     parts = []
     if numbers:
         weights = keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
-        parts.append(weights(_joined([_block(entry, inputs[entry.name]) for entry in numbers])))
+        parts.append(weights(_join_blocks([_block(entry, inputs[entry.name]) for entry in numbers])))
     if categories:
         first, total = firsts(categories)
         ids = [inputs[entry.name] for entry in categories]
@@ -181,7 +185,7 @@ def by_class(labels: Any, weights: Sequence[float]) -> Any:
     return keras.ops.take(keras.ops.convert_to_tensor(weights, "float32"), positions)
 
 
-def _joined(blocks: Sequence[Any]) -> Any:
+def _join_blocks(blocks: Sequence[Any]) -> Any:
     return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
 
 
@@ -196,7 +200,7 @@ def _input(entry: Entry) -> Any:
 
 
 def _blocks(group: Sequence[Entry], inputs: dict[str, Any]) -> list[Any]:
-    """Return the values of entries that `grouped` puts together: of each, or of all in one."""
+    """Return the values of entries that `group_entries` puts together: of each, or of all in one."""
     if is_table(group):
         return [_rows(group, inputs)]
     first = group[0]
@@ -213,7 +217,7 @@ def _block(entry: Entry, tensor: Any) -> Any:
         return tensor
     refuse_sequence(entry)
     if entry.kind == "positions":
-        return _encoded(entry, tensor)
+        return _encode_positions(entry, tensor)
     if entry.kind == "periodic":
         return _periodic(entry, tensor)
     if entry.kind == "list":
@@ -223,7 +227,7 @@ def _block(entry: Entry, tensor: Any) -> Any:
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
 
 
-def _encoded(entry: Entry, positions: Any) -> Any:
+def _encode_positions(entry: Entry, positions: Any) -> Any:
     """Return the piecewise-linear encodings of the positions: (rows, entry.width)."""
     columns, first = entry.encodings
     return keras.ops.clip(

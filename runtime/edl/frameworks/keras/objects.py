@@ -46,7 +46,7 @@ def optimizer(given: Any, rate: float | None) -> Callable[[], Any]:
     of that name.
     """
     if isinstance(given, str):
-        made = _named(keras.optimizers.get, given, "optimizer", vars(keras.optimizers))
+        made = _get_named(keras.optimizers.get, given, "optimizer", vars(keras.optimizers))
         if rate is not None:
             made.learning_rate = rate
         given = made
@@ -62,10 +62,10 @@ def optimizer(given: Any, rate: float | None) -> Callable[[], Any]:
 def _loss(given: Any) -> Any:
     if not isinstance(given, str):
         return given
-    return _named(keras.losses.get, given, "loss", vars(keras.losses))
+    return _get_named(keras.losses.get, given, "loss", vars(keras.losses))
 
 
-def _named(get: Callable[[str], Any], name: str, what: str, known: dict[str, Any]) -> Any:
+def _get_named(get: Callable[[str], Any], name: str, what: str, known: dict[str, Any]) -> Any:
     try:
         return get(name)
     except ValueError:

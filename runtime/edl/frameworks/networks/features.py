@@ -38,7 +38,9 @@ def position(graph: Graph, feature: PiecewiseLinear) -> Value:
     value = finite_number(graph, feature.column)
     bounds = np.asarray(feature.boundaries, dtype=np.float64)
     missing = -1.0 if feature.nulls else feature.bins / 2
-    inside = _clipped(graph, _filled(graph, value, float(bounds[0])), float(bounds[0]), float(bounds[-1]))
+    inside = _clip_value(
+        graph, _fill_missing(graph, value, float(bounds[0])), float(bounds[0]), float(bounds[-1])
+    )
     above = graph.add("GreaterOrEqual", _tall(graph, inside), graph.constant(bounds[None, 1:-1]))
     counted = graph.add(
         "ReduceSum", graph.cast(above, "INT64"), graph.constant(np.array([1], dtype=np.int64)), keepdims=0
@@ -50,9 +52,9 @@ def position(graph: Graph, feature: PiecewiseLinear) -> Value:
     return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), found))
 
 
-def standardized(graph: Graph, feature: Standardize | Periodic) -> Value:
+def standardize_input(graph: Graph, feature: Standardize | Periodic) -> Value:
     """Return (x - mean) / std, float64 (rows,)."""
-    value = _filled(graph, finite_number(graph, feature.column), feature.mean)
+    value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
     return _shifted(value, feature.mean, feature.std)
 
 
@@ -69,11 +71,11 @@ def _tall(graph: Graph, value: Value) -> Value:
     return graph.add("Unsqueeze", value, graph.constant(np.array([1], dtype=np.int64)))
 
 
-def _filled(graph: Graph, value: Value, mean: float) -> Value:
+def _fill_missing(graph: Graph, value: Value, mean: float) -> Value:
     return graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(float(mean))), value)
 
 
-def _clipped(graph: Graph, value: Value, low: float, high: float) -> Value:
+def _clip_value(graph: Graph, value: Value, low: float, high: float) -> Value:
     return graph.add("Clip", value, graph.constant(np.array(low)), graph.constant(np.array(high)))
 
 
@@ -85,11 +87,11 @@ def _shifted(value: Value, by: float, scale: float) -> Value:
 
 
 def _numeric(graph: Graph, feature: Numeric) -> Value:
-    return _filled(graph, finite_number(graph, feature.column), feature.mean)
+    return _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
 
 
 def _standardize(graph: Graph, feature: Standardize) -> Value:
-    found = standardized(graph, feature)
+    found = standardize_input(graph, feature)
     if not feature.limit:
         return found
     part = graph.add("Div", found, graph.constant(np.array(feature.limit)))
@@ -97,12 +99,12 @@ def _standardize(graph: Graph, feature: Standardize) -> Value:
 
 
 def _normalize(graph: Graph, feature: Normalize) -> Value:
-    value = _filled(graph, finite_number(graph, feature.column), feature.mean)
+    value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
     return _shifted(value, feature.min, feature.max - feature.min)
 
 
 def _year(graph: Graph, feature: Year) -> Value:
-    year = _filled(graph, part_of_time(graph, feature.column, "year"), feature.mean)
+    year = _fill_missing(graph, part_of_time(graph, feature.column, "year"), feature.mean)
     return _shifted(year, feature.mean, feature.std)
 
 

@@ -117,7 +117,7 @@ def shape_of(spec: JobSpec) -> Shape:
     )
 
 
-def folded(layer: Layer, gamma: Floats, beta: Floats, mean: Floats, variance: Floats) -> Layer:
+def fold_normalisation(layer: Layer, gamma: Floats, beta: Floats, mean: Floats, variance: Floats) -> Layer:
     """Return the layer with the batch normalisation behind it, before its activation."""
     factor = gamma / np.sqrt(variance + 1e-3)
     return Layer(layer.weight * factor, (layer.bias - mean) * factor + beta, layer.activation)

@@ -18,21 +18,29 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.frameworks.networks import stored
-from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardized
+from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardize_input
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
-from edl.frameworks.onnx.columns import ids, unsupported
-from edl.frameworks.onnx.graph import Graph, Results, Value, add_centre, logits_of, of_columns, tempered
+from edl.frameworks.onnx.columns import find_unsupported_column, ids
+from edl.frameworks.onnx.graph import (
+    Graph,
+    Results,
+    Value,
+    add_centre,
+    apply_temperature,
+    logits_of,
+    of_columns,
+)
 from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels, label_offset
 from edl.spec import Periodic as PeriodicFeature
 
 
 def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
     """Return the reason why the model has no such graph, empty if it has one."""
-    if reason := stored.unsupported(spec):
+    if reason := stored.find_unsupported_part(spec):
         return reason
     if large := stored.large_tables(weights):
         return f"its table {large.partition(':')[0]} is kept outside of the network"
-    column = unsupported(spec.features, NUMBERS)
+    column = find_unsupported_column(spec.features, NUMBERS)
     return f"a feature of column {column} has no operator" if column else ""
 
 
@@ -60,7 +68,7 @@ class NetworkFile:
         found, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
         if scores is None:
             return add_centre(graph, found, self.spec.label), None
-        return found, tempered(graph, scores, self.spec.temperature)
+        return found, apply_temperature(graph, scores, self.spec.temperature)
 
     @property
     def onnx_inputs(self) -> str:
@@ -124,7 +132,7 @@ class _Graph:
             return self._encoded(block)
         if block.periodic is not None:
             numbers = [
-                column_of(graph, standardized(graph, feature))
+                column_of(graph, standardize_input(graph, feature))
                 for feature in entry.features
                 if isinstance(feature, PeriodicFeature)
             ]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from edl.arrays import Array
-from edl.embeddings.placement import firsts, grouped, owners
+from edl.embeddings.placement import firsts, group_entries, owners
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry, SeveralTarget
 from edl.frameworks.networks import real_mlp
@@ -20,7 +20,7 @@ from edl.frameworks.networks.network import (
     Network,
     Periodic,
     Shape,
-    folded,
+    fold_normalisation,
     shape_of,
     split_rows,
 )
@@ -32,7 +32,7 @@ Weights = Mapping[str, Array]
 _NORM = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
-def unsupported(spec: JobSpec) -> str:
+def find_unsupported_part(spec: JobSpec) -> str:
     """Return the reason why the model is no such network, empty if it is one."""
     if spec.own is not None or spec.zoo is not None or _stem(spec) not in MODELS:
         return f"{spec.model.name} is not a built-in dense network or linear model"
@@ -52,7 +52,7 @@ def large_tables(weights: Weights) -> str:
 
 def network(spec: JobSpec, weights: Weights) -> Network:
     """Return the network. Raises JobError if it is none, or the weights are those of another program."""
-    reason = unsupported(spec)
+    reason = find_unsupported_part(spec)
     if not reason and large_tables(weights):
         reason = (
             f"the embedding table {large_tables(weights).partition(':')[0]} is kept outside of the network"
@@ -150,7 +150,7 @@ def _torch_layers(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[Layer
         if shape.batch_norm:
             norm = f"hidden.{number + 1}"
             parts = (weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var"))
-            layer = folded(layer, *parts)
+            layer = fold_normalisation(layer, *parts)
         yield layer
 
 
@@ -239,7 +239,7 @@ def _of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     for units in shape.units:
         layer = Layer(left.take("kernel", width, units), left.take("bias", units), shape.activation)
         if shape.batch_norm:
-            layer = folded(layer, *(left.take(part, units) for part in _NORM))
+            layer = fold_normalisation(layer, *(left.take(part, units) for part in _NORM))
         hidden.append(layer)
         width = units
     if shape.members > 1:
@@ -266,7 +266,7 @@ def _real_mlp_of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
 
 
 def _keras_blocks(entries: Sequence[Entry], left: _Numbered) -> Iterator[Block]:
-    for group in grouped(entries):
+    for group in group_entries(entries):
         block = _keras_block(group[0], left)
         yield from (replace(block, entry=entry) for entry in group)
 

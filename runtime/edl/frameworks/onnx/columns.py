@@ -39,7 +39,7 @@ _FROM_ZERO = ("year", "hour", "minute")  # parts whose number is also their id
 _DAY = 86_400
 
 
-def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
+def find_unsupported_column(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
     """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none.
 
     A value in a JSON text and a function of a user's own have none.

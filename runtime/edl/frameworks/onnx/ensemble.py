@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns, tempered
+from edl.frameworks.onnx.graph import Graph, Results, Value, apply_temperature, logits_of, of_columns
 from edl.spec import ClassLabel, JobSpec
 
 
@@ -43,4 +43,6 @@ class EnsembleFile:
             raise ValueError("an ensemble without models")
         if not isinstance(self.spec.label, ClassLabel):
             return total, None
-        return logits_of(graph, total, self.spec.label.binary), tempered(graph, total, self.spec.temperature)
+        return logits_of(graph, total, self.spec.label.binary), apply_temperature(
+            graph, total, self.spec.temperature
+        )

@@ -167,7 +167,7 @@ def logits_of(graph: Graph, scores: Value, is_binary: bool) -> Value:
     return second - first
 
 
-def tempered(graph: Graph, scores: Value, temperature: float) -> Value:
+def apply_temperature(graph: Graph, scores: Value, temperature: float) -> Value:
     """Return the probabilities whose logits are divided by the temperature, as `edl.metrics.calibration` does."""
     if temperature == 1:
         return scores

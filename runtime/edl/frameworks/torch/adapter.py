@@ -33,7 +33,7 @@ from edl.frameworks.adapter import (
     count_members,
     refuse_weights_for_scalar,
 )
-from edl.frameworks.base import NetworkAdapter, called, flat
+from edl.frameworks.base import NetworkAdapter, call_function, flat
 from edl.frameworks.device import tell
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
@@ -72,7 +72,7 @@ def seed(value: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> TorchAdapter:
-    model = called(program, "custom_model", nn.Module, "torch.nn.Module")
+    model = call_function(program, "custom_model", nn.Module, "torch.nn.Module")
     return TorchAdapter(program, model, features, labels, seed)
 
 
@@ -83,7 +83,7 @@ class TorchAdapter(NetworkAdapter):
         self, program: Program, model: nn.Module, features: Features, labels: Array | None, seed: int
     ) -> None:
         super().__init__(program, model, seed)
-        self._device = devices.chosen(program.spec.device)
+        self._device = devices.choose_device(program.spec.device)
         self._tensor = transfer_to(self._device)
         self._random = RandomNumbers(self._device)
         self._threads = Threads(_threads, 0)
@@ -94,15 +94,17 @@ class TorchAdapter(NetworkAdapter):
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         check_own_outputs(program, tuple(outputs.shape))
         self.model.to(self._device)
-        precision = precisions.chosen(program.spec, self._device)
+        precision = precisions.choose_precision(program.spec, self._device)
         self._network = precisions.network(model, precision, self._device)
         self._scale = LossScale() if precision == "float16" else None
-        tell(program.spec.device, devices.described(self._device), precision)
+        tell(program.spec.device, devices.describe_device(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(self._wanted(labels), outputs.shape, labels.dtype.kind == "i")
             wanted, title = torch.optim.Optimizer, "torch.optim.Optimizer"
-            self.optimizer = called(program, "optimizer", wanted, title, list(self._trainable().values()))
+            self.optimizer = call_function(
+                program, "optimizer", wanted, title, list(self._trainable().values())
+            )
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
             self._steps = Steps(self.optimizer)

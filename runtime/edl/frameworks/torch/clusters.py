@@ -45,11 +45,11 @@ def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor
 
 def first_centres(rows: torch.Tensor, clusters: int, starts: int = STARTS) -> torch.Tensor:
     """Return centres for these rows, (clusters, width): of several starts those with the least squared distance."""
-    found = [_improved(rows, _chosen(rows, clusters)) for _ in range(starts)]
+    found = [_improve_centres(rows, _choose_centres(rows, clusters)) for _ in range(starts)]
     return min(found, key=lambda centres: float(_to_nearest(rows, centres).sum()))
 
 
-def _chosen(rows: torch.Tensor, clusters: int) -> torch.Tensor:
+def _choose_centres(rows: torch.Tensor, clusters: int) -> torch.Tensor:
     """Choose rows as centres: each with a probability that grows with its squared distance to those before it."""
     centres = rows[torch.randint(len(rows), (1,), device=rows.device)]
     while len(centres) < clusters:
@@ -59,7 +59,7 @@ def _chosen(rows: torch.Tensor, clusters: int) -> torch.Tensor:
     return centres
 
 
-def _improved(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+def _improve_centres(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
     """Move each centre to the mean of its rows until no row changes its cluster; one without rows stays."""
     before = None
     for _ in range(ITERATIONS):

@@ -36,7 +36,7 @@ def load(data: object, rows: int, size: int, mode: Mode, by: str) -> tuple[Any, 
             raise JobError(f"{by} gives more than the {rows} rows of its range", hint=_EXACTLY)
     if found != rows:
         raise JobError(f"{by} gives {found} rows of the {rows} of its range", hint=_EXACTLY)
-    features, labels, *weights = (_joined(same) for same in zip(*parts, strict=True))
+    features, labels, *weights = (_join_arrays(same) for same in zip(*parts, strict=True))
     return features, labels, weights[0] if weights else None
 
 
@@ -97,13 +97,13 @@ def _array(value: Any) -> Any:
     return value.numpy(force=True) if isinstance(value, torch.Tensor) else value
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_arrays(parts: Sequence[Any]) -> Any:
     """Concatenate arrays of the same structure. Other values stay as they are, to be named in errors."""
     first = parts[0]
     if isinstance(first, dict):
-        return {key: _joined([part[key] for part in parts]) for key in first}
+        return {key: _join_arrays([part[key] for part in parts]) for key in first}
     if isinstance(first, tuple):
-        return tuple(_joined(each) for each in zip(*parts, strict=True))
+        return tuple(_join_arrays(each) for each in zip(*parts, strict=True))
     if isinstance(first, Ragged):
         return Ragged.joined(parts)
     return np.concatenate(parts) if isinstance(first, np.ndarray) else first

@@ -15,7 +15,7 @@ import torch
 
 from edl.arrays import Array
 from edl.frameworks import device as devices
-from edl.frameworks.adapter import packed, unpacked
+from edl.frameworks.adapter import pack_arrays, unpack_arrays
 from edl.spec.job import Device
 
 CPU = torch.device("cpu")
@@ -23,7 +23,7 @@ GENERATOR, ON_DEVICE = "generator", "generator.cuda"  # states of random numbers
 _CUDA_BYTES = 16  # of a state of CUDA's generator: its seed and its offset
 
 
-def chosen(wanted: Device) -> torch.device:
+def choose_device(wanted: Device) -> torch.device:
     """Return the device of this process. Raises JobError if it has to be a GPU and there is none."""
     count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
     number = devices.choose(wanted, count, "PyTorch", with_cuda=torch.version.cuda is not None)
@@ -36,7 +36,7 @@ def chosen(wanted: Device) -> torch.device:
     return torch.device("cuda", number)
 
 
-def described(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """Return the device for a log: `cpu`, `cuda:0 (NVIDIA H100)`."""
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
 
@@ -81,7 +81,7 @@ class RandomNumbers:
             torch.cuda.set_rng_state(torch.from_numpy(np.array(state[ON_DEVICE])), self._device)
 
     def pack(self) -> bytes:
-        return packed(self.state().values())
+        return pack_arrays(self.state().values())
 
     def unpack(self, data: bytes) -> None:
         """Set the states of `pack`. Raises JobError if they are of another model."""
@@ -89,5 +89,5 @@ class RandomNumbers:
         size = own[GENERATOR].nbytes
         if len(data) in (size, size + _CUDA_BYTES) and (len(data) == size or self._device is None):
             data, own = data[:size], {GENERATOR: own[GENERATOR]}  # written or read without a GPU
-        arrays = unpacked(data, [(array.shape, array.dtype.str) for array in own.values()])
+        arrays = unpack_arrays(data, [(array.shape, array.dtype.str) for array in own.values()])
         self.set_state(dict(zip(own, arrays, strict=True)))

@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from edl.arrays import Array
-from edl.embeddings.combiners import needed
+from edl.embeddings.combiners import require_combiner
 from edl.embeddings.lookup import Listed
 from edl.embeddings.model_tables import Fetched, RowGradients, Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
 from edl.frameworks.base import dtype_of
 from edl.frameworks.torch.device import array_of, own_tensor
-from edl.frameworks.torch.layers import Embedding, combined
+from edl.frameworks.torch.layers import Embedding, combine_vectors
 
 _CALLED = {"alpha": "rho", "eps": "epsilon"}  # PyTorch's name -> ours
 _UNFIT = ("maximize", "dampening")
@@ -133,7 +133,7 @@ class _Inside(nn.Module):
 
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
         stacked = torch.stack(ids, dim=1) if len(ids) > 1 else ids[0]
-        return combined(self.rows(stacked + self.first), self.combiner)
+        return combine_vectors(self.rows(stacked + self.first), self.combiner)
 
 
 class _InsideLists(nn.Module):
@@ -142,7 +142,7 @@ class _InsideLists(nn.Module):
     def __init__(self, layer: Embedding, rows: nn.Embedding, weighted: bool) -> None:
         super().__init__()
         self.rows = rows
-        self.combiner = needed(layer.combiner, layer.spec.name)
+        self.combiner = require_combiner(layer.combiner, layer.spec.name)
         self.first = layer.first[0] if layer.first else 0
         self.weighted = weighted
 

@@ -70,7 +70,7 @@ class IsolationForest(nn.Module):
         average = max(float(average_path(np.array(size))), _LEAST)
         for tree in range(len(self.columns)):
             sample = known[generator.choice(len(known), size, replace=False)]
-            columns, splits, paths = _grown(sample, self._depth, generator)
+            columns, splits, paths = _grow_tree(sample, self._depth, generator)
             self.columns[tree] = torch.from_numpy(columns)
             self.splits[tree] = torch.from_numpy(splits)
             self.paths[tree] = torch.from_numpy(paths / average)
@@ -97,7 +97,7 @@ def average_path(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return np.asarray(np.where(rows > 2, found, rows == 2), dtype=np.float64)
 
 
-def _grown(
+def _grow_tree(
     rows: Floats, depth: int, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     """Return column and split of each inner node of a tree, and the path to each leaf. All nodes of a level at once.

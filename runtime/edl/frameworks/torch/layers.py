@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from edl.embeddings.combiners import Combiner, divisor, needed
+from edl.embeddings.combiners import Combiner, divisor, require_combiner
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import (
     combiner_of,
     firsts,
-    grouped,
+    group_entries,
     initial_of,
     is_outside,
     is_table,
@@ -82,8 +82,8 @@ class Embedding(EmbeddingLayer, nn.Module):
         found = self.look_up(ids)
         block, places = torch.as_tensor(found.block), as_tensors(found.places)
         if isinstance(places, Listed):
-            return summed_lists(block, places, len(ids[0]), needed(self.combiner, self.spec.name))
-        return combined(nn.functional.embedding(places, block), self.combiner)
+            return summed_lists(block, places, len(ids[0]), require_combiner(self.combiner, self.spec.name))
+        return combine_vectors(nn.functional.embedding(places, block), self.combiner)
 
 
 def as_tensors(places: Any) -> Any:
@@ -103,7 +103,7 @@ def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combi
     return sums / norm.masked_fill(norm == 0, 1.0)[:, None]
 
 
-def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:
+def combine_vectors(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:
     """Return the rows of each example combined: (n, k, dim) to (n, dim)."""
     if combiner is None or vectors.ndim == 2:
         return vectors
@@ -121,7 +121,7 @@ class Concatenated(nn.Module):
             if kind is _OneHot:
                 self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
                 continue
-            for each in grouped(entries):
+            for each in group_entries(entries):
                 if is_table(each) or kind is _Vectors:
                     self.add_module(each[0].name, _Rows(each) if is_table(each) else _Vectors(each))
                     continue

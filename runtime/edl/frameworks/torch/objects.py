@@ -46,7 +46,7 @@ _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 def loss(given: Any) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the loss function. Raises SemanticError if there is none of that name, or it takes the labels first."""
     if isinstance(given, str):
-        given = _named(given, _LOSSES, "loss")()
+        given = _get_named(given, _LOSSES, "loss")()
     first = next(iter(inspect.signature(given.forward if isinstance(given, nn.Module) else given).parameters))
     if first in _LABELS:
         raise SemanticError(
@@ -68,7 +68,7 @@ def loss(given: Any) -> Callable[[Tensor, Tensor], Tensor]:
 def takes_logits(given: Any) -> bool:
     """Return True if the loss is known to apply the sigmoid or softmax itself."""
     if isinstance(given, str):
-        return issubclass(_named(given, _LOSSES, "loss"), _OF_LOGITS[:2])
+        return issubclass(_get_named(given, _LOSSES, "loss"), _OF_LOGITS[:2])
     return given in _OF_LOGITS or isinstance(given, _OF_LOGITS[:2])
 
 
@@ -78,7 +78,7 @@ def optimizer(given: Any, rate: float | None) -> Callable[[Sequence[nn.Parameter
     Raises SemanticError if there is none of that name, or, when called, if the optimizer has other parameters.
     """
     if isinstance(given, str):
-        kind, more = _named(given, _OPTIMIZERS, "optimizer"), {} if rate is None else {"lr": rate}
+        kind, more = _get_named(given, _OPTIMIZERS, "optimizer"), {} if rate is None else {"lr": rate}
         return lambda parameters: kind(parameters, **more)
     if not isinstance(given, torch.optim.Optimizer):
         if not callable(given):
@@ -109,7 +109,7 @@ def _is_plain_mean(given: Any) -> bool:
     )
 
 
-def _named(name: str, known: dict[str, Any], what: str) -> Any:
+def _get_named(name: str, known: dict[str, Any], what: str) -> Any:
     if name.casefold() not in known:
         raise SemanticError(f"PyTorch has no {what} {name}", hint=did_you_mean(name, known))
     return known[name.casefold()]

@@ -22,7 +22,7 @@ _SCALE, _GOOD_STEPS = "loss_scale", "loss_scale.steps"  # in a checkpoint
 FIRST, GROWTH, STEPS_TO_GROW = 65536.0, 2.0, 2000  # as torch.amp.GradScaler's
 
 
-def chosen(spec: JobSpec, device: torch.device) -> Precision:
+def choose_precision(spec: JobSpec, device: torch.device) -> Precision:
     """Return the precision of a job. On the CPU a model that was trained in float16 is used in float32.
 
     Raises JobError for a training in float16 on the CPU.

@@ -60,9 +60,11 @@ class Threads:
 
     def _few(self, gradients: Callable[[], Tensors]) -> int:
         """Return the largest candidate that reproduces the gradients of one thread."""
-        alone = _with(1, gradients)
+        alone = _compute_with_threads(1, gradients)
         possible = (threads for threads in _FEW if threads <= self._most)
-        same = (each for each in possible if all(map(_same_bits, alone, _with(each, gradients))))
+        same = (
+            each for each in possible if all(map(_same_bits, alone, _compute_with_threads(each, gradients)))
+        )
         return next(same, 1)
 
     def _work(self, rows: int) -> int:
@@ -147,7 +149,7 @@ class Choice:
         self._usual = statistics.median(other) if other else None
 
 
-def _with(threads: int, gradients: Callable[[], Tensors]) -> Tensors:
+def _compute_with_threads(threads: int, gradients: Callable[[], Tensors]) -> Tensors:
     torch.set_num_threads(threads)
     try:
         return gradients()

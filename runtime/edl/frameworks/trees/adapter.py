@@ -28,7 +28,7 @@ from edl.frameworks.onnx.graph import Graph, Results
 from edl.frameworks.trees.engine import Engine, first_line
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import mean_loss
-from edl.frameworks.trees.onnx import DENSE, by_column, encoded, results
+from edl.frameworks.trees.onnx import DENSE, by_column, encode_model, results
 from edl.program import Program
 from edl.spec import source_columns
 from edl.spec.extra_outputs import LEAVES
@@ -244,7 +244,7 @@ class Files:
 
     def of_onnx(self) -> bytes:
         forest = self._engine.forest(self._rounds)
-        return encoded(forest, self._engine.objective.link, self._width, self._features, self._spec)
+        return encode_model(forest, self._engine.objective.link, self._width, self._features, self._spec)
 
     def results(self, graph: Graph) -> Results:
         """Return the outputs and the scores of the model in a graph over the columns of the table."""

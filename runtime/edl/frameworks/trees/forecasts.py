@@ -93,12 +93,12 @@ class ForecastAdapter(TreeAdapter):
         super().set_weights(weights)
         self._shifts = np.asarray(weights.get(SHIFTS, self._shifts), dtype=np.float64)
         for prefix, each in self._quantiles.items():
-            each.set_weights(_of(weights, prefix))
+            each.set_weights(_arrays_with_prefix(weights, prefix))
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         super().set_state(state)
         for prefix, each in self._quantiles.items():
-            each.set_state(_of(state, prefix))
+            each.set_state(_arrays_with_prefix(state, prefix))
 
     def set_learning_rate(self, rate: float) -> None:
         super().set_learning_rate(rate)
@@ -140,7 +140,7 @@ def _parts(features: Features) -> tuple[Array, Array, Array]:
     return features[MATRIX], level, scale
 
 
-def _of(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+def _arrays_with_prefix(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     """Return the arrays with the prefix, without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 

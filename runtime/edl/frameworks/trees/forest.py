@@ -118,7 +118,7 @@ def _margin(scores: Floats, link: Link) -> Floats:
     return found
 
 
-def _paired(left: Ints, right: Ints, leaves: int) -> tuple[Ints, Ints, Ints]:
+def _pair_children(left: Ints, right: Ints, leaves: int) -> tuple[Ints, Ints, Ints]:
     """Return the number of each inner node and of each leaf, and the first child of each inner node.
 
     A child from 0 is an inner node; ~child is a leaf. Node 0 is the root.
@@ -142,7 +142,7 @@ def _tree(
     sets: Mapping[int, Ints],
 ) -> Nodes:
     """Return the nodes of a tree; all but `values`, of the leaves, are by inner node."""
-    inner, outer, firsts = _paired(left, right, len(values))
+    inner, outer, firsts = _pair_children(left, right, len(values))
     size = len(left) + len(values)
     nodes = Nodes(
         np.zeros(size, dtype=np.int64),

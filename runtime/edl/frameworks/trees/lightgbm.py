@@ -34,7 +34,7 @@ from edl.program import Program
 with without_extras():
     import lightgbm
 
-    from edl.frameworks.trees.lightgbm_network import Network, sampled
+    from edl.frameworks.trees.lightgbm_network import Network, sample_rows
 
 # Results that depend on the rows, the parameters and the seed alone; LightGBM would choose by timing otherwise.
 _FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
@@ -130,7 +130,7 @@ class LightGBMEngine(Engine):
 
     def _intervals(self, matrix: Array, workers: Group) -> tuple[dict[str, Any], lightgbm.Dataset]:
         """Return the intervals of the columns, which are those of one worker with all rows, and their parameters."""
-        found, total = sampled(matrix, workers, self._params)
+        found, total = sample_rows(matrix, workers, self._params)
         least = int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)) * len(found) // total
         params = {**self._params, "min_data_in_leaf": least}  # of the sample, by which columns are left out
         return params, self._dataset(found, params).construct()

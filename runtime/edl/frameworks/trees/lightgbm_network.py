@@ -67,14 +67,14 @@ class Network:
         Raises GroupError at its end if one of the calls failed: what the library has made meanwhile is void.
         """
         functions = (ctypes.cast(function, ctypes.c_void_p) for function in self._functions)
-        _checked(_LIB.LGBM_NetworkInitWithFunctions(self._group.size, self._group.rank, *functions))
+        _check_status(_LIB.LGBM_NetworkInitWithFunctions(self._group.size, self._group.rank, *functions))
         try:
             yield
         except lightgbm.basic.LightGBMError:
             if self._error is None:
                 raise
         finally:
-            _checked(_LIB.LGBM_NetworkFree())
+            _check_status(_LIB.LGBM_NetworkFree())
         if self._error is not None:
             raise self._error
 
@@ -120,7 +120,7 @@ class Network:
             ctypes.memmove(found + start, given, min(length, sizes[rank]))
 
 
-def sampled(matrix: Array, group: Group, params: Mapping[str, Any]) -> tuple[Array, int]:
+def sample_rows(matrix: Array, group: Group, params: Mapping[str, Any]) -> tuple[Array, int]:
     """Return the rows from which LightGBM would choose intervals if one worker had all rows, and the number of rows.
 
     `matrix` are the rows of this worker; those of the group follow each other in the order of ranks.
@@ -146,9 +146,9 @@ def _sample(total: int, params: Mapping[str, Any]) -> Array:
     """Return the positions of the rows that LightGBM samples of so many."""
     text = lightgbm.basic._param_dict_to_str(dict(params)).encode()
     count = ctypes.c_int(0)
-    _checked(_LIB.LGBM_GetSampleCount(ctypes.c_int32(total), text, ctypes.byref(count)))
+    _check_status(_LIB.LGBM_GetSampleCount(ctypes.c_int32(total), text, ctypes.byref(count)))
     found = np.empty(count.value, np.int32)
-    _checked(
+    _check_status(
         _LIB.LGBM_SampleIndices(
             ctypes.c_int32(total), text, ctypes.c_void_p(found.ctypes.data), ctypes.byref(count)
         )
@@ -160,5 +160,5 @@ def _bytes(address: int, size: int) -> Array:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _checked(status: int) -> None:
+def _check_status(status: int) -> None:
     lightgbm.basic._safe_call(status)

@@ -68,7 +68,7 @@ def _softmax(margins: Floats) -> Floats:
 # Losses ------------------------------------------------------------------------------------------------------
 
 
-def _squared(labels: Floats, predictions: Floats, _: float) -> Floats:
+def _squared_errors(labels: Floats, predictions: Floats, _: float) -> Floats:
     return np.square(predictions - labels)
 
 
@@ -115,14 +115,14 @@ def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
     return -np.log(np.maximum(own, _LEAST))
 
 
-def _none(labels: Floats, _: Floats, __: float) -> Floats:
+def _zero_losses(labels: Floats, _: Floats, __: float) -> Floats:
     return np.zeros(len(labels))
 
 
-_RANKING = Objective("identity", _none, ranks=True)
+_RANKING = Objective("identity", _zero_losses, ranks=True)
 
 LIGHTGBM: Mapping[str, Objective] = {
-    "regression": Objective("identity", _squared, metric="l2"),
+    "regression": Objective("identity", _squared_errors, metric="l2"),
     "regression_l1": Objective("identity", _absolute, metric="l1"),
     "huber": Objective("identity", _huber, "alpha", 0.9, "huber"),
     "quantile": Objective("identity", _quantile, "alpha", 0.9, "quantile"),
@@ -135,7 +135,7 @@ LIGHTGBM: Mapping[str, Objective] = {
     "rank_xendcg": _RANKING,
 }
 XGBOOST: Mapping[str, Objective] = {
-    "reg:squarederror": Objective("identity", _squared),
+    "reg:squarederror": Objective("identity", _squared_errors),
     "reg:absoluteerror": Objective("identity", _absolute),
     "reg:pseudohubererror": Objective("identity", _pseudo_huber, "huber_slope", 1.0),
     "reg:quantileerror": Objective("identity", _quantile, "quantile_alpha", 0.5),

@@ -15,8 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from edl.frameworks.onnx.columns import matrix, unsupported
-from edl.frameworks.onnx.graph import ML, Graph, Results, Value, add_centre, of_columns, tempered, tensor
+from edl.frameworks.onnx.columns import find_unsupported_column, matrix
+from edl.frameworks.onnx.graph import (
+    ML,
+    Graph,
+    Results,
+    Value,
+    add_centre,
+    apply_temperature,
+    of_columns,
+    tensor,
+)
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
 from edl.spec import Feature, JobSpec, source_columns
@@ -28,10 +37,10 @@ _SUM, _NONE = 1, 0
 
 def by_column(features: Sequence[Feature]) -> Sequence[Feature]:
     """Return the features if operators make all of them from the columns of the table, else none."""
-    return () if unsupported(features) else features
+    return () if find_unsupported_column(features) else features
 
 
-def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature], spec: JobSpec) -> bytes:
+def encode_model(forest: Forest, link: Link, width: int, features: Sequence[Feature], spec: JobSpec) -> bytes:
     """Return the file of the model. Raises JobError if the package onnx is missing.
 
     `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
@@ -53,9 +62,9 @@ def results(
     if link == "logit":
         second = graph.add("Sigmoid", margins)
         both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
-        return margins, tempered(graph, both, spec.temperature)
+        return margins, apply_temperature(graph, both, spec.temperature)
     if link == "softmax":
-        return margins, tempered(graph, graph.add("Softmax", margins, axis=1), spec.temperature)
+        return margins, apply_temperature(graph, graph.add("Softmax", margins, axis=1), spec.temperature)
     return (graph.add("Exp", margins) if link == "log" else add_centre(graph, margins, spec.label)), None
 
 

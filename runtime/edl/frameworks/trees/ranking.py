@@ -20,7 +20,7 @@ from edl.frameworks.trees.adapter import TreeAdapter, matrix_of
 from edl.frameworks.trees.engine import Engine, Groups
 from edl.frameworks.trees.forecasts import forecast_adapter
 from edl.frameworks.trees.models import Trees
-from edl.frameworks.trees.whole_groups import Ranked, exchanged
+from edl.frameworks.trees.whole_groups import Ranked, exchange_groups
 from edl.metrics import RankingMetric
 from edl.program import Program
 from edl.spec import ForecastLabel, RankingLabel
@@ -70,7 +70,7 @@ class RankingAdapter(TreeAdapter):
         """Give the engine the rows in the order of their groups; of several workers, those of this one's groups."""
         given = Ranked(matrix, rows.labels, rows.weights)
         if workers is not None:
-            given = exchanged(given, workers)
+            given = exchange_groups(given, workers)
         relevance, group = given.labels.T
         order = np.argsort(group, kind="stable")
         _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)

@@ -29,7 +29,7 @@ class Ranked(NamedTuple):
         return Ranked(self.matrix[chosen], self.labels[chosen], weights)
 
 
-def exchanged(rows: Ranked, workers: Group) -> Ranked:
+def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
     """Return the rows of the groups of this worker, in the order of the table, from those that each has read.
 
     Raises JobError if there are fewer groups than workers, GroupError if a member is lost.
@@ -44,9 +44,11 @@ def exchanged(rows: Ranked, workers: Group) -> Ranked:
     sizes = workers.gather(np.array([len(rows.labels)]))[:, 0]
     parts = []
     for source, size in enumerate(sizes.tolist()):
-        weights = None if rows.weights is None else _filled(rows.weights, size, source, workers)
+        weights = None if rows.weights is None else _exchange_array(rows.weights, size, source, workers)
         read = Ranked(
-            _filled(rows.matrix, size, source, workers), _filled(rows.labels, size, source, workers), weights
+            _exchange_array(rows.matrix, size, source, workers),
+            _exchange_array(rows.labels, size, source, workers),
+            weights,
         )
         parts.append(read.only(np.isin(read.labels[:, 1], own)))
     weighed = [part.weights for part in parts if part.weights is not None]
@@ -67,7 +69,7 @@ def _numbers(own: Array, workers: Group) -> Array:
     return np.unique(np.concatenate([np.frombuffer(each, numbers.dtype) for each in sent]))
 
 
-def _filled(own: Array, size: int, source: int, workers: Group) -> Array:
+def _exchange_array(own: Array, size: int, source: int, workers: Group) -> Array:
     """Return the array of a member, `size` rows of the form of this worker's."""
     is_own = source == workers.rank
     array = np.ascontiguousarray(own) if is_own else np.empty((size, *own.shape[1:]), own.dtype)

@@ -100,7 +100,7 @@ class _Member:
             self._begin(self._leave).result(LEAVE_SECS)
 
     def _leave(self) -> None:
-        _left()
+        _close_communicator()
         if self._tracker is not None:
             with contextlib.suppress(xgboost.core.XGBoostError):
                 self._tracker.free()
@@ -127,7 +127,7 @@ class _Member:
                 ended.set_result(None)
 
 
-def _left() -> None:
+def _close_communicator() -> None:
     """Close the communicator of this thread."""
     try:
         collective.finalize()

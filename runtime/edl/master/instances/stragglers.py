@@ -69,7 +69,7 @@ class Loads:
                 calls = found.pulls + found.pushes
                 window = self._calls[name, incarnation]
                 window.add(now, found.rows_pulled, found.rows_pushed, found.busy, calls)
-        self._rates = {name: rates[0] for (name, _), rates in _known(self._workers)}
+        self._rates = {name: rates[0] for (name, _), rates in _known_rates(self._workers)}
         self._notes = self._noted()
 
     @property
@@ -88,7 +88,9 @@ class Loads:
         found = self._servers.figures(name)
         if found is None:
             return None
-        rates = next((rates for (server, _), rates in _known(self._calls) if server == name), (0.0,) * 4)
+        rates = next(
+            (rates for (server, _), rates in _known_rates(self._calls) if server == name), (0.0,) * 4
+        )
         pulled, pushed, busy = rates[:3]
         return Load(sum(found.rows.values()), found.bytes, pulled, pushed, busy, found.rows)
 
@@ -99,14 +101,16 @@ class Loads:
         return self._notes.get(name, "")
 
     def _noted(self) -> dict[str, str]:
-        busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
-        speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
+        busy = {name: rates[2] for (name, _), rates in _known_rates(self._calls)}
+        speeds = {name: rates[3] / rates[2] for (name, _), rates in _known_rates(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
         slow = [*_slow(self._rates)] if self._tasks.rendezvous.independent else []
         return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 
-def _known(windows: Mapping[tuple[str, int], Window]) -> list[tuple[tuple[str, int], tuple[float, ...]]]:
+def _known_rates(
+    windows: Mapping[tuple[str, int], Window],
+) -> list[tuple[tuple[str, int], tuple[float, ...]]]:
     return [(key, window.rates) for key, window in windows.items() if window.rates]
 
 

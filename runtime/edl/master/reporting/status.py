@@ -130,7 +130,7 @@ class StatusReporter:
             epoch=0 if tasks.plan.endless else state.epoch,
             epochs=self._spec.training.epochs if self._spec.work == "train" and not tasks.plan.endless else 0,
             rows=progress.rows(tasks),
-            step=progress.trained(tasks).steps,
+            step=progress.sum_epochs(tasks).steps,
             loss=progress.loss(tasks),
             rate=self._loads.job_rate,
             instances=tuple(

@@ -36,7 +36,7 @@ class Curves:
         self._spec = spec
         self._tasks = tasks
         self._file: EventFile | None = None
-        self._trained = progress.trained(tasks)  # at the last point
+        self._trained = progress.sum_epochs(tasks)  # at the last point
         self._step = self._trained.steps or progress.rows(tasks)
         self._last_steps: dict[str, int] = {}  # last step of each curve
         with self._given_up():
@@ -51,7 +51,7 @@ class Curves:
         step = snapshot.step or snapshot.rows
         if step <= self._step:
             return
-        now = progress.trained(self._tasks)
+        now = progress.sum_epochs(self._tasks)
         loss, weight = now.loss - self._trained.loss, now.weight - self._trained.weight
         self._step, self._trained = step, now
         workers = sum(row.role == "worker" and row.state == "running" for row in snapshot.instances)
@@ -119,5 +119,5 @@ def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None
     if spec.schedule is None:
         return float(rate)
     taken = steps // max(1, spec.cluster.grads_to_wait)  # optimizer steps
-    scheduled = schedules.named(spec.schedule.name, spec.schedule.params, float(rate))
+    scheduled = schedules.get_schedule(spec.schedule.name, spec.schedule.params, float(rate))
     return float(scheduled(np.array([taken]))[0])

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from edl.checkpoints.object_store import opened
+from edl.checkpoints.object_store import open_file_system
 
 SECS = 30.0  # seconds between two copies
 LAST_SECS = 10.0  # timeout of the last copy
@@ -39,7 +39,7 @@ class CurveCopies:
 
     def _send(self) -> None:
         try:
-            system, root = opened(self._place)
+            system, root = open_file_system(self._place)
             for path in sorted(self._folder.glob("*")):
                 size = path.stat().st_size
                 if self._sent.get(path.name) != size:

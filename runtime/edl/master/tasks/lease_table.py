@@ -158,7 +158,7 @@ class LeaseTable:
     def copy(self) -> Job:
         """Return a copy of the job's state in which assigned tasks are unassigned. See
         `edl.master.ps.checkpoint_coordinator`."""
-        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        copy = Job(self.plan, _copy_state(self.job.kept()), merge=self._merge)
         for number, lease in {**self.state.leases, **self.state.revoking}.items():
             if lease.pushed and copy.claim(task_of(number, lease), number):
                 copy.done(report_of(lease.pushed), self.state.seconds)
@@ -190,7 +190,7 @@ class LeaseTable:
         before = self.state.go_back()
         self._of.clear()
         self._partners.clear()
-        self.job = Job(self.plan, _copied(before) if before else None, merge=self._merge)
+        self.job = Job(self.plan, _copy_state(before) if before else None, merge=self._merge)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
@@ -249,5 +249,5 @@ def task_name(task: Task) -> str:
     return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"
 
 
-def _copied(state: JobState) -> JobState:
+def _copy_state(state: JobState) -> JobState:
     return encoding.decode(encoding.encode(state), JobState)

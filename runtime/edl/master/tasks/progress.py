@@ -24,7 +24,7 @@ def rows(tasks: TaskManager) -> int:
     """Return the number of rows trained over all epochs, evaluated, or predicted."""
     kind = tasks.plan.kind
     if kind == "train":
-        return trained(tasks).rows
+        return sum_epochs(tasks).rows
     total = tasks.plan.rows
     of_rows: TaskType = "predict" if kind == "search" else kind
     under_way = sum(lease.rows for lease in tasks.state.of_type(of_rows).values())
@@ -32,11 +32,11 @@ def rows(tasks: TaskManager) -> int:
     return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
 
 
-def trained(tasks: TaskManager) -> Summary:
+def sum_epochs(tasks: TaskManager) -> Summary:
     """Return the sums over all epochs."""
     state = tasks.job.state
     open_ones = tasks.state.of_type("train").values()
-    return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
+    return _add_leases(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
 
 
 def loss(tasks: TaskManager) -> float | None:
@@ -46,10 +46,10 @@ def loss(tasks: TaskManager) -> float | None:
         return None
     open_ones = tasks.state.of_type("train").values()
     of_epoch = [lease for lease in open_ones if lease.number == pools[0].number]
-    return _with(pools[0].summary, of_epoch).mean_loss
+    return _add_leases(pools[0].summary, of_epoch).mean_loss
 
 
-def _with(done: Summary, leases: Iterable[Lease]) -> Summary:
+def _add_leases(done: Summary, leases: Iterable[Lease]) -> Summary:
     """Add the reported progress of open leases to `done`."""
     found = Summary(done.rows, done.steps, done.loss, done.weight)
     for lease in leases:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
 from edl.models.registry.base import Versions, foreign
-from edl.models.registry.events import Event, EventRegistry, Events, folded
+from edl.models.registry.events import Event, EventRegistry, Events, fold_events
 from edl.models.registry.records import ModelRecord, ModelVersion
 
 EVENTS = "sqlflow_edl_models"
@@ -132,7 +132,7 @@ class AppendedRegistry(EventRegistry):
     # Steps of reading ------------------------------------------------------------------------------------
 
     def _listed(self, like: str | None) -> Versions:
-        return folded(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
+        return fold_events(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
 
     def _happened(self, name: str) -> Events:
         return self._events(f"{_KEY} = ? AND name = ?", _key(name), name)

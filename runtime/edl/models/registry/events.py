@@ -87,13 +87,13 @@ class EventRegistry(Registry):
 
     def _activate(self, name: str, version: int) -> None:
         happened = self._happened(name)
-        if not any(found.version == version and found.state == "ready" for found in folded(happened)):
+        if not any(found.version == version and found.state == "ready" for found in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(Event(name, version, "current", next_pointer(happened)))
 
     def _tag(self, name: str, version: int, tag: str) -> None:
         happened = self._happened(name)
-        if not any(found.version == version and found.state == "ready" for found in folded(happened)):
+        if not any(found.version == version and found.state == "ready" for found in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(Event(name, version, "tagged", next_pointer(happened), reason=tag))
 
@@ -115,14 +115,14 @@ class EventRegistry(Registry):
             self._append(Event(dropped.name, max(left), "current", pointer))
 
     def _all_versions(self, name: str) -> Versions:
-        return folded(self._happened(name))
+        return fold_events(self._happened(name))
 
 
 def next_pointer(happened: Events) -> int:
     return 1 + max((event.pointer for event in happened), default=0)
 
 
-def folded(events: Events) -> Versions:
+def fold_events(events: Events) -> Versions:
     """Derive the state of each version from the events, by name and number."""
     by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
     found_of = {of: _last_of_each(group) for of, group in by_version}

@@ -24,7 +24,7 @@ import msgspec
 
 from edl.errors import SourceError, SpecError
 from edl.models.registry.base import Versions
-from edl.models.registry.events import Event, EventRegistry, Events, folded
+from edl.models.registry.events import Event, EventRegistry, Events, fold_events
 from edl.models.registry.objects import Objects, open_objects
 from edl.models.registry.records import ModelVersion
 
@@ -100,7 +100,7 @@ class StoredRegistry(EventRegistry):
 
     def _listed(self, like: str | None) -> Versions:
         pattern = _pattern(like if like is not None else "%")
-        return [found for found in folded(self._events(MODELS)) if pattern.fullmatch(found.name)]
+        return [found for found in fold_events(self._events(MODELS)) if pattern.fullmatch(found.name)]
 
     def _happened(self, name: str) -> Events:
         return [event for event in self._events(_folder(name)) if event.name == name]

@@ -31,11 +31,11 @@ from edl.errors import DamagedError, SpecError
 from edl.files import make_folders, sync
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
-from edl.ps.checkpoint.merging import CHUNK, merged, ordered
-from edl.ps.checkpoint.shard_file import ShardFiles, opened
+from edl.ps.checkpoint.merging import CHUNK, merge_rows, order_rows
+from edl.ps.checkpoint.shard_file import ShardFiles, open_shard
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Arrange
-from edl.ps.partitioning import Layout, Placement, owned
+from edl.ps.partitioning import Layout, Placement, owned_mask
 from edl.ps.push_log import PushLog
 from edl.ps.replica import Start
 from edl.ps.store import Store
@@ -113,11 +113,11 @@ def complete(checkpoints: Path) -> list[str]:
         for path in checkpoints.glob(f"*/{MANIFEST}")
         if not (path.parent.name.startswith(BEST) or (path.parent / DAMAGED).exists())
     ]
-    found = [(written, folder.name) for folder in folders if (written := _written(folder))]
+    found = [(written, folder.name) for folder in folders if (written := _completion_time(folder))]
     return [name for _, name in sorted(found)]
 
 
-def _written(folder: Path) -> int:
+def _completion_time(folder: Path) -> int:
     """Return the completion time of the checkpoint in ns, or 0 if it is incomplete or gone."""
     try:
         read_manifest(folder)
@@ -142,7 +142,7 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
     checkpoint is damaged, or of another version.
     """
     if len(manifest.shards) == servers:
-        return start_of(opened(folder, manifest.shards[index]), same_leases=same_leases)
+        return start_of(open_shard(folder, manifest.shards[index]), same_leases=same_leases)
     files = _files(folder, manifest)
     store = Store(files[0].header.definition, index, servers, None)
     store.flat.adopt(_flat(files, index, servers))
@@ -151,7 +151,7 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
             for gone, rows in file.table(number):
                 table.drop(np.array(gone))
                 for ids, data, used in _chunks(rows):
-                    mine = owned(ids, index, servers)
+                    mine = owned_mask(ids, index, servers)
                     table.put(ids[mine], data[mine], used[mine])
             table.merge_counts(rows.counts)
         table.steps = max(file.header.table_steps[number] for file in files)
@@ -213,7 +213,7 @@ def stream_weights(folder: Path) -> Stream:
         yield from own.items()
         for spec, parts in tables.items():
             yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
-            for ids, rows in merged([ordered(part, numbers, spec.dim) for part, numbers in parts]):
+            for ids, rows in merge_rows([order_rows(part, numbers, spec.dim) for part, numbers in parts]):
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
@@ -221,7 +221,7 @@ def stream_weights(folder: Path) -> Stream:
 
 
 def _files(folder: Path, manifest: Manifest) -> list[ShardFiles]:
-    files = [opened(folder, shard) for shard in manifest.shards]
+    files = [open_shard(folder, shard) for shard in manifest.shards]
     if any(file.header.definition != files[0].header.definition for file in files):
         raise SpecError(f"the files of the checkpoint {folder} are of different models")
     return files

@@ -14,7 +14,7 @@ CHUNK = 65_536  # rows of one source in memory
 Rows = tuple[Ids, Floats]  # (n,), and (n, dim)
 
 
-def merged(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
+def merge_rows(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
     """Yield all rows by ascending id, at each turn those that precede every row of later chunks.
 
     Each source yields chunks, none of them empty, by ascending id.
@@ -28,7 +28,7 @@ def merged(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
         yield ids[order], np.concatenate([rows for _, rows in taken])[order]
 
 
-def ordered(copied: Copied, numbers: Ids, dim: int) -> Iterator[Rows]:
+def order_rows(copied: Copied, numbers: Ids, dim: int) -> Iterator[Rows]:
     """Yield the rows with these numbers of a table, without their slots, by ascending id.
 
     Their order, 8 bytes a row, is kept in a temporary file: a machine may have room for the order of one server's rows,

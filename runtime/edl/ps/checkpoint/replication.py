@@ -108,7 +108,7 @@ class ShardReplication:
         index, addresses = snapshot.arranged.index, snapshot.arranged.addresses
         shard = Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
         self._memory.put(checkpoint, Held(shard, data))
-        with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:
+        with ServerChannel(addresses[_next_server(index, len(addresses))], self._token) as channel:
             for start in range(0, len(data), PIECE):
                 piece = data[start : start + PIECE]
                 channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
@@ -125,7 +125,7 @@ class ShardReplication:
                 f"the checkpoint {asked.restore} was taken with {len(manifest.shards)} servers, not {servers}"
             )
         before = (asked.index - 1) % servers
-        own = self._found(asked, manifest.shards[asked.index], _after(asked.index, servers))
+        own = self._found(asked, manifest.shards[asked.index], _next_server(asked.index, servers))
         self._found(asked, manifest.shards[before], before)
         (part,) = own.shard.parts
         file = shard_file.ShardFile(Path(asked.restore) / part.file, own.data, part)
@@ -168,7 +168,7 @@ class ShardReplication:
         return held.data[asked.start : asked.start + PIECE]
 
 
-def _after(index: int, servers: int) -> int:
+def _next_server(index: int, servers: int) -> int:
     return (index + 1) % servers
 
 

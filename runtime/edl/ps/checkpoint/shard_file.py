@@ -75,7 +75,7 @@ def write(checkpoints: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
     """
     index, folder = snapshot.arranged.index, checkpoints / name
     make_folders(folder)
-    earlier = _linked(checkpoints, folder, snapshot)
+    earlier = _link_files(checkpoints, folder, snapshot)
     if not earlier:
         snapshot = snapshot._replace(store=snapshot.store.whole())
     _, pieces = contents(snapshot)
@@ -83,7 +83,7 @@ def write(checkpoints: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
     return Shard(index, part.file, part.bytes, part.crc, earlier=earlier)
 
 
-def _linked(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> tuple[Part, ...]:
+def _link_files(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> tuple[Part, ...]:
     """Link to the files that the snapshot follows and return them, or nothing if that is not possible."""
     follows = snapshot.store.follows
     if follows is None:
@@ -161,7 +161,7 @@ def _arrays(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     }
 
 
-def opened(folder: Path, shard: Shard) -> ShardFiles:
+def open_shard(folder: Path, shard: Shard) -> ShardFiles:
     """Open the files of a shard as memory maps. Raises DamagedError if one is not as it was written."""
     files = []
     for part in shard.parts:

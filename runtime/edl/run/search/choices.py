@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from edl.jobs.trials import Trial
 from edl.run.search.judge import Judge
-from edl.run.search.schedule import chosen, promoted
+from edl.run.search.schedule import choose_candidate, choose_promoted
 
 
 class Choice(NamedTuple):
@@ -43,8 +43,8 @@ class Choices:
         search = self._judge.search
         errors = self._judge.screening_errors() if search.screening else self._judge.errors()
         if turn < search.count:
-            return Choice(chosen(search, turn, errors, lag=self._lag), bool(search.screening))
-        best = promoted(errors)
+            return Choice(choose_candidate(search, turn, errors, lag=self._lag), bool(search.screening))
+        best = choose_promoted(errors)
         return Choice(best[turn - search.count], False) if turn - search.count < len(best) else None
 
     def turn(self, turn: int, number: int) -> int:

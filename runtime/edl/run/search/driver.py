@@ -24,7 +24,7 @@ from edl.run.one_process import keeping_search
 from edl.run.search import explaining
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import refits, reserved
+from edl.run.search.refitting import estimate_refit_time, refits
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
 from edl.spec import JobSpec, Search
@@ -91,7 +91,7 @@ def _run(
         threads=max(1, threads // slots),
         ended=ended,
         screened=screened,
-        reserved=partial(reserved, judge, slots),
+        reserved=partial(estimate_refit_time, judge, slots),
         tick=progress if search.time_limit else lambda: None,
     )
     ensembling = Ensembling(program, job, judge, began)

@@ -89,7 +89,7 @@ class Ensembling:
             "test" if self.judge.search.test else "validation",
             stopped=ending or limit,
             archive=self.job.archive.name,
-            trials=tuple(_weighed(trials, weights, refitted if self.judge.search.refit else None)),
+            trials=tuple(_weigh_trials(trials, weights, refitted if self.judge.search.refit else None)),
             notes=calibration_notes(self.program.spec, certain),
             uncertainty=certain,
             importances=msgspec.UNSET if importances is None else importances,
@@ -190,7 +190,7 @@ class Ensembling:
             unload(program.module)
 
 
-def _weighed(
+def _weigh_trials(
     trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int] | None
 ) -> Iterator[Trial]:
     """Yield the trials in their order, with their weights in the ensemble and the epochs of their refits."""

@@ -35,7 +35,7 @@ def refits(judge: Judge, weights: Mapping[int, float]) -> list[Refit]:
     return sorted(found, key=lambda each: (-weights[each.number] / max(each.seconds, 1e-3), each.number))
 
 
-def reserved(judge: Judge, slots: int) -> float:
+def estimate_refit_time(judge: Judge, slots: int) -> float:
     """Return the seconds that refits will probably take, `slots` at once."""
     search = judge.search
     if not (search.refit and search.time_limit):

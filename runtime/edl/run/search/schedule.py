@@ -72,7 +72,7 @@ class Schedule:
         return self._begun[: max(0, len(self._begun) - self._lag)]
 
 
-def chosen(search: Search, turn: int, errors: Mapping[int, float], *, lag: int) -> int:
+def choose_candidate(search: Search, turn: int, errors: Mapping[int, float], *, lag: int) -> int:
     """Return the candidate of a turn from 0, which needs the results of the turns more than `lag` before it.
 
     errors: of the trials that ended with a model, by number.
@@ -84,7 +84,7 @@ def chosen(search: Search, turn: int, errors: Mapping[int, float], *, lag: int) 
     return number
 
 
-def promoted(errors: Mapping[int, float]) -> list[int]:
+def choose_promoted(errors: Mapping[int, float]) -> list[int]:
     """Return the best third of the candidates of a screening by their errors, the best one first."""
     best = sorted(errors, key=lambda number: (errors[number], number))
     return best[: math.ceil(len(best) / REDUCTION)]

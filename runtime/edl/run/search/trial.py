@@ -35,7 +35,7 @@ SCORES = "scores.npy"
 _ROWS = 65_536  # of one block
 
 
-def adapted(spec: JobSpec, trial: TrialRun) -> JobSpec:
+def adapt_spec(spec: JobSpec, trial: TrialRun) -> JobSpec:
     """Return the JobSpec of a candidate as the trial trains it."""
     replace = msgspec.structs.replace
     if trial.epochs:

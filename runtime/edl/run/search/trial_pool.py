@@ -18,7 +18,7 @@ from edl.logs import log
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.explaining import seconds_of_each
 from edl.run.search.refitting import Refit
-from edl.run.search.schedule import LAG, Schedule, promoted
+from edl.run.search.schedule import LAG, Schedule, choose_promoted
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.spec import Search
 
@@ -120,7 +120,7 @@ class TrialPool:
         """Train candidates on some of the rows, and let the best third be those that are trained on all."""
         self._until = until_screened(self._search)
         self._run(partial(self._run_trials, TrialRunner.screen, self._screened), cancelled)
-        self._schedule = Schedule(self._search, lag=0, numbers=promoted(self._errors))
+        self._schedule = Schedule(self._search, lag=0, numbers=choose_promoted(self._errors))
         self._until, self._errors, self.results = 0.0, {}, {}
 
     def refit(self, refits: Sequence[Refit], cancelled: threading.Event) -> Mapping[int, int]:

@@ -171,7 +171,7 @@ class TrialRunner:
 
     def _train(self, number: int, folder: JobFolder, run: TrialRun) -> Outcome:
         candidate = self._search.candidates[number]
-        job = _prepared(folder, self._job)
+        job = _prepare_folder(folder, self._job)
         program = self._programs / f"{number}"
         if not (program / SPEC_FILE).exists():
             raise JobError(f"there is no program of {candidate.name}")
@@ -190,7 +190,7 @@ class TrialRunner:
                 process.close()
 
 
-def _prepared(trial: JobFolder, job: JobFolder) -> JobFolder:
+def _prepare_folder(trial: JobFolder, job: JobFolder) -> JobFolder:
     """Create a trial's folder, in which the rows are those of the search, and whose log stays with the job."""
     logs = job.logs / f"trial-{int(trial.path.parent.name) + 1}-{trial.path.name}"
     logs.mkdir(parents=True, exist_ok=True)

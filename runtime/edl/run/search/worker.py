@@ -25,7 +25,7 @@ from edl.run.search.choices import Choice, Choices
 from edl.run.search.driver import began_at, event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import refits, reserved
+from edl.run.search.refitting import estimate_refit_time, refits
 from edl.run.search.schedule import LAG
 from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds, until_screened
 from edl.run.search.trial_runner import TrialRunner, refit_folder_of
@@ -164,7 +164,9 @@ class SearchWorker:
         """Return the seconds that are left to the trials of a turn's kind."""
         search = self._judge.search
         screens = search.screening and turn < search.count
-        return self._left - max(reserved(self._judge, 1), until_screened(search) if screens else 0.0)
+        return self._left - max(
+            estimate_refit_time(self._judge, 1), until_screened(search) if screens else 0.0
+        )
 
     @property
     def _has_model(self) -> bool:

@@ -15,7 +15,9 @@ MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and 
 LIMIT_VARIABLE = "SQLFLOW_MEMORY_LIMIT"  # of the environment; for the order of rows of servers, too
 
 
-def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> duckdb.DuckDBPyConnection:
+def open_database(
+    path: Path | str = ":memory:", *, temporary: Path | None = None
+) -> duckdb.DuckDBPyConnection:
     """Open a database. What does not fit in its memory goes to files, in the folder `temporary` or beside it.
 
     A database that this process has open already, with a limit of its own, keeps it. Raises duckdb.Error, and

@@ -48,14 +48,14 @@ _HINTS = (
 )
 
 
-def translated(
+def translate_error(
     error: duckdb.Error, connection: duckdb.DuckDBPyConnection, query: str, tables: Callable[[], list[str]]
 ) -> SourceError:
     """Translate the error of running `query`, with a span in the query if DuckDB reports one.
 
     `tables` lists table names for the hint; it is called on demand.
     """
-    detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
+    detail, start = _locate_error(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
     kind = ConflictError if _CONFLICT.search(message) else SourceError
     span = _span(detail, start, query) or place_of_name(str(error), query)
@@ -63,7 +63,7 @@ def translated(
     if hint is None or not hint.startswith("did you mean"):
         hint = quoted_text_hint(detail.get("name", ""), query, span) or hint
     if isinstance(error, duckdb.ParserException) and span is not None:
-        hint = _reserved(connection, query, span) or hint
+        hint = _find_reserved_word(connection, query, span) or hint
     return kind(message, span=span, hint=hint)
 
 
@@ -84,7 +84,7 @@ def raise_interrupt(error: RuntimeError) -> None:
         raise KeyboardInterrupt from None
 
 
-def _located(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
+def _locate_error(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
     """Return DuckDB's details of the error on parsing and planning the text again, and the text's offset in that.
 
     Nothing runs: EXPLAIN is only put before a text that is one statement of a kind that it merely plans (otherwise
@@ -140,7 +140,7 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
     return _fixed_hint(message)
 
 
-def _reserved(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
+def _find_reserved_word(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
     with suppress(duckdb.Error):
         names = re.findall(r"\w+", query.lower())
         known = connection.execute(queries.NAMES_OF, [names]).fetchall()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edl.data.arrow_types import is_supported
-from edl.data.names import quoted
+from edl.data.names import quote_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def wide_numbers(query: str, columns: Sequence[Column]) -> tuple[list[str], str]
     """Return the columns of 128 bits, and a query of one row: for each, whether a number needs more than 64 bits."""
     wide = {name: READ_AS[kind.id] for name, kind in columns if kind.id in _OF_128_BITS}
     needs = (
-        f"coalesce(bool_or({quoted(name)} IS NOT NULL AND TRY_CAST({quoted(name)} AS {narrow}) IS NULL), false)"
+        f"coalesce(bool_or({quote_part(name)} IS NOT NULL AND TRY_CAST({quote_part(name)} AS {narrow}) IS NULL), false)"
         for name, narrow in wide.items()
     )
     return list(wide), f"SELECT {', '.join(needs)} FROM (\n{query}\n)"
@@ -76,7 +76,9 @@ def plain(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> st
     if not types:
         return query
     casts = (
-        f"CAST({quoted(name)} AS {types[name]}) AS {quoted(name)}" if name in types else quoted(name)
+        f"CAST({quote_part(name)} AS {types[name]}) AS {quote_part(name)}"
+        if name in types
+        else quote_part(name)
         for name, _ in columns
     )
     return f"SELECT {', '.join(casts)} FROM (\n{query}\n)"
@@ -88,7 +90,7 @@ def as_displayable(relation: Any) -> Any:
     if not any(map(_is_text, (kind for _, kind in columns))):
         return relation
     cells = (
-        f"{f'CAST(#{place} AS VARCHAR)' if _is_text(kind) else f'#{place}'} AS {quoted(name)}"
+        f"{f'CAST(#{place} AS VARCHAR)' if _is_text(kind) else f'#{place}'} AS {quote_part(name)}"
         for place, (name, kind) in enumerate(columns, 1)
     )
     return relation.project(", ".join(cells))

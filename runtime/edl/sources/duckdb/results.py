@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from edl.data.arrow_types import Watched
-from edl.data.names import dotted, free_name, quoted, split_name
+from edl.data.names import free_name, join_quoted, quote_part, split_name
 from edl.errors import SourceError
 from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place, Staging, columns_differ
 from edl.sources.staging_tables import few_rows
@@ -68,7 +68,7 @@ class DuckDBResults(Staging):
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""
-        stage, task = place.stage_table(job), quoted(_task_column(schema))
+        stage, task = place.stage_table(job), quote_part(_task_column(schema))
         with self._source.visible(_BATCHES, schema.empty_table()):
             self._source.execute(
                 f"CREATE TABLE IF NOT EXISTS {stage} AS SELECT 0::BIGINT AS {task}, * FROM {_BATCHES} LIMIT 0"
@@ -76,7 +76,7 @@ class DuckDBResults(Staging):
         self._source.execute(f"COMMENT ON TABLE {stage} IS {_text(job)}")
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        stage, column = place.stage_table(job), quoted(_task_column(schema))
+        stage, column = place.stage_table(job), quote_part(_task_column(schema))
         there = self._columns(place, job)
         if there != schema.names:
             raise columns_differ(task, schema.names, there)
@@ -87,9 +87,9 @@ class DuckDBResults(Staging):
         return int(few_rows(self._source, f"SELECT count(*) FROM {stage} WHERE {column} = ?", (task,))[0][0])
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
-        columns = ", ".join(map(quoted, self._columns(place, job)))
+        columns = ", ".join(map(quote_part, self._columns(place, job)))
         rows, order = self._staged_rows(place, job, tasks)
-        self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {dotted(place.parts[:2])}")
+        self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {join_quoted(place.parts[:2])}")
         self._source.execute(
             f"CREATE OR REPLACE TABLE {place.name} AS SELECT {columns} {rows} ORDER BY {order}"
         )
@@ -97,7 +97,7 @@ class DuckDBResults(Staging):
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
 
     def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
-        task = quoted(free_name(_TASK, self._columns(place, job)))
+        task = quote_part(free_name(_TASK, self._columns(place, job)))
         return f"FROM {place.stage_table(job)} WHERE {task} < {int(tasks)}", f"{task}, rowid"
 
     def _columns(self, place: Place, job: str) -> list[str]:
@@ -138,7 +138,7 @@ def _place(catalog: str, schema: str, table: str) -> Place:
 
 
 def _home(catalog: str) -> str:
-    return dotted((catalog, "main")) + "."
+    return join_quoted((catalog, "main")) + "."
 
 
 def _task_column(schema: pa.Schema) -> str:

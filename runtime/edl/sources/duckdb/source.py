@@ -17,20 +17,20 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised
-from edl.data.names import check_unique, dotted, shown
+from edl.data.arrow_types import BATCH_ROWS, cast_batch, normal_schema
+from edl.data.names import check_unique, format_name, join_quoted
 from edl.data.source import Pinned
 from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
-from edl.sources.duckdb.engine import opened
-from edl.sources.duckdb.errors import opening, raise_interrupt, translated, while_reading
+from edl.sources.duckdb.engine import open_database
+from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
-from edl.sources.row_order import Column, Ordered, shuffled
+from edl.sources.row_order import Column, Ordered, shuffle_query
 from edl.sources.transactions import Transactional
-from edl.sources.words import ended, not_a_query, not_one_statement
+from edl.sources.words import ended_result_error, not_a_query, not_one_statement
 from edl.spec import Split
 
 _SILENT = (["Count"], ["Success"])  # columns of statements without rows
@@ -69,7 +69,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         self._results = DuckDBResults(self)
         connection.execute(_TABLES_ONLY)
         catalog = connection.execute("SELECT current_catalog()").fetchall()[0][0]
-        self.home = dotted((catalog, "main")) + "."
+        self.home = join_quoted((catalog, "main")) + "."
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> DuckDBSource:
@@ -77,7 +77,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         if _is_sqlite(path):  # DuckDB would fetch an extension for it
             raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
         try:
-            return cls(opened(path), str(url), path if isinstance(path, Path) else None)
+            return cls(open_database(path), str(url), path if isinstance(path, Path) else None)
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
 
@@ -140,7 +140,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         select, columns = self._plain(query)
         shuffle = shuffle or split is not None
         if shuffle:
-            select = shuffled(select, columns, seed, split=split)
+            select = shuffle_query(select, columns, seed, split=split)
         rows = Ordered(self._reader(select, BATCH_ROWS), split)
         return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=shuffle)
 
@@ -242,7 +242,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         inner = self._run(query, (), batch_rows)
         schema = normal_schema(inner.schema)
         return pa.RecordBatchReader.from_batches(
-            schema, (normalised(batch, schema) for batch in self._batches(inner))
+            schema, (cast_batch(batch, schema) for batch in self._batches(inner))
         )
 
     def _run(self, query: str, parameters: Sequence[object], batch_rows: int) -> pa.RecordBatchReader:
@@ -256,7 +256,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
             yield from inner
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if self._unread is not inner:
-                raise ended() from None
+                raise ended_result_error() from None
             raise while_reading(error) from None
         except RuntimeError as error:
             raise_interrupt(error)
@@ -284,14 +284,14 @@ class DuckDBSource(Transactional, EmbeddedSource):
         try:
             yield
         except duckdb.Error as error:
-            raise translated(error, self.connection, sql, self._tables_for_a_hint) from None
+            raise translate_error(error, self.connection, sql, self._tables_for_a_hint) from None
         except RuntimeError as error:
             raise_interrupt(error)
             raise
 
     def _tables(self) -> list[str]:
         reserved = {word for (word,) in self.connection.sql(queries.RESERVED).fetchall()}
-        return [shown(parts, reserved) for (parts,) in self.connection.sql(queries.TABLES).fetchall()]
+        return [format_name(parts, reserved) for (parts,) in self.connection.sql(queries.TABLES).fetchall()]
 
     def _tables_for_a_hint(self) -> list[str]:
         try:
@@ -303,7 +303,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 def open_file(path: Path) -> duckdb.DuckDBPyConnection:
     """Open a database that was open before. Raises SourceError if another process has it."""
     try:
-        connection = opened(path)
+        connection = open_database(path)
     except duckdb.Error as error:
         raise opening(error, str(path)) from None
     connection.execute(_TABLES_ONLY)

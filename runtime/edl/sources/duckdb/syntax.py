@@ -7,7 +7,7 @@ from functools import cache
 import duckdb
 
 from edl.errors import SourceError
-from edl.sources.duckdb.errors import translated
+from edl.sources.duckdb.errors import translate_error
 
 
 def syntax_error(sql: str, connection: duckdb.DuckDBPyConnection | None = None) -> SourceError | None:
@@ -20,7 +20,7 @@ def syntax_error(sql: str, connection: duckdb.DuckDBPyConnection | None = None) 
         try:
             own.extract_statements(sql)
         except duckdb.ParserException as error:
-            return translated(error, own, sql, list)
+            return translate_error(error, own, sql, list)
         except (duckdb.Error, RuntimeError):  # no error of syntax: PRAGMA is looked up as it is parsed
             return None
     return None

@@ -19,13 +19,13 @@ from odps import errors
 from odps.tunnel.io.reader import TunnelArrowReader
 from urllib3.exceptions import HTTPError
 
-from edl.data.arrow_types import BATCH_ROWS, fields, normal_schema, normalised
+from edl.data.arrow_types import BATCH_ROWS, cast_batch, fields, normal_schema
 from edl.data.server_url import parse_server
 from edl.data.source import Pinned, PinnedTable
 from edl.errors import SourceError, did_you_mean
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.client import ATTEMPTS, ERRORS, Client, may_pass, pause, utc
-from edl.sources.maxcompute.errors import translated
+from edl.sources.maxcompute.errors import translate_error
 
 REQUESTS = 4  # at a time
 REQUEST_BYTES = 16 << 20  # approximate size of one; REQUESTS of them are in memory
@@ -45,7 +45,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableRows:
             hint="rows are removed when a job ends; submit it again",
         ) from None
     except ERRORS as error:
-        raise translated(error) from None
+        raise translate_error(error) from None
     if reader.rows != pinned.rows or fields(reader.schema) != pinned.schema:
         raise SourceError(f"{table.name} holds other rows than the job pinned", hint="submit the job again")
     return reader
@@ -137,8 +137,8 @@ class TableRows:
                         start += batch.num_rows
             except ERRORS as error:
                 if not self._replaced(session, error) and not may_pass(error):
-                    raise translated(error) from None
-                problem = translated(error)
+                    raise translate_error(error) from None
+                problem = translate_error(error)
             except (OSError, EOFError, pa.ArrowException, HTTPError) as error:
                 problem = SourceError(f"the download of {self._table} was interrupted: {error}")
             if start < end:
@@ -204,7 +204,7 @@ def _arrow_batches(
         for batch in reader:
             if batch.num_rows:
                 found = types.from_wire(batch, columns, zone)
-                yield normalised(found, normal_schema(found.schema))
+                yield cast_batch(found, normal_schema(found.schema))
 
 
 def record_batches(

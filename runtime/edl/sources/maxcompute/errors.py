@@ -32,7 +32,7 @@ _BY_NUMBER = {
 Names = Callable[[], list[str]]
 
 
-def translated(
+def translate_error(
     error: Exception,
     query: str = "",
     run: str = "",

@@ -24,7 +24,7 @@ from edl.data.names import free_name
 from edl.data.source import Pinned, PinnedTable
 from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
-from edl.sources.maxcompute.sql import quoted, text
+from edl.sources.maxcompute.sql import quote_name, text
 from edl.sources.maxcompute.types import Column
 from edl.sources.row_order import ROWS_PER_VALUE, SCATTERED
 from edl.spec import Split
@@ -47,18 +47,20 @@ def pin(
     table = TABLE + secrets.token_hex(8)
     shuffle = shuffle or split is not None
     # An ORDER BY inside of parentheses would be ignored.
-    select = shuffled(query, columns, seed, split) if shuffle else query
-    source.run(f"CREATE TABLE {quoted(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
+    select = shuffle_query(query, columns, seed, split) if shuffle else query
+    source.run(f"CREATE TABLE {quote_name(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        source.run(f"ALTER TABLE {quoted(table)} SET COMMENT {text(f'{state_id()}, {folder.absolute()}')}")
+        source.run(
+            f"ALTER TABLE {quote_name(table)} SET COMMENT {text(f'{state_id()}, {folder.absolute()}')}"
+        )
         order = (seed, split) if split else seed if shuffle else query
         digest = _digest(source, table, columns, order)
         validation = _validation_rows(source, table, columns, seed, split) if split else None
         with source.errors():
             reader = TableRows(source.client, table)
     except BaseException:
-        source.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+        source.run(f"DROP TABLE IF EXISTS {quote_name(table)}")
         raise
     return Pinned(
         source=source.url,
@@ -81,16 +83,16 @@ def unpin_abandoned(source: MaxComputeSource) -> int:
         with source.errors():
             comment = found.comment or ""
         if comment.startswith(ours) and not Path(comment.removeprefix(ours)).is_dir():
-            source.run(f"DROP TABLE IF EXISTS {quoted(found.name)}")
+            source.run(f"DROP TABLE IF EXISTS {quote_name(found.name)}")
             dropped += 1
     return dropped
 
 
-def shuffled(query: str, columns: Sequence[Column], seed: int, split: Split | None = None) -> str:
+def shuffle_query(query: str, columns: Sequence[Column], seed: int, split: Split | None = None) -> str:
     """Return a query of the rows in the order determined by them and `seed`, validation rows last."""
     names = [column.name for column in columns]
     near, exact, nth, held = (free_name(name, names) for name in (*_HASHES, "nth", "held"))
-    listed = ", ".join(quoted(name) for name in names)
+    listed = ", ".join(quote_name(name) for name in names)
     hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
     rows = f"SELECT {listed}, {hashes} FROM (\n{query}\n) a"
     number = f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
@@ -98,14 +100,14 @@ def shuffled(query: str, columns: Sequence[Column], seed: int, split: Split | No
     order = f"{place}, {near}, {nth}"
     if split is None:
         return f"SELECT {listed} FROM (SELECT {listed}, {near}, {number} FROM ({rows}) b) c ORDER BY {order}"
-    marked = _marked(rows, listed, names, columns, seed, split)
+    marked = _mark_validation(rows, listed, names, columns, seed, split)
     return (
         f"SELECT {listed} FROM (SELECT {listed}, {near}, {held}, {number} FROM ({marked}) g) h"
         f" ORDER BY {held}, {order}"
     )
 
 
-def _marked(
+def _mark_validation(
     rows: str, listed: str, names: Sequence[str], columns: Sequence[Column], seed: int, split: Split
 ) -> str:
     """Return a query of hashed rows that also marks those of validation, see `edl.sources.row_order`: 1, else 0."""
@@ -114,7 +116,7 @@ def _marked(
         for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")
     )
     if split.by == "column":
-        is_held = f"COALESCE(CAST({quoted(split.column)} AS BOOLEAN), TRUE)"
+        is_held = f"COALESCE(CAST({quote_name(split.column)} AS BOOLEAN), TRUE)"
         return f"SELECT {listed}, {near}, {exact}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({rows}) b"
     if split.by in ("random", "stratified"):
         rows = _with_own_unit(rows, listed, names, columns, split)
@@ -127,7 +129,7 @@ def _marked(
     elif split.by == "group":
         of_row = f"MD5({value})"
     elif split.by == "time":
-        of_row = quoted(split.column)
+        of_row = quote_name(split.column)
     least = f"CASE WHEN {total} > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
     share = f"GREATEST(FLOOR({total} * {float(split.fraction)!r} + 0.5), {least})"
     hashed = f"MD5(CONCAT({unit}, {_SEPARATOR}, '{int(seed)}'))"
@@ -190,11 +192,11 @@ def _validation_rows(
 ) -> int:
     """Count the validation rows among the pinned rows."""
     names = [column.name for column in columns]
-    listed = ", ".join(quoted(name) for name in names)
+    listed = ", ".join(quote_name(name) for name in names)
     near, exact = (free_name(name, names) for name in _HASHES)
     hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
-    rows = f"SELECT {listed}, {hashes} FROM {quoted(table)}"
-    marked = _marked(rows, listed, names, columns, seed, split)
+    rows = f"SELECT {listed}, {hashes} FROM {quote_name(table)}"
+    marked = _mark_validation(rows, listed, names, columns, seed, split)
     held = free_name("held", names)
     ((count,),) = source.few_rows(f"SELECT COALESCE(SUM({held}), 0) AS n FROM ({marked}) a")
     return int(count)
@@ -206,7 +208,7 @@ def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], ord
         f"CAST(SUM(CAST(CONV(SUBSTR(h, {start}, 8), 16, 10) AS BIGINT)) AS STRING) AS s{start}"
         for start in starts
     )
-    query = f"SELECT COUNT(*) AS n, {sums} FROM (SELECT {_hash(columns)} AS h FROM {quoted(table)}) a"
+    query = f"SELECT COUNT(*) AS n, {sums} FROM (SELECT {_hash(columns)} AS h FROM {quote_name(table)}) a"
     (found,) = source.few_rows(query)
     schema = [(column.name, str(column.kind)) for column in columns]
     return hashlib.blake2b(repr((schema, found, order)).encode(), digest_size=32).hexdigest()
@@ -219,7 +221,7 @@ def _hash(columns: Sequence[Column], *, rounded: bool = False) -> str:
 
 
 def _text(column: Column, rounded: bool) -> str:
-    name = quoted(column.name)
+    name = quote_name(column.name)
     match column.odps:
         case odps_types.Array() | odps_types.Map() | odps_types.Struct():
             return f"TO_JSON({name})"

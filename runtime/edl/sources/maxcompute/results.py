@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from edl.data.arrow_types import columns_and_batches, rechunked
+from edl.data.arrow_types import columns_and_batches, rechunk_rows
 from edl.data.names import free_name
 from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.appending import columns_for, is_added
 from edl.sources.maxcompute import types
-from edl.sources.maxcompute.sql import check_column, quoted, split_name, text
+from edl.sources.maxcompute.sql import check_column, quote_name, split_name, text
 from edl.sources.staging import MARK, STAGE, Existing, columns_differ
 from edl.sources.staging_tables import check_complete
 
@@ -111,7 +111,7 @@ class MaxComputeResults:
         if staged is not None and staged[0] > attempt:
             return staged[1]
         rows = self._source.replace_partition(
-            names.stage, _values(task, attempt, "rows"), _numbered(batches, schema, row)
+            names.stage, _values(task, attempt, "rows"), _number_rows(batches, schema, row)
         )
         for part in self._parts(names):
             if part[:2] == (task, attempt) and part[2] != "rows":
@@ -158,11 +158,11 @@ class MaxComputeResults:
         columns = [f"`{row}` BIGINT"]
         for field in schema:
             check_column(field.name)
-            columns.append(f"`{field.name}` {types.declared(field)}")
+            columns.append(f"`{field.name}` {types.declare_type(field)}")
         task, attempt, part = _PARTS
         comment = text(f"{job}\n{names.target}")
         self._source.run(
-            f"CREATE TABLE IF NOT EXISTS {quoted(names.stage)} ({', '.join(columns)}) COMMENT {comment}"
+            f"CREATE TABLE IF NOT EXISTS {quote_name(names.stage)} ({', '.join(columns)}) COMMENT {comment}"
             f" PARTITIONED BY ({task} BIGINT, {attempt} BIGINT, {part} STRING) LIFECYCLE {LIFECYCLE}"
         )
 
@@ -190,13 +190,13 @@ class MaxComputeResults:
         chosen = " OR ".join(f"({task} = {t} AND {attempt} = {a})" for t, a in attempts.items())
         self._drop(names.new)
         self._source.run(
-            f"CREATE TABLE {quoted(names.new)} LIFECYCLE {LIFECYCLE} AS SELECT {', '.join(columns)} FROM"
-            f" (SELECT {', '.join(columns)}, {task}, {row} FROM {quoted(names.stage)}"
+            f"CREATE TABLE {quote_name(names.new)} LIFECYCLE {LIFECYCLE} AS SELECT {', '.join(columns)} FROM"
+            f" (SELECT {', '.join(columns)}, {task}, {row} FROM {quote_name(names.stage)}"
             f" WHERE {part} = 'rows' AND ({chosen})) staged ORDER BY {task}, {row}"
         )
         mark = text(f"{MARK}, job {job}")
-        self._source.run(f"ALTER TABLE {quoted(names.new)} SET COMMENT {mark}")
-        self._source.run(f"ALTER TABLE {quoted(names.new)} DISABLE LIFECYCLE")
+        self._source.run(f"ALTER TABLE {quote_name(names.new)} SET COMMENT {mark}")
+        self._source.run(f"ALTER TABLE {quote_name(names.new)} DISABLE LIFECYCLE")
 
     def _made(self, names: Names, job: str, tasks: int) -> int:
         """Make the new table. Return the number of its rows."""
@@ -224,7 +224,9 @@ class MaxComputeResults:
         else:
             rows = self._made(names, job, tasks)
             count = self._all(names.target)
-            self._source.run(f"ALTER TABLE {quoted(names.new)} SET COMMENT {text(f'added to {count} rows')}")
+            self._source.run(
+                f"ALTER TABLE {quote_name(names.new)} SET COMMENT {text(f'added to {count} rows')}"
+            )
         found, new = self._need(names.target), self._need(names.new)
         added = types.schema(types.columns(new.table_schema.simple_columns))
         own = dict(zip((name.lower() for name in self._columns_for(found, added)), added.names, strict=True))
@@ -236,8 +238,8 @@ class MaxComputeResults:
         ]
         parts = ", ".join(f"`{part.name}`" for part in found.table_schema.partitions)
         self._source.run(
-            f"INSERT INTO TABLE {quoted(names.target)}{f' PARTITION ({parts})' if parts else ''}"
-            f" SELECT {', '.join(values)} FROM {quoted(names.new)}"
+            f"INSERT INTO TABLE {quote_name(names.target)}{f' PARTITION ({parts})' if parts else ''}"
+            f" SELECT {', '.join(values)} FROM {quote_name(names.new)}"
         )
         return rows
 
@@ -267,26 +269,26 @@ class MaxComputeResults:
 
     def _all(self, table: str) -> int:
         """Return the number of rows of a table, in all its partitions."""
-        return int(self._source.few_rows(f"SELECT COUNT(*) AS n FROM {quoted(table)}")[0][0])
+        return int(self._source.few_rows(f"SELECT COUNT(*) AS n FROM {quote_name(table)}")[0][0])
 
     def _swap(self, names: Names) -> None:
         """Replace the target by the new table."""
         if self._source.table(names.target) is not None:
-            self._source.run(f"ALTER TABLE {quoted(names.target)} RENAME TO {quoted(names.old)}")
-        self._source.run(f"ALTER TABLE {quoted(names.new)} RENAME TO {quoted(names.target)}")
+            self._source.run(f"ALTER TABLE {quote_name(names.target)} RENAME TO {quote_name(names.old)}")
+        self._source.run(f"ALTER TABLE {quote_name(names.new)} RENAME TO {quote_name(names.target)}")
 
     def _end(self, names: Names) -> None:
         """Drop the staged rows, and restore a table whose swap is unfinished."""
         if self._source.table(names.old) is not None:
             if self._source.table(names.target) is None:
-                self._source.run(f"ALTER TABLE {quoted(names.old)} RENAME TO {quoted(names.target)}")
+                self._source.run(f"ALTER TABLE {quote_name(names.old)} RENAME TO {quote_name(names.target)}")
             else:
                 self._drop(names.old)
         for table in (names.new, names.stage):
             self._drop(table)
 
     def _drop(self, table: str) -> None:
-        self._source.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+        self._source.run(f"DROP TABLE IF EXISTS {quote_name(table)}")
 
     def _committed(self, names: Names, job: str) -> int | None:
         """Return the number of rows that the job committed to the target, or None if it has not committed."""
@@ -317,11 +319,11 @@ class MaxComputeResults:
         return found
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+def _number_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows with their number in the task as the first column."""
     numbered = schema.insert(0, pa.field(name, pa.int64()))
     at = 0
-    for batch in rechunked(batches, schema):
+    for batch in rechunk_rows(batches, schema):
         numbers = pa.array(np.arange(at, at + batch.num_rows))
         yield pa.RecordBatch.from_arrays([numbers, *batch.columns], schema=numbered)
         at += batch.num_rows

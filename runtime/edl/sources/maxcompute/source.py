@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from odps import errors as odps_errors
 
-from edl.data.arrow_types import BATCH_ROWS, normal_schema, rechunked
+from edl.data.arrow_types import BATCH_ROWS, normal_schema, rechunk_rows
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError
@@ -26,11 +26,11 @@ from edl.sources.common import BaseSource
 from edl.sources.maxcompute import pinning, types
 from edl.sources.maxcompute.client import ERRORS, Client, again, utc
 from edl.sources.maxcompute.download import TableRows, record_batches
-from edl.sources.maxcompute.errors import translated
+from edl.sources.maxcompute.errors import translate_error
 from edl.sources.maxcompute.results import MaxComputeResults
-from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quoted, setting
+from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quote_name, setting
 from edl.sources.maxcompute.upload import upload
-from edl.sources.words import ended
+from edl.sources.words import ended_result_error
 from edl.spec import Split
 
 RESULT_ROWS = 10_000  # limit of the result of an instance
@@ -87,7 +87,7 @@ class MaxComputeSource(BaseSource):
         query = LEXICON.one_query(query)
         self.columns(query)
         reader = self._made(query, query)
-        batches = rechunked(self._batches(reader), reader.schema, batch_rows)
+        batches = rechunk_rows(self._batches(reader), reader.schema, batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
     def pin(
@@ -97,7 +97,7 @@ class MaxComputeSource(BaseSource):
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
         if pinned.table is not None:
-            self.run(f"DROP TABLE IF EXISTS {quoted(pinned.table.name)}")
+            self.run(f"DROP TABLE IF EXISTS {quote_name(pinned.table.name)}")
 
     def how_rows_are_kept(self) -> str:
         return "all rows are copied once into a table of the project, where one process sorts training rows"
@@ -114,7 +114,7 @@ class MaxComputeSource(BaseSource):
             return None
         instance = self.run(bound(sql, parameters).rstrip().rstrip(";"), sql)
         if not is_query(sql):
-            return _shown(instance.get_task_results())
+            return _read_output(instance.get_task_results())
         with self.errors(sql):
             columns, rows, batches = self._small_result(instance)
         if rows < RESULT_ROWS:
@@ -134,13 +134,13 @@ class MaxComputeSource(BaseSource):
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
         """See `Source.stage_temporary`. The whole project sees the table, which ends after a day if nobody drops it."""
-        columns = ", ".join(f"`{field.name}` {types.declared(field)}" for field in batches.schema)
-        self.run(f"CREATE TABLE {quoted(name)} ({columns}) LIFECYCLE 1")
+        columns = ", ".join(f"`{field.name}` {types.declare_type(field)}" for field in batches.schema)
+        self.run(f"CREATE TABLE {quote_name(name)} ({columns}) LIFECYCLE 1")
         with self.errors():
             upload(self.client, name, None, batches)
 
     def drop_temporary(self, name: str) -> None:
-        self.run(f"DROP TABLE IF EXISTS {quoted(name)}")
+        self.run(f"DROP TABLE IF EXISTS {quote_name(name)}")
 
     def transaction(self) -> AbstractContextManager[None]:
         raise SourceError("MaxCompute has no transactions")
@@ -175,10 +175,10 @@ class MaxComputeSource(BaseSource):
 
     def add_partition(self, table: str, values: dict[str, str]) -> None:
         """Add a partition. Raises ConflictError if it exists."""
-        self.run(f"ALTER TABLE {quoted(table)} ADD PARTITION ({partition(values)})")
+        self.run(f"ALTER TABLE {quote_name(table)} ADD PARTITION ({partition(values)})")
 
     def drop_partition(self, table: str, values: dict[str, str]) -> None:
-        self.run(f"ALTER TABLE {quoted(table)} DROP IF EXISTS PARTITION ({partition(values)})")
+        self.run(f"ALTER TABLE {quote_name(table)} DROP IF EXISTS PARTITION ({partition(values)})")
 
     def replace_partition(self, table: str, values: dict[str, str], batches: Iterator[pa.RecordBatch]) -> int:
         """Replace a partition by these rows, in this order, once all are uploaded. Return their number."""
@@ -208,7 +208,7 @@ class MaxComputeSource(BaseSource):
         try:
             yield
         except ERRORS as error:
-            raise translated(error, query, run, self._names(self.tables), self._columns_of) from None
+            raise translate_error(error, query, run, self._names(self.tables), self._columns_of) from None
 
     def columns(self, query: str) -> list[types.Column]:
         """Return the query's columns. Raises SourceError if a job cannot use the query or one of its columns.
@@ -240,7 +240,7 @@ class MaxComputeSource(BaseSource):
     def _made(self, select: str, query: str, *, displayed: bool = False) -> TableRows:
         """Store the rows of a query in a table that lasts until the next statement."""
         table = _ROWS + secrets.token_hex(8)
-        self.run(f"CREATE TABLE {quoted(table)} LIFECYCLE 1 AS\n{select}", query)
+        self.run(f"CREATE TABLE {quote_name(table)} LIFECYCLE 1 AS\n{select}", query)
         self._reading = table
         with self.errors():
             return TableRows(self.client, table, displayed=displayed)
@@ -256,14 +256,14 @@ class MaxComputeSource(BaseSource):
             if self._reading == table:
                 raise
         if self._reading != table:  # its table has been dropped
-            raise ended()
+            raise ended_result_error()
         self._end_result()
 
     def _end_result(self) -> None:
         if self._reading:
             table, self._reading = self._reading, ""
             with suppress(SourceError):
-                self._run(f"DROP TABLE IF EXISTS {quoted(table)}", "")
+                self._run(f"DROP TABLE IF EXISTS {quote_name(table)}", "")
 
     def _names(self, tables: Callable[[], list[str]]) -> Callable[[], list[str]]:
         def asked() -> list[str]:
@@ -283,7 +283,7 @@ class MaxComputeSource(BaseSource):
         return list(dict.fromkeys(found))
 
 
-def _shown(results: dict[str, Any]) -> pa.RecordBatchReader | None:
+def _read_output(results: dict[str, Any]) -> pa.RecordBatchReader | None:
     """Return the output of a statement such as SHOW or DESC as lines, or None if it is empty."""
     lines = [line for text in results.values() for line in str(text or "").splitlines()]
     if not lines:

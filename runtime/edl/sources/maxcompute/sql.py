@@ -91,7 +91,7 @@ def check_column(name: str) -> None:
         )
 
 
-def quoted(*parts: str) -> str:
+def quote_name(*parts: str) -> str:
     return ".".join(f"`{part}`" for part in parts)
 
 

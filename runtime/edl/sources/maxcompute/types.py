@@ -99,9 +99,9 @@ def _from_values(values: Sequence[Any], column: Column, zone: str) -> pa.Array:
     return _read(plain, column.odps, zone)
 
 
-def declared(field: pa.Field) -> str:
+def declare_type(field: pa.Field) -> str:
     """Return the MaxCompute type of a column for the field. Raises SourceError if there is none."""
-    kind = _declared(field.type)
+    kind = _find_type(field.type)
     if kind is None:
         raise SourceError(
             f"column {field.name} is of the type {field.type}, which MaxCompute cannot hold",
@@ -112,7 +112,7 @@ def declared(field: pa.Field) -> str:
 
 def to_wire(batch: pa.RecordBatch, zone: str) -> pa.RecordBatch:
     """Convert a batch for pyodps's writer: timestamps in UTC, unsupported types replaced by others."""
-    arrays = [_written(column, zone) for column in batch.columns]
+    arrays = [_convert_array(column, zone) for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
@@ -180,7 +180,7 @@ def _read(array: pa.Array, kind: Any, zone: str) -> pa.Array:
         case odps_types.Timestamp():
             return array.cast(pa.timestamp("ns", "UTC"))
         case odps_types.Array() | odps_types.Map() | odps_types.Struct():
-            return _nested(array, _inner(kind), lambda part, inner: _read(part, inner, zone))
+            return _change_nested(array, _inner(kind), lambda part, inner: _read(part, inner, zone))
     return array
 
 
@@ -215,7 +215,7 @@ def _plain(value: Any, kind: Any) -> Any:
 # Writing -----------------------------------------------------------------------------------------------------
 
 
-def _declared(kind: pa.DataType) -> str | None:
+def _find_type(kind: pa.DataType) -> str | None:
     if name := _STORED.get(kind):
         return name
     types = pa.types
@@ -243,20 +243,20 @@ def _declared(kind: pa.DataType) -> str | None:
 def _declared_nested(kind: pa.DataType) -> str | None:
     types = pa.types
     if types.is_list(kind) or types.is_fixed_size_list(kind):
-        inner = [_declared(kind.value_type)]
+        inner = [_find_type(kind.value_type)]
         shape = "ARRAY<{}>"
     elif types.is_map(kind):
-        inner = [_declared(kind.key_type), _declared(kind.item_type)]
+        inner = [_find_type(kind.key_type), _find_type(kind.item_type)]
         shape = "MAP<{},{}>"
     elif types.is_struct(kind):
-        inner = [_declared(field.type) for field in kind]
+        inner = [_find_type(field.type) for field in kind]
         shape = f"STRUCT<{','.join(f'{field.name}:{{}}' for field in kind)}>"
     else:
         return None
     return shape.format(*inner) if all(inner) else None
 
 
-def _written(array: pa.Array, zone: str) -> pa.Array:
+def _convert_array(array: pa.Array, zone: str) -> pa.Array:
     kind = array.type
     types = pa.types
     if types.is_timestamp(kind):
@@ -279,16 +279,20 @@ def _written(array: pa.Array, zone: str) -> pa.Array:
             {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}.get(kind.bit_width, pa.decimal128(20, 0))
         )
     if types.is_nested(kind):
-        return _nested(array, [None] * kind.num_fields, lambda part, _: _untimed(_written(part, zone)))
+        return _change_nested(
+            array, [None] * kind.num_fields, lambda part, _: _remove_zones(_convert_array(part, zone))
+        )
     return array
 
 
-def _untimed(array: pa.Array) -> pa.Array:
+def _remove_zones(array: pa.Array) -> pa.Array:
     """Remove time zones: inside of nested values pyodps expects timestamps without a zone."""
     return array.cast(pa.timestamp(array.type.unit)) if pa.types.is_timestamp(array.type) else array
 
 
-def _nested(array: pa.Array, inner: Sequence[Any], change: Callable[[pa.Array, Any], pa.Array]) -> pa.Array:
+def _change_nested(
+    array: pa.Array, inner: Sequence[Any], change: Callable[[pa.Array, Any], pa.Array]
+) -> pa.Array:
     """Return the nested array with its inner arrays changed."""
     kind = array.type
     mask = array.is_null() if array.null_count else None

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
 from edl.data.source import PinnedTable
 from edl.sources.mysql import types
@@ -147,7 +147,7 @@ class _Part:
 
     def _run(self, url: ServerURL, query: str) -> None:
         try:
-            self._found.set_result(_queried(url, query))
+            self._found.set_result(_run_query(url, query))
         except BaseException as error:
             self._found.set_exception(error)
 
@@ -156,7 +156,7 @@ def _query(table: PinnedTable, columns: Sequence[Column], start: int, end: int) 
     """Return the query of rows [start, end) as connectorx can read them."""
     sent = [column for column in columns if not pa.types.is_null(column.kind)]
     dated = [
-        quoted(column.name, "`")
+        quote_part(column.name, "`")
         for column in sent
         if pa.types.is_date(column.kind) or pa.types.is_timestamp(column.kind)
     ]
@@ -164,9 +164,11 @@ def _query(table: PinnedTable, columns: Sequence[Column], start: int, end: int) 
     return select(table, [types.exact_in_arrow(column) for column in sent], start, end, no_zeros)
 
 
-def _queried(url: ServerURL, query: str) -> pa.Table:
+def _run_query(url: ServerURL, query: str) -> pa.Table:
     try:
-        return _imported().read_sql(_connection(url), query, return_type="arrow", pre_execution_query=SESSION)
+        return _import_connectorx().read_sql(
+            _connection(url), query, return_type="arrow", pre_execution_query=SESSION
+        )
     except BaseException as error:  # panics are no Exceptions
         message = str(error)
         for secret in filter(None, (quote(url.password, safe=""), url.password)):
@@ -179,7 +181,7 @@ def _queried(url: ServerURL, query: str) -> pa.Table:
     raise _FailedError(message)
 
 
-def _imported() -> Any:
+def _import_connectorx() -> Any:
     """Import connectorx so that it writes no log to stderr."""
     before = os.environ.get("RUST_LOG")
     os.environ["RUST_LOG"] = "off"

@@ -19,7 +19,7 @@ from edl.data.server_url import NoPasswordError, ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
-from edl.reachability import why
+from edl.reachability import describe_failure
 from edl.sources.mysql import tls
 
 try:
@@ -61,7 +61,7 @@ def open_connection(url: ServerURL) -> Connection:
     try:
         connection = Connection(**_arguments(url))
     except ERRORS as error:
-        raise _refused(error, url) from None
+        raise _connection_error(error, url) from None
     check_version(connection)
     return connection
 
@@ -192,7 +192,7 @@ def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
             yield bytes(view[start : start + _CHUNK])
 
 
-def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
+def fetch_rows(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
     """Return the next rows of a result, at most `rows`, and True if there may be more."""
     found: list[tuple[bytes | None, ...]] = []
     fetch = result._read_rowdata_packet_unbuffered
@@ -246,7 +246,7 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
     return arguments
 
 
-def _refused(error: Exception, url: ServerURL) -> SourceError:
+def _connection_error(error: Exception, url: ServerURL) -> SourceError:
     message = str(error.args[-1] if error.args else error).rstrip(".")
     hints = {
         _DENIED: "the password is wrong, or the user may not connect from this host or without a certificate"
@@ -260,7 +260,7 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
         return SourceError(f"cannot open {url}: {message}", hint=distrust)
     cause = getattr(error, "original_exception", None)
     if isinstance(cause, OSError) and "socket" not in dict(url.options):
-        message = f"{url.host}:{url.port or 3306}: {why(cause)}"
+        message = f"{url.host}:{url.port or 3306}: {describe_failure(cause)}"
     kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
     if code(error) == _DENIED and not url.password:
         kind = NoPasswordError

@@ -14,12 +14,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
 from edl.data.source import PinnedTable
 from edl.errors import SourceError
 from edl.sources.mysql import types
-from edl.sources.mysql.connection import ERRORS, Connection, fetched, is_lost, open_connection
+from edl.sources.mysql.connection import ERRORS, Connection, fetch_rows, is_lost, open_connection
 from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import LostError
 
@@ -43,7 +43,7 @@ class Reading(Protocol):
         ...
 
 
-def installed() -> list[str]:
+def installed_drivers() -> list[str]:
     """Return the installed drivers, the fastest last."""
     return ["pymysql", *(["connectorx"] if find_spec("connectorx") is not None else [])]
 
@@ -54,7 +54,7 @@ def connect(url: ServerURL, driver: str | None = None) -> Reading:
     Raises LostError if the server cannot be reached.
     """
     plain = PyMySQL(url)
-    if (driver or installed()[-1]) == "pymysql":
+    if (driver or installed_drivers()[-1]) == "pymysql":
         return plain
     from edl.sources.mysql.arrow_driver import ConnectorX
 
@@ -70,7 +70,7 @@ def select(
     table: PinnedTable, expressions: Sequence[str], start: int, end: int, conditions: Sequence[str] = ()
 ) -> str:
     """Return the query of rows [start, end) of a pinned table, whose key counts from 1."""
-    key = quoted(table.key, "`")
+    key = quote_part(table.key, "`")
     where = " AND ".join([f"{key} > {start}", f"{key} <= {end}", *conditions])
     return f"SELECT {', '.join(expressions) or '1'} FROM {table.name} WHERE {where} ORDER BY {key}"
 
@@ -96,11 +96,11 @@ class PyMySQL:
             self._connection.query(query, unbuffered=True)
             result, more = self._connection._result, True
             while more:
-                rows, more = fetched(result, FETCH_ROWS)
+                rows, more = fetch_rows(result, FETCH_ROWS)
                 if rows:
                     yield types.batch(columns, rows) if columns else nameless(len(rows))
         except ERRORS as error:
-            raise _translated(error) from None
+            raise _translate_error(error) from None
 
     def end(self) -> None:
         self._connection.end()
@@ -111,7 +111,7 @@ def nameless(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
-def _translated(error: Exception) -> SourceError:
+def _translate_error(error: Exception) -> SourceError:
     message = str(error.args[-1] if error.args else error)
     if is_lost(error):
         return LostError(f"the connection to the database was lost: {message}", hint="try again")

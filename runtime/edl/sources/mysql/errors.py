@@ -76,7 +76,9 @@ def may_have_rows(sql: str) -> bool:
     return LEXICON.first_word(sql) != "EXECUTE"  # of one statement
 
 
-def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
+def translate_error(
+    error: Exception, sql: str, connection: Callable[[], Connection] | None = None
+) -> SourceError:
     """Translate the error of running `sql`, with a span in it if MySQL names a word.
 
     `connection` is used to look up similar names.
@@ -92,7 +94,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     if number == UNDECLARED:
         return SourceError(message, span=_behind_into(message.rpartition(" ")[2], sql))
     if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
-        return _named(number, message, sql, connection)
+        return _translate_number(number, message, sql, connection)
     if "Too many columns" in message:  # also of the storage engine, which has its own limit
         number = _WIDE
     kind = ConflictError if number in _CONFLICTS else SourceError
@@ -106,7 +108,7 @@ def not_in_parentheses(error: Exception, sql: str) -> SourceError:
     if code(error) == SYNTAX:
         return not_a_query()
     if code(error) != _TWICE:
-        return translated(error, sql)
+        return translate_error(error, sql)
     name = str(error.args[-1]).partition("'")[2].rpartition("'")[0]
     return named_twice(name)
 
@@ -138,7 +140,9 @@ def _behind_into(name: str, sql: str) -> Span | None:
     )
 
 
-def _named(number: int, message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
+def _translate_number(
+    number: int, message: str, sql: str, connection: Callable[[], Connection] | None
+) -> SourceError:
     match = re.search(r"FUNCTION (\S+)", message) if number == _FUNCTION else re.search(r"'([^']*)'", message)
     name = match[1] if match else ""
     last = name.rpartition(".")[2]

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from edl.data.arrow_types import fields, schema_of
-from edl.data.names import dotted, free_name, quoted
+from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable
 from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, queries, types
 from edl.sources.mysql.connection import ERRORS, is_lost, literal
-from edl.sources.mysql.errors import translated
+from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import Column
-from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, placed
+from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, place_keys
 from edl.sources.row_order import shuffled_keys
 from edl.spec import Split
 
@@ -56,13 +56,13 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
     with drivers.describing(url) as connection:
         try:
             with connection.cursor() as cursor:
-                names = ", ".join(quoted(field.name, "`") for field in pinned.schema)
+                names = ", ".join(quote_part(field.name, "`") for field in pinned.schema)
                 cursor.execute(f"SELECT {names} FROM {table.name} LIMIT 0")
                 found = types.columns(cursor._result.fields)
         except ERRORS as error:
             if is_lost(error):
-                raise translated(error, "") from None
-            raise pinned_tables.gone(error.args[-1]) from None
+                raise translate_error(error, "") from None
+            raise pinned_tables.missing_table_error(error.args[-1]) from None
     # with the query's types; a table may store other types
     kinds = schema_of(pinned.schema).types
     columns = [replace(column, kind=kind) for column, kind in zip(found, kinds, strict=True)]
@@ -87,7 +87,7 @@ class Pinning:
         self.folder.mkdir(parents=True, exist_ok=True)
         key = free_name("sqlflow_edl_place", self.schema.names)
         names = [pinned_tables.new_name() for _ in range(2)]
-        tables = [dotted((self.source.database, name), "`") for name in names]
+        tables = [join_quoted((self.source.database, name), "`") for name in names]
         snapshot = PinnedTable(tables[0], key)
         shuffle = shuffle or split is not None
         validation = 0 if split else None
@@ -146,8 +146,8 @@ class Pinning:
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
             self.source.transaction(),
         ):
-            self.source.append(places, [PLACE, snapshot.key], placed(keys.reader))
-        names = ", ".join(f"s.{quoted(name, '`')}" for name in self.schema.names)
+            self.source.append(places, [PLACE, snapshot.key], place_keys(keys.reader))
+        names = ", ".join(f"s.{quote_part(name, '`')}" for name in self.schema.names)
         self.source.create(
             self._create(ordered)
             + f" AS SELECT STRAIGHT_JOIN p.{PLACE} AS {_key(ordered)}, {names} FROM {places} p"
@@ -179,7 +179,7 @@ class Pinning:
 
 def may_make_tables(source: MySQLSource) -> bool:
     """Return True if the user can create tables, tested by creating and dropping one."""
-    name = source.home + quoted(pinned_tables.new_name(), "`")
+    name = source.home + quote_part(pinned_tables.new_name(), "`")
     try:
         source.create(f"CREATE TABLE {name} AS SELECT 1 AS a")
         source.execute(f"DROP TABLE {name}")
@@ -191,9 +191,9 @@ def may_make_tables(source: MySQLSource) -> bool:
 def drop_abandoned(source: MySQLSource) -> int:
     """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number."""
     found = source.look_up(queries.tables_of_ours, source.database, PREFIX)
-    named = [(f"{source.home}{quoted(name, '`')}", comment) for name, comment in found]
+    named = [(f"{source.home}{quote_part(name, '`')}", comment) for name, comment in found]
     return pinned_tables.drop_abandoned(source, named)
 
 
 def _key(table: PinnedTable) -> str:
-    return quoted(table.key, "`")
+    return quote_part(table.key, "`")

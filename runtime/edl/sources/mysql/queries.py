@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from edl.data.names import shown
+from edl.data.names import format_name
 from edl.sources.mysql.connection import Connection, literal
 
 OURS = "sqlflow_edl_"
@@ -33,12 +33,12 @@ RESERVED = frozenset(
 )
 
 
-def wrapped(query: str) -> str:
+def wrap_query(query: str) -> str:
     """Return a statement with the query's columns and no rows, valid only for a query."""
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query LIMIT 0"
 
 
-def prepared(query: str, connection: Connection) -> str:
+def prepare_query(query: str, connection: Connection) -> str:
     """Return a statement that makes the server parse the query without running it."""
     return f"PREPARE sqlflow_edl_query FROM {literal(query, connection)}"
 
@@ -69,7 +69,7 @@ def tables(connection: Connection, database: str) -> list[str]:
         f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
         " AND table_name NOT LIKE 'sqlflow\\_edl\\_%' ORDER BY table_name"
     )
-    return [shown((name.decode(),), RESERVED, "`") for (name,) in found]
+    return [format_name((name.decode(),), RESERVED, "`") for (name,) in found]
 
 
 def columns_of(connection: Connection, names: set[str]) -> list[str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.names import free_name, quoted, split_name
+from edl.data.names import free_name, quote_part, split_name
 from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
@@ -80,7 +80,7 @@ class MySQLResults(NumberedStaging):
                 raise SourceError(
                     f"{part} cannot be a name in MySQL", hint="write one of at most 64 characters"
                 )
-        return Place((database, table), quoted(database, "`") + ".", "`")
+        return Place((database, table), quote_part(database, "`") + ".", "`")
 
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         found = self._source.look_up(queries.table, *place.parts)
@@ -90,9 +90,9 @@ class MySQLResults(NumberedStaging):
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]
         if database != self._source.database:
-            self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database, '`')}")
+            self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quote_part(database, '`')}")
         key = f"{_key(schema.names)} BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY"
-        columns = [f"{quoted(field.name, '`')} {upload.declared(field)}" for field in schema]
+        columns = [f"{quote_part(field.name, '`')} {upload.declare_type(field)}" for field in schema]
         mark = literal(f"{_JOB}{job}", self._source.live())
         self._source.execute(
             f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ({', '.join([key, *columns])})"
@@ -100,7 +100,7 @@ class MySQLResults(NumberedStaging):
         )
         long = set(self._long_texts(place, job))
         texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
-        self._alter(place, job, {field.name: upload.declared(field) for field in texts})
+        self._alter(place, job, {field.name: upload.declare_type(field) for field in texts})
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
         count = f"SELECT COUNT(*) FROM {place.name}"
@@ -112,7 +112,7 @@ class MySQLResults(NumberedStaging):
         stage = place.stage_table(job)
         self._drop_beyond(place, job, tasks)
         texts = self._long_texts(place, job)
-        lengths = [f"COALESCE(MAX(CHAR_LENGTH({quoted(name, '`')})), 0)" for name in texts]
+        lengths = [f"COALESCE(MAX(CHAR_LENGTH({quote_part(name, '`')})), 0)" for name in texts]
         [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
         if int(rows) == self._books(place, job).complete(tasks):
             self._alter(place, job, upload.fitting(dict(zip(texts, map(int, longest), strict=True))))
@@ -180,11 +180,11 @@ class MySQLResults(NumberedStaging):
     def _alter(self, place: Place, job: str, types: Mapping[str, str]) -> None:
         """Change the types of columns of the staged rows."""
         if types:
-            changes = ", ".join(f"MODIFY {quoted(name, '`')} {kind}" for name, kind in types.items())
+            changes = ", ".join(f"MODIFY {quote_part(name, '`')} {kind}" for name, kind in types.items())
             self._source.alter(f"ALTER TABLE {place.stage_table(job)} {changes}")
 
 
 def _key(names: Iterable[str], *, quote: bool = True) -> str:
     """Return the name of the column of row numbers."""
     name = free_name("sqlflow_edl_row", names)
-    return quoted(name, "`") if quote else name
+    return quote_part(name, "`") if quote else name

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from edl.sources.mysql import queries
 from edl.sources.mysql.connection import ERRORS, Connection, code
-from edl.sources.mysql.errors import DENIED, translated
+from edl.sources.mysql.errors import DENIED, translate_error
 
 
 def check_rights(connection: Connection, statements: Iterable[str]) -> None:
     """Raise MissingRightError if the account may not run one of the statements, of which none runs."""
     for sql in statements:
         try:
-            connection.run(queries.prepared(sql, connection))
+            connection.run(queries.prepare_query(sql, connection))
             connection.run("DEALLOCATE PREPARE sqlflow_edl_query")
         except ERRORS as error:  # others are not of rights: the table may be made by then
             if code(error) in DENIED:
-                raise translated(error, "") from None
+                raise translate_error(error, "") from None

@@ -20,9 +20,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pyarrow as pa
 
 from edl.data import pinned
-from edl.data.arrow_types import BATCH_ROWS, rechunked
+from edl.data.arrow_types import BATCH_ROWS, rechunk_rows
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError
@@ -35,7 +35,7 @@ from edl.sources.mysql.connection import (
     bound,
     check_options,
     code,
-    fetched,
+    fetch_rows,
     is_lost,
     open_connection,
 )
@@ -46,7 +46,7 @@ from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import DeniedError
 from edl.sources.second_connection import SecondConnection
 from edl.sources.transactions import Transactional
-from edl.sources.words import ended
+from edl.sources.words import ended_result_error
 from edl.spec import Split
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
@@ -72,7 +72,7 @@ class MySQLSource(Transactional, BaseSource):
         check_options(url)
         self.url = str(url)
         self.database = url.path
-        self.home = quoted(url.path, "`") + "."
+        self.home = quote_part(url.path, "`") + "."
         self._url = url.with_password()
         self._connection = open_connection(self._url)
         self._used = time.monotonic()
@@ -119,7 +119,7 @@ class MySQLSource(Transactional, BaseSource):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        return mysql_types.described(self._columns(query))
+        return mysql_types.describe_columns(self._columns(query))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
         shown = {column.name for column in self._columns(f"SELECT * FROM {table}")}  # visible columns only
@@ -245,15 +245,17 @@ class MySQLSource(Transactional, BaseSource):
             upload.write(connection, table, names, batches, load=load)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        columns = ", ".join(f"{quoted(field.name, '`')} {upload.declared(field)}" for field in batches.schema)
+        columns = ", ".join(
+            f"{quote_part(field.name, '`')} {upload.declare_type(field)}" for field in batches.schema
+        )
         self.execute(
-            f"CREATE TEMPORARY TABLE {quoted(name, '`')} ({columns})"
+            f"CREATE TEMPORARY TABLE {quote_part(name, '`')} ({columns})"
             f" DEFAULT CHARSET = utf8mb4 COLLATE = {self.collation()}"
         )
-        self.append(quoted(name, "`"), batches.schema.names, batches)
+        self.append(quote_part(name, "`"), batches.schema.names, batches)
 
     def drop_temporary(self, name: str) -> None:
-        self.execute(f"DROP TEMPORARY TABLE IF EXISTS {quoted(name, '`')}")
+        self.execute(f"DROP TEMPORARY TABLE IF EXISTS {quote_part(name, '`')}")
 
     def alter(self, sql: str) -> None:
         """Run an internal ALTER TABLE. Raises SourceError if a value does not fit its new type."""
@@ -284,11 +286,11 @@ class MySQLSource(Transactional, BaseSource):
         text = _one(query)
         connection = self.live()
         with self._errors(query):
-            connection.run(queries.prepared(text, connection))
+            connection.run(queries.prepare_query(text, connection))
             connection.run("DEALLOCATE PREPARE sqlflow_edl_query")
         try:
             with connection.cursor() as cursor:
-                cursor.execute(queries.wrapped(text))
+                cursor.execute(queries.wrap_query(text))
                 return mysql_types.columns(cursor._result.fields)
         except ERRORS as wrong:
             raise errors.not_in_parentheses(wrong, text) from None
@@ -304,7 +306,7 @@ class MySQLSource(Transactional, BaseSource):
     def _reader(self, result: Any, columns: list[Column], batch_rows: int, zone: str) -> pa.RecordBatchReader:
         schema = mysql_types.schema(columns)
         batches = self._batches(result, lambda rows: mysql_types.batch(columns, rows, zone))
-        batches = rechunked(batches, schema, batch_rows)
+        batches = rechunk_rows(batches, schema, batch_rows)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(
@@ -313,9 +315,9 @@ class MySQLSource(Transactional, BaseSource):
         more = True
         while more:
             if self._unread is not result:
-                raise ended()
+                raise ended_result_error()
             with self._runs(), self._errors(""):
-                rows, more = fetched(result, FETCH_ROWS)
+                rows, more = fetch_rows(result, FETCH_ROWS)
             if rows:
                 yield convert(rows)
         self._used = time.monotonic()
@@ -346,7 +348,7 @@ class MySQLSource(Transactional, BaseSource):
             return
         self._kill_query()
         try:
-            while fetched(result, FETCH_ROWS)[1]:
+            while fetch_rows(result, FETCH_ROWS)[1]:
                 pass
         except ERRORS as error:
             result.unbuffered_active = False
@@ -426,7 +428,7 @@ class MySQLSource(Transactional, BaseSource):
         except ERRORS as error:
             if is_lost(error):
                 self._connection.end()
-            raise errors.translated(error, sql, self._asked if self._connection.open else None) from None
+            raise errors.translate_error(error, sql, self._asked if self._connection.open else None) from None
 
     def _asked(self) -> Connection:
         return self._connection

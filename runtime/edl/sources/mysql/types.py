@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.errors import SourceError
 
 UTC = "+00:00"  # the time zone of sessions, unless a user sets another
@@ -85,11 +85,11 @@ def schema(found: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def described(found: Sequence[Column]) -> pa.Schema:
+def describe_columns(found: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only MySQL has."""
     return pa.schema(
         [
-            of_database(column.name, column.kind, name, instead.format(quoted(column.name, "`")))
+            of_database(column.name, column.kind, name, instead.format(quote_part(column.name, "`")))
             if (name := _NAMES.get(column.code)) and (instead := _AS_TEXT[name])
             else pa.field(column.name, column.kind)
             for column in found
@@ -112,7 +112,7 @@ def displayed_batch(
 ) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
-    arrays = [_displayed(column, values, zone) for column, values in zip(found, cells, strict=True)]
+    arrays = [_display_column(column, values, zone) for column, values in zip(found, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
@@ -138,7 +138,7 @@ def _with_nulls(column: Column, values: Sequence[bytes | None], zone: str) -> pa
     return pa.concat_arrays([array(column, some, zone) for some in (values[:middle], values[middle:])])
 
 
-def _displayed(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
+def _display_column(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_binary(kind) or column.bits or pa.types.is_null(kind):
         return array(column, values)
@@ -147,10 +147,10 @@ def _displayed(column: Column, values: Sequence[bytes | None], zone: str) -> pa.
         with suppress(ValueError, pa.ArrowException):
             return from_texts(sent.cast(pa.string()), kind)
         kind = pa.int8()
-    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind, zone), _decoded)
+    return text_where_unfit(sent, lambda some: from_texts(some.cast(pa.string()), kind, zone), _decode_text)
 
 
-def _decoded(value: bytes | None) -> str | None:
+def _decode_text(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
@@ -163,7 +163,7 @@ def from_texts(texts: pa.Array, kind: Any, zone: str = UTC) -> pa.Array:
 
 def exact(column: Column) -> str:
     """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
-    name = quoted(column.name, "`")
+    name = quote_part(column.name, "`")
     return f"{name} + 0e0" if column.code == _FLOAT else name
 
 
@@ -173,11 +173,11 @@ def exact_in_arrow(column: Column) -> str:
     A decimal or a time is a text; of a number of bits the digits are read.
     """
     if column.bits:
-        return f"{quoted(column.name, '`')} + 0"
+        return f"{quote_part(column.name, '`')} + 0"
     if column.code == _JSON or column.kind.id in _AS_TEXTS:
-        return f"CAST({quoted(column.name, '`')} AS CHAR)"
+        return f"CAST({quote_part(column.name, '`')} AS CHAR)"
     if column.code in _NAMES:
-        return f"CAST({quoted(column.name, '`')} AS BINARY)"
+        return f"CAST({quote_part(column.name, '`')} AS BINARY)"
     return exact(column)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.errors import SourceError
 from edl.sources.mysql.connection import Connection
 
@@ -56,7 +56,7 @@ _STORED = (
 )
 
 
-def declared(field: pa.Field) -> str:
+def declare_type(field: pa.Field) -> str:
     """Return the type of a column for the field. Raises SourceError if MySQL has none."""
     kind = field.type
     if types.is_decimal(kind) and kind.precision <= 65 and 0 <= kind.scale <= 30:
@@ -97,7 +97,7 @@ def write(
     connection: Connection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch], *, load: bool
 ) -> None:
     """Append batches with columns `names` to the table, whose name is quoted. `load`: by LOAD DATA."""
-    columns = ", ".join(quoted(name, "`") for name in names)
+    columns = ", ".join(quote_part(name, "`") for name in names)
     send = _load if load else _insert
     for batch in batches:
         for part in _parts(batch):
@@ -105,8 +105,10 @@ def write(
 
 
 def _load(connection: Connection, table: str, columns: str, batch: pa.RecordBatch) -> None:
-    texts = [pc.fill_null(_escaped(column, _LOAD_ESCAPES), b"\\N") for column in batch.columns]
-    lines = pc.binary_join_element_wise(*texts[:-1], _joined(texts[-1], b"", b"\n"), pa.scalar(b"\t", _BYTES))
+    texts = [pc.fill_null(_escape_column(column, _LOAD_ESCAPES), b"\\N") for column in batch.columns]
+    lines = pc.binary_join_element_wise(
+        *texts[:-1], _join_texts(texts[-1], b"", b"\n"), pa.scalar(b"\t", _BYTES)
+    )
     if connection.load(_LOAD.format(table=table, columns=columns), [_content(lines)]):
         ((_, _, message), *_) = connection.fetch_all("SHOW WARNINGS LIMIT 1")
         raise SourceError(message.decode(errors="replace"), hint="cast the column in the SELECT")
@@ -115,7 +117,7 @@ def _load(connection: Connection, table: str, columns: str, batch: pa.RecordBatc
 def _insert(connection: Connection, table: str, columns: str, batch: pa.RecordBatch) -> None:
     texts = [_literals(column) for column in batch.columns]
     rows = pc.binary_join_element_wise(*texts, pa.scalar(b",", _BYTES))
-    rows = _joined(rows, b",(", b")")
+    rows = _join_texts(rows, b",(", b")")
     start = f"INSERT INTO {table} ({columns}) VALUES".encode()
     limit = int(connection.fetch_all("SELECT @@max_allowed_packet")[0][0]) - len(start) - 1024
     offsets = np.frombuffer(rows.buffers()[1], np.int64)[: len(rows) + 1]
@@ -139,17 +141,17 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _literals(column: pa.Array) -> pa.Array:
-    texts = _escaped(column, _SQL_ESCAPES)
+    texts = _escape_column(column, _SQL_ESCAPES)
     if types.is_binary(column.type) or types.is_fixed_size_binary(column.type):
-        texts = _joined(texts, b"_binary'", b"'")
+        texts = _join_texts(texts, b"_binary'", b"'")
     elif not (
         types.is_integer(column.type) or types.is_boolean(column.type) or types.is_decimal(column.type)
     ):
-        texts = _joined(texts, b"'", b"'")
+        texts = _join_texts(texts, b"'", b"'")
     return pc.fill_null(texts, b"NULL")
 
 
-def _escaped(column: pa.Array, escapes: Sequence[tuple[str, str]]) -> pa.Array:
+def _escape_column(column: pa.Array, escapes: Sequence[tuple[str, str]]) -> pa.Array:
     """Encode the values as the bytes that MySQL parses. A NULL stays NULL."""
     kind = column.type
     if types.is_string(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -176,7 +178,7 @@ def _text(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _joined(texts: pa.Array, before: bytes, after: bytes) -> pa.Array:
+def _join_texts(texts: pa.Array, before: bytes, after: bytes) -> pa.Array:
     parts = (pa.scalar(part, _BYTES) for part in (before, after))
     first, last = parts
     return pc.binary_join_element_wise(first, texts, last, pa.scalar(b"", _BYTES))

@@ -130,7 +130,7 @@ class Connection:
                 prepare_threshold=None,
             )
         except ERRORS as error:
-            raise _refused(error, self._url) from None
+            raise _connection_error(error, self._url) from None
         _load_as_texts(self.driver)
         version = self.driver.info.server_version // 10_000
         if version < LEAST_VERSION:
@@ -171,7 +171,7 @@ class Connection:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Run one statement, with `?` in place of its parameters. Its rows are fetched on demand."""
         if parameters:
-            sql = numbered(sql)
+            sql = number_parameters(sql)
         columns = self.describe(sql)
         self.learn_types(columns)  # now: nothing else runs on the connection while rows are fetched
         cursor = self.driver.cursor()
@@ -194,7 +194,9 @@ class Connection:
 
     def fetch_all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a small internal query."""
-        found: list[tuple[Any, ...]] = self.driver.execute(numbered(sql), parameters or None).fetchall()
+        found: list[tuple[Any, ...]] = self.driver.execute(
+            number_parameters(sql), parameters or None
+        ).fetchall()
         return found
 
     def copy(self, sql: str, chunks: Iterable[bytes]) -> None:
@@ -237,7 +239,7 @@ LEXICON = Lexicon(
 )
 
 
-def numbered(sql: str) -> str:
+def number_parameters(sql: str) -> str:
     """Return the statement with numbers in place of its question marks: $1, $2 and so on."""
     if "?" not in sql:
         return sql
@@ -330,7 +332,7 @@ def _array_loader(oid: int) -> Any:
     return ArrayLoader
 
 
-def _refused(error: Exception, url: ServerURL) -> SourceError:
+def _connection_error(error: Exception, url: ServerURL) -> SourceError:
     lines = [line for line in str(error).splitlines() if line.strip()]
     message = (
         lines[0].rpartition("FATAL:")[2].removeprefix("connection failed: ").strip() if lines else "no answer"

@@ -36,7 +36,9 @@ _HINTS = {
 }
 
 
-def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
+def translate_error(
+    error: Exception, sql: str, connection: Callable[[], Connection] | None = None
+) -> SourceError:
     """Translate the error of running `sql`, with a span in it if the server reports a place.
 
     `connection` is used to look up similar names; it must not have failed, nor have a transaction open.
@@ -55,7 +57,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     hint = _HINTS.get(code) or _similar(code, message, sql, span, connection)
     if code == "2BP01" and diagnosis and diagnosis.message_detail:
         message += f": {diagnosis.message_detail.splitlines()[0].rstrip('.')}"
-    hint = hint or (diagnosis and _shortened(diagnosis.message_hint))
+    hint = hint or (diagnosis and _adapt_hint(diagnosis.message_hint))
     kind = ConflictError if code in _CONFLICTS or "concurrently" in message else SourceError
     if code in DENIED:
         kind = MissingRightError
@@ -64,7 +66,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
 
 def not_in_parentheses(error: Exception, sql: str) -> SourceError:
     """Return the error of a text that the server accepts by itself, but not as a query in parentheses."""
-    return not_a_query() if state(error) == SYNTAX else translated(error, "")
+    return not_a_query() if state(error) == SYNTAX else translate_error(error, "")
 
 
 def _similar(
@@ -78,7 +80,7 @@ def _similar(
         if span is None:
             return None
         asked = connection()
-        return reserved_hint(sql, span, queries.reserved(asked), queries.names_of(asked, names))
+        return reserved_hint(sql, span, queries.reserved_words(asked), queries.names_of(asked, names))
     match = _NAME.search(message)
     if match is None:
         return None
@@ -112,6 +114,6 @@ def _span(sql: str, position: str | None) -> Span | None:
     return Span(start, token.end() if token else start + 1)
 
 
-def _shortened(hint: str | None) -> str | None:
+def _adapt_hint(hint: str | None) -> str | None:
     """Return the server's hint in the form of ours: no capital at its beginning, no full stop at its end."""
     return hint[0].lower() + hint[1:].rstrip(".") if hint else None

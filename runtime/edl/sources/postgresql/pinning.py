@@ -23,13 +23,13 @@ import pyarrow as pa
 from adbc_driver_manager import Error as ADBCError
 from msgspec import UNSET
 
-from edl.data.arrow_types import fields, rechunked, schema_of
-from edl.data.names import dotted, free_name, quoted
+from edl.data.arrow_types import fields, rechunk_rows, schema_of
+from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostError, TableReader, placed
+from edl.sources.pinned_tables import PLACE, LostError, TableReader, place_keys
 from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, Connection, arguments, state
 from edl.sources.postgresql.results import text
@@ -133,15 +133,15 @@ class RowReader(TableReader[Fetching]):
     def _fetch(
         self, connection: Fetching, start: int, end: int, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        key = quoted(self._table.key)
+        key = quote_part(self._table.key)
         query = f"{self._select(names)} WHERE {key} > {start} AND {key} <= {end} ORDER BY {key}"
         schema = pa.schema([self.schema.field(name) for name in names])
         reader = connection.fetch(query)
         with _errors():
-            yield from rechunked((_converted(batch, schema) for batch in reader), schema)
+            yield from rechunk_rows((_convert_batch(batch, schema) for batch in reader), schema)
 
     def _select(self, names: Sequence[str]) -> str:
-        values = [self._expressions.get(name, quoted(name)) for name in names]
+        values = [self._expressions.get(name, quote_part(name)) for name in names]
         return f"SELECT {', '.join(values) or '1'} FROM {self._table.name}"
 
 
@@ -155,7 +155,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
     except LostError:
         raise
     except SourceError as error:
-        raise pinned_tables.gone(error.message) from None
+        raise pinned_tables.missing_table_error(error.message) from None
     return reader
 
 
@@ -174,7 +174,7 @@ class Pinning:
         self.folder.mkdir(parents=True, exist_ok=True)
         key = free_name("sqlflow_edl_place", self.schema.names)
         names = [pinned_tables.new_name() for _ in range(3)]
-        tables = [PinnedTable(dotted((self.source.schema_name, name)), key) for name in names]
+        tables = [PinnedTable(join_quoted((self.source.schema_name, name)), key) for name in names]
         shuffle = shuffle or split is not None
         try:
             rows = self._snapshot(tables[0], query)
@@ -204,8 +204,8 @@ class Pinning:
 
     def _snapshot(self, table: PinnedTable, query: str) -> int:
         """Store the query's rows in their order, numbered from 1. Return their number."""
-        values = [f"row_number() OVER () AS {quoted(table.key)}"]
-        values += [types.stored(column, "q") for column in self.columns]
+        values = [f"row_number() OVER () AS {quote_part(table.key)}"]
+        values += [types.stored_expression(column, "q") for column in self.columns]
         rows = self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
         self._index(table)
         return rows
@@ -224,7 +224,7 @@ class Pinning:
         values that Arrow does not have count as NULL.
         """
         snapshot, ordered, places = tables
-        key = quoted(snapshot.key)
+        key = quote_part(snapshot.key)
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
         nothing = {field.name: types.null(field.name, field.type) for field in schema if field.name in unfit}
@@ -234,8 +234,8 @@ class Pinning:
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
             self.source.transaction(),
         ):
-            self.source.append(places.name, [PLACE, snapshot.key], placed(keys.reader))
-        names = ", ".join(f"s.{quoted(name)}" for name in self.schema.names)
+            self.source.append(places.name, [PLACE, snapshot.key], place_keys(keys.reader))
+        names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
         self.source.execute(f"ANALYZE {places.name}")
         self._create(
             ordered,
@@ -256,7 +256,7 @@ class Pinning:
 
     def _index(self, table: PinnedTable) -> None:
         """Let ranges of the rows be read."""
-        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({quoted(table.key)})")
+        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({quote_part(table.key)})")
         self.source.execute(f"ANALYZE {table.name}")
 
     def _unfit(self, table: PinnedTable) -> dict[str, SourceError]:
@@ -266,9 +266,10 @@ class Pinning:
         if not found:
             return {}
         examples = ", ".join(
-            f"min(q.{quoted(column.name)}::text) FILTER (WHERE {condition})" for column, condition in found
+            f"min(q.{quote_part(column.name)}::text) FILTER (WHERE {condition})"
+            for column, condition in found
         )
-        [values] = self.source.look_up(_few, f"SELECT {examples} FROM {table.name} AS q")
+        [values] = self.source.look_up(_fetch_few_rows, f"SELECT {examples} FROM {table.name} AS q")
         return {
             column.name: types.unfit(column, value)
             for (column, _), value in zip(found, values, strict=True)
@@ -281,14 +282,14 @@ class Pinning:
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
         with self.source.transaction():
             self.source.look_up(Connection.run, USUAL_FORMS)
-            [found] = self.source.look_up(_few, query)
+            [found] = self.source.look_up(_fetch_few_rows, query)
         facts = (str(self.schema), *map(str, found))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 
 
 def may_make_tables(source: PostgreSQLSource) -> bool:
     """Return True if the user can create tables, tested by creating one in a transaction that is undone."""
-    name = dotted((source.schema_name, pinned_tables.new_name()))
+    name = join_quoted((source.schema_name, pinned_tables.new_name()))
     try:
         with source.transaction():
             source.create(f"CREATE UNLOGGED TABLE {name} AS SELECT 1 AS a")
@@ -309,10 +310,10 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except (ADBCError, pa.ArrowException, OSError) as error:
-        raise _translated(error) from None
+        raise _translate_error(error) from None
 
 
-def _translated(error: BaseException) -> SourceError:
+def _translate_error(error: BaseException) -> SourceError:
     message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     code = state(error)
     if not code or code.startswith(("08", "57P")):
@@ -320,12 +321,12 @@ def _translated(error: BaseException) -> SourceError:
     return SourceError(message.rpartition("ERROR:")[2].strip())
 
 
-def _few(connection: Any, query: str) -> list[tuple[Any, ...]]:
+def _fetch_few_rows(connection: Any, query: str) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = connection.fetch_all(query)
     return found
 
 
-def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert a batch of ADBC: its decimals are texts, its key is a number that was not asked for."""
     if not schema.names:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))

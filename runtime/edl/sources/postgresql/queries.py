@@ -26,7 +26,7 @@ _RELATIONS = " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE
 _COMMENT = "coalesce(obj_description(c.oid, 'pg_class'), '')"
 
 
-def wrapped(query: str) -> str:
+def wrap_query(query: str) -> str:
     """Return a statement with the query's columns, valid only for a query."""
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
 
@@ -110,7 +110,7 @@ def names_of(connection: Connection, names: Collection[str]) -> list[str]:
     return [*(name for (name,) in found), *columns_of(connection, names)]
 
 
-def reserved(connection: Connection) -> set[str]:
+def reserved_words(connection: Connection) -> set[str]:
     """Return the words that must be quoted as names."""
     return {
         word

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.names import dotted, free_name, quoted, split_name
+from edl.data.names import free_name, join_quoted, quote_part, split_name
 from edl.errors import SourceError
 from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
@@ -44,12 +44,12 @@ class PostgreSQLResults(NumberedStaging):
             )
         upload.check_names(parts)
         schema, table = (self._source.schema_name, *parts)[-2:]
-        return Place((schema, table), quoted(schema) + ".")
+        return Place((schema, table), quote_part(schema) + ".")
 
     def _statements(self, place: Place, *, append: bool) -> list[str]:
         first, *others = super()._statements(place, append=append)
         if not self._source.look_up(queries.has_schema, place.parts[0]):
-            first = f"CREATE SCHEMA {quoted(place.parts[0])}; {first}"
+            first = f"CREATE SCHEMA {quote_part(place.parts[0])}; {first}"
         return [first, *others]
 
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
@@ -61,7 +61,7 @@ class PostgreSQLResults(NumberedStaging):
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         home = place.parts[0]
         if not self._source.look_up(queries.has_schema, home):
-            self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(home)}")
+            self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_part(home)}")
         stage = place.stage_table(job)
         columns = [f"{self._number(schema.names)} bigint", *upload.definitions(schema)]
         self._source.execute(f"CREATE UNLOGGED TABLE IF NOT EXISTS {stage} ({', '.join(columns)})")
@@ -72,13 +72,13 @@ class PostgreSQLResults(NumberedStaging):
         number, *columns = self._source.look_up(
             queries.columns_in_order, place.parts[0], place.stage_name(job)
         )
-        names = ", ".join(quoted(name) for name, _ in columns)
-        key = quoted(number[0])
+        names = ", ".join(quote_part(name) for name, _ in columns)
+        key = quote_part(number[0])
         rows = f"SELECT {names} FROM {stage} WHERE {key} <= {tasks * TASK_ROWS} ORDER BY {key}"
         there = self._source.look_up(queries.columns_in_order, *place.parts)
         if there:
             self._source.execute(f"LOCK TABLE {place.name} IN ACCESS EXCLUSIVE MODE")
-        self._check(place, dotted(place.parts), job)  # another user may have made it just before
+        self._check(place, join_quoted(place.parts), job)  # another user may have made it just before
         if there == columns:
             self._source.execute(f"TRUNCATE {place.name}")
             self._source.execute(f"INSERT INTO {place.name} ({names}) {rows}")
@@ -91,7 +91,7 @@ class PostgreSQLResults(NumberedStaging):
 
     def _stages(self) -> list[Abandoned]:
         found = self._source.look_up(queries.tables_of_ours, STAGE)
-        return [Abandoned(quoted(schema) + ".", name, job) for schema, name, job in found]
+        return [Abandoned(quote_part(schema) + ".", name, job) for schema, name, job in found]
 
     def _exists(self, home: str, table: str) -> bool:
         (schema,) = split_name(home[:-1])
@@ -105,7 +105,7 @@ class PostgreSQLResults(NumberedStaging):
         return self._source.look_up(queries.needed_columns, *place.parts)
 
     def _number(self, names: Iterable[str]) -> str:
-        return quoted(free_name("sqlflow_edl_row", names))
+        return quote_part(free_name("sqlflow_edl_row", names))
 
     def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         self._source.append(stage, [free_name("sqlflow_edl_row", schema.names), *schema.names], batches)
@@ -120,8 +120,8 @@ def text(value: str) -> str:
 def _in_small_letters(name: str) -> str:
     """Return the name with the parts in small letters that have no quotation marks, as the server reads them."""
     pieces = name.split('"')
-    return '"'.join(piece if at % 2 else _lowered(piece) for at, piece in enumerate(pieces))
+    return '"'.join(piece if at % 2 else _lower_piece(piece) for at, piece in enumerate(pieces))
 
 
-def _lowered(piece: str) -> str:
+def _lower_piece(piece: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in piece)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from edl.sources.postgresql.connection import ERRORS, Connection, state
-from edl.sources.postgresql.errors import DENIED, translated
+from edl.sources.postgresql.errors import DENIED, translate_error
 
 
 def check_rights(connection: Connection, statements: Iterable[str]) -> None:
@@ -16,7 +16,7 @@ def check_rights(connection: Connection, statements: Iterable[str]) -> None:
             connection.run(f"BEGIN; {sql}")
         except ERRORS as error:  # others are not of rights: the table may be made by then
             if state(error) in DENIED:
-                raise translated(error, "") from None
+                raise translate_error(error, "") from None
         finally:
             with suppress(*ERRORS):
                 connection.run("ROLLBACK")

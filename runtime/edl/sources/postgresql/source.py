@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pyarrow as pa
 
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError, did_you_mean
@@ -66,7 +66,7 @@ class PostgreSQLSource(CursorSource[Column]):
         self._pins_tables = ("pin", "file") not in url.options
         [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
         self.schema_name: str = schema or "public"
-        self.home = quoted(self.schema_name) + "."
+        self.home = quote_part(self.schema_name) + "."
         self._check_schema(dict(url.options).get("schema"))
 
     @classmethod
@@ -80,7 +80,7 @@ class PostgreSQLSource(CursorSource[Column]):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        return types.described(self._columns(query))
+        return types.describe_columns(self._columns(query))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
         query = f"SELECT * FROM {table}"
@@ -119,7 +119,7 @@ class PostgreSQLSource(CursorSource[Column]):
 
     def unpin_abandoned(self) -> int:
         found = self.look_up(queries.tables_of_ours, PREFIX)
-        named = [(f"{quoted(schema)}.{quoted(name)}", comment) for schema, name, comment in found]
+        named = [(f"{quote_part(schema)}.{quote_part(name)}", comment) for schema, name, comment in found]
         return pinned_tables.drop_abandoned(self, named)
 
     # Statements ------------------------------------------------------------------------------------------
@@ -186,12 +186,12 @@ class PostgreSQLSource(CursorSource[Column]):
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
         self.execute(
-            f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(upload.definitions(batches.schema))})"
+            f"CREATE TEMPORARY TABLE {quote_part(name)} ({', '.join(upload.definitions(batches.schema))})"
         )
-        self.append(quoted(name), batches.schema.names, batches)
+        self.append(quote_part(name), batches.schema.names, batches)
 
     def drop_temporary(self, name: str) -> None:
-        self.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)}")
+        self.execute(f"DROP TABLE IF EXISTS pg_temp.{quote_part(name)}")
 
     # Inside ----------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class PostgreSQLSource(CursorSource[Column]):
         if not found:
             raise not_a_query()
         try:
-            found = connection.describe(queries.wrapped(text))
+            found = connection.describe(queries.wrap_query(text))
         except ERRORS as error:
             raise errors.not_in_parentheses(error, text) from None
         with self._errors(""):
@@ -269,7 +269,7 @@ class PostgreSQLSource(CursorSource[Column]):
     def _translated(self, error: Exception, sql: str) -> SourceError:
         connection: Connection = self.connection
         usable = connection.is_open and not connection.in_transaction
-        return errors.translated(error, sql, (lambda: connection) if usable else None)
+        return errors.translate_error(error, sql, (lambda: connection) if usable else None)
 
     @contextmanager
     def _closing_lost(self, connection: Connection) -> Iterator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import ERRORS, Connection, state
-from edl.sources.postgresql.errors import SYNTAX, translated
+from edl.sources.postgresql.errors import SYNTAX, translate_error
 
 _SCANNER = ("scan.l", "gram.y", "scan.c", "gram.c")
 _USUAL = "syntax error at"  # of servers that do not name the file
@@ -21,7 +21,7 @@ def syntax_error(connection: Connection, sql: str) -> SourceError | None:
         connection.describe(sql)
     except ERRORS as error:
         if state(error) == SYNTAX and _is_of_grammar(error):
-            return translated(error, sql, lambda: connection)
+            return translate_error(error, sql, lambda: connection)
     return None
 
 

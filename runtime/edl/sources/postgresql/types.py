@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
-from edl.data.names import check_unique, quoted
+from edl.data.names import check_unique, quote_part
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import Array, Described
 from edl.sources.postgresql.driver import psycopg
@@ -95,15 +95,17 @@ def schema(found: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in found])
 
 
-def described(found: Sequence[Column]) -> pa.Schema:
+def describe_columns(found: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only PostgreSQL has."""
-    return pa.schema([_described(column, field) for column, field in zip(found, schema(found), strict=True)])
+    return pa.schema(
+        [_describe_column(column, field) for column, field in zip(found, schema(found), strict=True)]
+    )
 
 
-def _described(column: Column, field: pa.Field) -> pa.Field:
+def _describe_column(column: Column, field: pa.Field) -> pa.Field:
     if not column.is_foreign:
         return field
-    name = quoted(column.name)
+    name = quote_part(column.name)
     instead = _INSTEAD.get(column.type, "{0}::text AS {0}").format(name)
     return of_database(column.name, field.type, column.type, instead)
 
@@ -111,13 +113,13 @@ def _described(column: Column, field: pa.Field) -> pa.Field:
 def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
-    arrays = [_displayed(column, values) for column, values in zip(found, cells, strict=True)]
+    arrays = [_display_column(column, values) for column, values in zip(found, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
-def stored(column: Column, table: str) -> str:
+def stored_expression(column: Column, table: str) -> str:
     """Return the expression of a column of the table by which ADBC reads its values, named as it."""
-    name = quoted(column.name)
+    name = quote_part(column.name)
     value = f"{table}.{name}"
     if column.type == "inet":  # a cast would add the length of the mask
         value = f"inet_out({value})"
@@ -141,7 +143,7 @@ def array(column: Column, values: Sequence[Any]) -> pa.Array:
 
 def problem(column: Column, table: str) -> str | None:
     """Return the condition of a stored value that Arrow cannot hold, or None if its type has no such value."""
-    name = f"{table}.{quoted(column.name)}"
+    name = f"{table}.{quote_part(column.name)}"
     kind: Any = column.kind
     is_list = pa.types.is_list(kind)
     inner = kind.value_type if is_list else kind
@@ -157,12 +159,12 @@ def null(name: str, kind: pa.DataType) -> str:
     is_list = types.is_list(kind)
     inner = kind.value_type if is_list else kind
     declared = next((each for each, arrow in _PLAIN.items() if arrow == inner), "numeric")
-    return f"NULL::{declared}{'[]' if is_list else ''} AS {quoted(name)}"
+    return f"NULL::{declared}{'[]' if is_list else ''} AS {quote_part(name)}"
 
 
 def unfit(column: Column, example: str) -> SourceError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
-    name, kind = quoted(column.name), column.kind
+    name, kind = quote_part(column.name), column.kind
     hint = f"write {name}::text AS {name}"
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         is_known = (
@@ -220,7 +222,7 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     return _CASTS.get(kind.id, _cast)(texts, kind)
 
 
-def _displayed(column: Column, values: Sequence[Any]) -> pa.Array:
+def _display_column(column: Column, values: Sequence[Any]) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_list(kind) or _is_native(column, kind):
         return text_where_unfit(values, lambda some: _array(column, some), _text)

@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.types as types
 
 from edl.data.displayed_rows import has_python_values, texts
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import Connection
 
@@ -45,11 +45,11 @@ _STORED = (
 _ARRAY_ESCAPES = (("\\", "\\\\"), ('"', '\\"'))
 
 
-def declared(field: pa.Field) -> str:
+def declare_type(field: pa.Field) -> str:
     """Return the type of a column for the field. Raises SourceError if PostgreSQL has none."""
     kind = field.type
     is_list = types.is_list(kind) or types.is_fixed_size_list(kind)
-    name = _declared(kind.value_type if is_list else kind)
+    name = _find_type(kind.value_type if is_list else kind)
     if name is None:
         raise SourceError(
             f"column {field.name} is of the type {kind}, which PostgreSQL cannot hold",
@@ -70,14 +70,14 @@ def check_names(names: Iterable[str]) -> None:
 def definitions(schema: pa.Schema) -> list[str]:
     """Return the columns of a new table. Raises SourceError for one that PostgreSQL cannot have."""
     check_names(schema.names)
-    return [f"{quoted(field.name)} {declared(field)}" for field in schema]
+    return [f"{quote_part(field.name)} {declare_type(field)}" for field in schema]
 
 
 def write(
     connection: Connection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Append batches with columns `names` to the table, whose name is quoted."""
-    columns = ", ".join(map(quoted, names))
+    columns = ", ".join(map(quote_part, names))
     connection.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)", _texts(batches))
 
 
@@ -90,14 +90,14 @@ def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 def _text(batch: pa.RecordBatch) -> bytes:
     """Return the rows as CSV: NULL is an empty field, and every text has quotation marks."""
-    columns = [_written(column) for column in batch.columns]
+    columns = [_convert_column(column) for column in batch.columns]
     sink = io.BytesIO()
     names = [str(number) for number in range(len(columns))]
     csv.write_csv(pa.RecordBatch.from_arrays(columns, names), sink, _WRITING)
     return sink.getvalue()
 
 
-def _written(column: pa.Array) -> pa.Array:
+def _convert_column(column: pa.Array) -> pa.Array:
     """Convert the column to a type whose text in CSV is that of PostgreSQL."""
     kind = column.type
     if types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -138,7 +138,7 @@ def _lists(column: pa.Array) -> pa.Array:
     if types.is_fixed_size_list(column.type):
         column = column.cast(pa.list_(column.type.value_type))
     values = column.flatten()
-    texts = _written(values).cast(pa.string())
+    texts = _convert_column(values).cast(pa.string())
     if types.is_string(values.type) or types.is_binary(values.type):
         for plain, escape in _ARRAY_ESCAPES:
             texts = pc.replace_substring(texts, plain, escape)
@@ -151,7 +151,7 @@ def _lists(column: pa.Array) -> pa.Array:
     return pc.if_else(column.is_valid(), shown, pa.scalar(None, pa.string()))
 
 
-def _declared(kind: pa.DataType) -> str | None:
+def _find_type(kind: pa.DataType) -> str | None:
     if types.is_decimal(kind):
         fits = kind.precision <= _DIGITS and 0 <= kind.scale <= kind.precision
         return f"numeric({kind.precision}, {kind.scale})" if fits else None

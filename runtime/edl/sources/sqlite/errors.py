@@ -49,14 +49,14 @@ def check_query(sql: str) -> None:
         raise not_a_query()
 
 
-def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> SourceError:
+def translate_error(error: Exception, connection: sqlite3.Connection, sql: str) -> SourceError:
     """Translate the error of running `sql`, with a span in it if SQLite names a word."""
     message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
     if "one statement at a time" in message:
         return not_one_statement("several statements")
     if match := _NEAR.search(str(error)):
         span = _near(connection, sql, match["token"])
-        return SourceError(message, span=span, hint=_reserved(connection, sql, span))
+        return SourceError(message, span=span, hint=_find_reserved_word(connection, sql, span))
     if "incomplete input" in message:
         words = list(LEXICON.words(sql))
         return SourceError(message, span=Span(*words[-1].span()) if words else None)
@@ -68,13 +68,13 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
         return kind(message, hint=_fixed_hint(message))
     what = match.groupdict().get("what")
     last = match["name"].rpartition(".")[2]
-    hint = did_you_mean(last, _known(connection, sql, what)) if what else None
+    hint = did_you_mean(last, _known_names(connection, sql, what)) if what else None
     parts = match["name"].split(".")
     span = LEXICON.place(sql, (parts, [match["name"]], parts[-1:]), table=what == "table")
     return SourceError(message, span=span, hint=hint)
 
 
-def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
+def _known_names(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
     """Return candidates for an unknown name; columns are those of the tables in the query."""
     with suppress(sqlite3.Error):
         if what == "table":
@@ -86,7 +86,7 @@ def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
     return []
 
 
-def _reserved(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
+def _find_reserved_word(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
     with suppress(sqlite3.Error):
         tables = [name for name in LEXICON.names(sql) if queries.columns_of(connection, [name])]
         known = [*tables, *queries.columns_of(connection, tables)]

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from edl.data.names import quoted, shown
-from edl.sources.sqlite.types import Column, declared, observed, scan
+from edl.data.names import format_name, quote_part
+from edl.sources.sqlite.types import Column, declared_kind, observe_kinds, scan
 
 VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
@@ -37,7 +37,7 @@ def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]
     connection.execute(f"CREATE VIEW {VIEW} AS\n{query}")
     try:
         found = connection.execute(_VIEW_COLUMNS).fetchall()
-        yield [Column(name, declared(kind or "")) for name, kind in found]
+        yield [Column(name, declared_kind(kind or "")) for name, kind in found]
     finally:
         with suppress(sqlite3.Error):
             connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
@@ -54,13 +54,13 @@ def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> lis
     for first in range(0, len(columns), SCANNED):
         some = columns[first : first + SCANNED]
         (row,) = connection.execute(scan(some, VIEW)).fetchall()
-        found += observed(some, row)
+        found += observe_kinds(some, row)
     return found
 
 
 def example(connection: sqlite3.Connection, column: Column) -> object:
     """Return a value of a mixed column that is not a number."""
-    name = quoted(column.name)
+    name = quote_part(column.name)
     query = (
         f"SELECT {name} FROM {VIEW} WHERE typeof({name}) IN ('text', 'blob') ORDER BY typeof({name}) LIMIT 1"
     )
@@ -93,7 +93,9 @@ def databases(connection: sqlite3.Connection) -> dict[str, str]:
 def versions(connection: sqlite3.Connection) -> tuple[int, ...]:
     """Return numbers that change when another connection writes to an attached database."""
     names = [name for name in databases(connection) if name != "temp"]
-    return tuple(connection.execute(f"PRAGMA {quoted(name)}.data_version").fetchone()[0] for name in names)
+    return tuple(
+        connection.execute(f"PRAGMA {quote_part(name)}.data_version").fetchone()[0] for name in names
+    )
 
 
 def tables(connection: sqlite3.Connection) -> list[str]:
@@ -101,11 +103,11 @@ def tables(connection: sqlite3.Connection) -> list[str]:
     names = []
     for database in databases(connection):
         query = (
-            f"SELECT name FROM {quoted(database)}.sqlite_master WHERE type IN ('table', 'view')"
+            f"SELECT name FROM {quote_part(database)}.sqlite_master WHERE type IN ('table', 'view')"
             r" AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'sqlflow\_edl\_%' ESCAPE '\' ORDER BY name"
         )
         parts = () if database in ("temp", "main") else (database,)
-        names += [shown((*parts, name), RESERVED) for (name,) in connection.execute(query)]
+        names += [format_name((*parts, name), RESERVED) for (name,) in connection.execute(query)]
     return names
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.types as types
 
-from edl.data.names import quoted, split_name
+from edl.data.names import quote_part, split_name
 from edl.errors import SourceError, did_you_mean
 from edl.sources.numbered import NumberedStaging
 from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
@@ -75,11 +75,11 @@ class SQLiteResults(NumberedStaging):
 
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         for kind, name, sql in self._there(*place.parts):
-            made = f"CREATE TABLE {quoted(name)} ( /* "
+            made = f"CREATE TABLE {quote_part(name)} ( /* "
             yield Existing(kind == "view", sql.removeprefix(made) if (sql or "").startswith(made) else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
-        columns = ", ".join(map(declared, schema))
+        columns = ", ".join(map(declare_column, schema))
         mark = f"/* {MARK}, job {quote(job, safe='')} */"
         self._source.execute(f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ( {mark} {columns})")
 
@@ -96,7 +96,7 @@ class SQLiteResults(NumberedStaging):
         # Otherwise a user's view that reads this table, or is broken, would make the rename fail.
         execute("PRAGMA legacy_alter_table = ON")
         try:
-            execute(f"ALTER TABLE {stage} RENAME TO {quoted(place.parts[-1])}")
+            execute(f"ALTER TABLE {stage} RENAME TO {quote_part(place.parts[-1])}")
         finally:
             execute(f"PRAGMA legacy_alter_table = {int(legacy)}")
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
@@ -106,7 +106,7 @@ class SQLiteResults(NumberedStaging):
         for database, file in self._source.attached().items():
             if file and not os.access(file, os.W_OK):
                 continue
-            home = quoted(database) + "."
+            home = quote_part(database) + "."
             query = (
                 f"SELECT name, sql FROM {home}sqlite_master WHERE type = 'table' AND substr(name, 1, ?) = ?"
             )
@@ -137,18 +137,20 @@ class SQLiteResults(NumberedStaging):
         return _row_name(names)
 
     def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        names = ", ".join([_row_name(schema.names), *map(quoted, schema.names)])
+        names = ", ".join([_row_name(schema.names), *map(quote_part, schema.names)])
         marks = ", ".join("?" * (len(schema) + 1))
         self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", values_of(batches))
 
     def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
         """Return kind, name and text of the object with this name, ignoring case."""
-        query = f"SELECT type, name, sql FROM {quoted(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"
+        query = (
+            f"SELECT type, name, sql FROM {quote_part(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"
+        )
         return few_rows(self._source, f"{query} AND type <> 'trigger'", (name,))
 
 
 def _place(database: str, table: str) -> Place:
-    return Place((database, table), quoted(database) + ".")
+    return Place((database, table), quote_part(database) + ".")
 
 
 def _row_name(names: Iterable[str]) -> str:
@@ -163,7 +165,7 @@ def _row_name(names: Iterable[str]) -> str:
     )
 
 
-def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
+def _stored_type(field: pa.Field) -> tuple[str, pa.DataType]:
     for fits, declared, arrow in _STORED:
         if fits(field.type):
             return declared, arrow
@@ -173,9 +175,9 @@ def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
     )
 
 
-def declared(field: pa.Field) -> str:
+def declare_column(field: pa.Field) -> str:
     """Return the definition of a column of this type. Raises SourceError if SQLite has no such type."""
-    return f"{quoted(field.name)} {_stored(field)[0]}".rstrip()
+    return f"{quote_part(field.name)} {_stored_type(field)[0]}".rstrip()
 
 
 def values_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
@@ -186,7 +188,7 @@ def values_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(field: pa.Field, column: pa.Array) -> list[Any]:
-    arrow = _stored(field)[1]
+    arrow = _stored_type(field)[1]
     if types.is_timestamp(field.type):
         column = column.cast(pa.timestamp("us", field.type.tz), safe=False)
     try:

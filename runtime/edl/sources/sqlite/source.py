@@ -23,13 +23,13 @@ import msgspec
 import pyarrow as pa
 
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
-from edl.data.names import check_unique, quoted
+from edl.data.names import check_unique, quote_part
 from edl.data.source import Pinned
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS, CursorSource
 from edl.sources.sqlite import queries, results, types
-from edl.sources.sqlite.errors import LEXICON, check_query, opening, translated
+from edl.sources.sqlite.errors import LEXICON, check_query, opening, translate_error
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.syntax import syntax_error
 from edl.sources.sqlite.types import Column
@@ -113,7 +113,7 @@ class SQLiteSource(CursorSource[Column]):
         word = LEXICON.first_word(sql)
         if word not in _READS:
             self._changes += 1
-        cursor = self._run(sql, parameters, text=_decoded)
+        cursor = self._run(sql, parameters, text=_decode_text)
         if cursor.description is None:
             return None
         with self._errors(sql):
@@ -145,8 +145,8 @@ class SQLiteSource(CursorSource[Column]):
         super().insert(sql, rows)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        columns = ", ".join(results.declared(field) for field in batches.schema)
-        table = f"temp.{quoted(name)}"
+        columns = ", ".join(results.declare_column(field) for field in batches.schema)
+        table = f"temp.{quote_part(name)}"
         self.execute(f"SAVEPOINT {name}")
         try:
             self.execute(f"CREATE TABLE {table} ({columns})")
@@ -159,7 +159,7 @@ class SQLiteSource(CursorSource[Column]):
             self.execute(f"RELEASE {name}")
 
     def drop_temporary(self, name: str) -> None:
-        self.execute(f"DROP TABLE IF EXISTS temp.{quoted(name)}")
+        self.execute(f"DROP TABLE IF EXISTS temp.{quote_part(name)}")
 
     def attached(self) -> dict[str, str]:
         """Return the databases in the order of name lookup, and their files."""
@@ -189,14 +189,16 @@ class SQLiteSource(CursorSource[Column]):
         """Return the column; a mixed one with the error of reading it."""
         if column.kind != "mixed":
             return column
-        return replace(column, error=types.mixed(column, queries.example(self.connection, column)))
+        return replace(
+            column, error=types.mixed_column_error(column, queries.example(self.connection, column))
+        )
 
     def _shown(self, query: str) -> DisplayedRows:
         """Return a long result for display, with any column names and values."""
         self._end_result()
         with queries.as_view(self.connection, query) as columns:
             kinds = queries.with_kinds(self.connection, columns)
-        cursor = self._run(query, text=_decoded)
+        cursor = self._run(query, text=_decode_text)
         named = [replace(kind, name=name) for kind, (name, *_) in zip(kinds, cursor.description, strict=True)]
         batches = self._batches_of(cursor, lambda rows: types.displayed_batch(named, rows))
         schema = types.schema(named)
@@ -216,13 +218,13 @@ class SQLiteSource(CursorSource[Column]):
         return types.batch(columns, rows, schema)
 
     def _translated(self, error: Exception, sql: str) -> SourceError:
-        return translated(error, self.connection, sql)
+        return translate_error(error, self.connection, sql)
 
     def _roll_back(self) -> None:
         self._changes += 1
         super()._roll_back()
 
 
-def _decoded(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     """Decode a text for display."""
     return text.decode(errors="replace")

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 
 from edl.errors import SourceError
-from edl.sources.sqlite.errors import LEXICON, translated
+from edl.sources.sqlite.errors import LEXICON, translate_error
 
 _SYNTAX = re.compile(r"near \".*\": syntax error|incomplete input|unrecognized token", re.DOTALL)
 
@@ -24,5 +24,5 @@ def syntax_error(sql: str) -> SourceError | None:
         try:
             own.execute(sql if word == "EXPLAIN" else f"EXPLAIN {sql}").close()
         except (sqlite3.Error, sqlite3.Warning) as error:
-            return translated(error, own, sql) if _SYNTAX.search(str(error)) else None
+            return translate_error(error, own, sql) if _SYNTAX.search(str(error)) else None
     return None

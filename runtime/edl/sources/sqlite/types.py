@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from edl.data.arrow_types import of_database, times_of_day
 from edl.data.displayed_rows import text_where_unfit
-from edl.data.names import quoted
+from edl.data.names import quote_part
 from edl.errors import SourceError
 
 # kind -> Arrow type of its columns
@@ -57,7 +57,7 @@ _PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a query. `declared` is the table's declaration as a word of `_DECLARED`, empty for an expression.
+    """Column of a query. `declared_kind` is the table's declaration as a word of `_DECLARED`, empty for an expression.
 
     `error` is raised where a job reads a mixed column, whose values have several types; None for other columns.
     """
@@ -68,21 +68,21 @@ class Column:
     error: SourceError | None = None
 
 
-def declared(type_name: str) -> str:
+def declared_kind(type_name: str) -> str:
     """Return the meaning of a declared type."""
     return next((kind for part, kind in _DECLARED if re.search(part, type_name.upper())), "")
 
 
 def scan(columns: Sequence[Column], view: str) -> str:
-    """Return a query whose only row describes the contents of the columns; `observed` reads it."""
+    """Return a query whose only row describes the contents of the columns; `observe_kinds` reads it."""
     facts = [fact for column in columns for fact in _facts(column)]
     return f"SELECT {', '.join(facts)} FROM {view}"
 
 
-def observed(columns: Sequence[Column], row: Sequence[Any]) -> list[Column]:
+def observe_kinds(columns: Sequence[Column], row: Sequence[Any]) -> list[Column]:
     """Return the columns with their kinds."""
     facts = iter(row)
-    return [_resolved(column, [next(facts) for _ in _facts(column)]) for column in columns]
+    return [_resolve_column(column, [next(facts) for _ in _facts(column)]) for column in columns]
 
 
 def from_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
@@ -105,7 +105,7 @@ def displayed_batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) ->
     """Convert the rows for display: a column is text where a value is not of its kind."""
     values = zip(*rows, strict=True)
     arrays = [
-        text_where_unfit(cells, partial(_exact_array, column), _shown)
+        text_where_unfit(cells, partial(_exact_array, column), _format_value)
         for column, cells in zip(columns, values, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
@@ -124,7 +124,7 @@ def _field(column: Column) -> pa.Field:
     return of_database(column.name, ARROW[column.kind], f"mixed ({content})", instead)
 
 
-def mixed(column: Column, example: object) -> SourceError:
+def mixed_column_error(column: Column, example: object) -> SourceError:
     """Return the error for a column that a job cannot use. `example` is a value that is not a number."""
     if isinstance(example, str) and not example.strip():
         return SourceError(
@@ -148,7 +148,7 @@ def _facts(column: Column) -> list[str]:
     typeof() reads no value, so long texts cost nothing. Ordered by name, the types are blob, integer, null, real,
     text: other types between the first and the last non-null one do not matter.
     """
-    name = quoted(column.name)
+    name = quote_part(column.name)
     facts = [f"min(typeof({name}))", f"max(typeof({name})) FILTER (WHERE {name} IS NOT NULL)"]
     if column.declared == "boolean":
         facts += [f"min({name})", f"max({name})"]
@@ -156,13 +156,13 @@ def _facts(column: Column) -> list[str]:
         facts += [f"min({_is_day(name)})"]
     elif column.declared == "time":
         is_time = f"time({name}) IS NOT NULL AND {name} GLOB '[0-9][0-9]:*' AND substr({name}, 1, 2) < '24'"
-        facts += [f"min({name} IS NULL OR ({is_time} AND NOT ({_zoned(name)}) AND {_not_finer(name)}))"]
+        facts += [f"min({name} IS NULL OR ({is_time} AND NOT ({_add_zone(name)}) AND {_not_finer(name)}))"]
     elif column.declared == "timestamp":
         day = f"substr({name}, 1, 10)"
         # SQLite rounds fractions of the last second to a year that it does not have.
         last = f"{name} GLOB '9999-12-31[ T]23:59:59.[0-9]*'"
         is_time = f"{_is_day(day)} AND (julianday({name}) IS NOT NULL OR {last}) AND {_not_finer(name)}"
-        zoned = _zoned(f"substr({name}, 11)")
+        zoned = _add_zone(f"substr({name}, 11)")
         facts += [f"min({name} IS NULL OR ({is_time}))", f"min({zoned})", f"max({zoned})"]
     return facts
 
@@ -175,7 +175,7 @@ def _is_day(name: str) -> str:
     return f"date({name}, '+0 days') IS {name}"
 
 
-def _zoned(time: str) -> str:
+def _add_zone(time: str) -> str:
     return f"{time} GLOB '*[-+Z]*'"
 
 
@@ -184,7 +184,7 @@ def _not_finer(name: str) -> str:
     return f"{name} NOT GLOB '{_NANOSECONDS}'"
 
 
-def _resolved(column: Column, facts: Sequence[Any]) -> Column:
+def _resolve_column(column: Column, facts: Sequence[Any]) -> Column:
     first, last, *details = facts
     types = {first, last} - {None}
     kind = _kind(types, column.declared)
@@ -222,7 +222,7 @@ def _exact_array(column: Column, values: Sequence[Any]) -> pa.Array:
     """Convert the values of one column. Raises an error of Arrow for an integer that a double cannot hold, too."""
     arrow = ARROW[column.kind]
     if column.kind == "mixed":
-        return pa.array(map(_shown, values), arrow)
+        return pa.array(map(_format_value, values), arrow)
     stored = pa.array(values, _STORED.get(column.kind, arrow))
     if column.kind == "time":
         return times_of_day(stored, arrow)
@@ -232,14 +232,16 @@ def _exact_array(column: Column, values: Sequence[Any]) -> pa.Array:
 def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
     types = {_PYTHON[kind] for kind in set(map(type, values))}
     if len(types - {"null"}) > 1:
-        return mixed(column, next((value for value in values if isinstance(value, str | bytes)), None))
+        return mixed_column_error(
+            column, next((value for value in values if isinstance(value, str | bytes)), None)
+        )
     return SourceError(
         f"column {column.name} holds values that are no {column.kind}",
         hint=f"write CAST({column.name} AS TEXT) AS {column.name}, or as another type",
     )
 
 
-def _shown(value: Any) -> str | None:
+def _format_value(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from edl.data.arrow_types import normalised, rechunked
-from edl.data.names import shown
+from edl.data.arrow_types import cast_batch, rechunk_rows
+from edl.data.names import format_name
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError
 from edl.sources.staging import Existing
@@ -111,14 +111,14 @@ class BigQuerySource(WarehouseSource):
             return None
         schema = self._schema(result.schema)
         batches = result.to_arrow_iterable(bqstorage_client=_storage())
-        return pa.RecordBatchReader.from_batches(schema, (normalised(batch, schema) for batch in batches))
+        return pa.RecordBatchReader.from_batches(schema, (cast_batch(batch, schema) for batch in batches))
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         """Load the rows by jobs with files of Parquet, which cost nothing."""
         from google.cloud import bigquery
 
         config = bigquery.LoadJobConfig(source_format="PARQUET", write_disposition="WRITE_APPEND")
-        for batch in rechunked(batches, batches.schema, LOADED):
+        for batch in rechunk_rows(batches, batches.schema, LOADED):
             file = io.BytesIO()
             pq.write_table(pa.Table.from_batches([batch]), file)
             file.seek(0)
@@ -158,7 +158,7 @@ class BigQuerySource(WarehouseSource):
     def tables(self) -> list[str]:
         with self._errors("", ""):
             found = [table.table_id for table in self._client.list_tables(self._dataset)]
-        return [shown((name,), (), self.quote) for name in sorted(found) if not name.startswith(OURS)]
+        return [format_name((name,), (), self.quote) for name in sorted(found) if not name.startswith(OURS)]
 
     def databases(self) -> list[str]:
         with self._errors("", ""):

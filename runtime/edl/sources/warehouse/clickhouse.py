@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from edl.data.arrow_types import rechunked
+from edl.data.arrow_types import rechunk_rows
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
@@ -119,7 +119,7 @@ class ClickHouseSource(WarehouseSource):
                 f"ClickHouse at {url.host}:{url.port} cannot be reached: {reason}"
             ) from None
         except ClickHouseError as error:
-            raise SourceError(re.sub(r"\. \([A-Z_]+\).*", "", _own(str(error)))) from None
+            raise SourceError(re.sub(r"\. \([A-Z_]+\).*", "", _server_message(str(error)))) from None
         errors = (ClickHouseError, urllib3.exceptions.HTTPError, pa.ArrowInvalid, OSError)
         return cls(str(url), client, errors)
 
@@ -136,11 +136,11 @@ class ClickHouseSource(WarehouseSource):
             self._end_stream()
             return None
         reader = pa.ipc.open_stream(body)
-        return pa.RecordBatchReader.from_batches(reader.schema, map(_checked, reader))
+        return pa.RecordBatchReader.from_batches(reader.schema, map(_check_batch, reader))
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         self._end_stream()
-        for batch in rechunked(batches, batches.schema, UPLOADED):
+        for batch in rechunk_rows(batches, batches.schema, UPLOADED):
             self._client.insert_arrow(self.texts.name(*parts), pa.Table.from_batches([batch]))
 
     def interrupt(self) -> None:
@@ -220,10 +220,10 @@ class ClickHouseSource(WarehouseSource):
         return super().translated(error, sent, query)
 
     def message(self, error: Exception) -> str:
-        return _own(str(error))
+        return _server_message(str(error))
 
 
-def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _check_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch. Raises SourceError for bytes in a String that are no text: ClickHouse has one type for both."""
     try:
         batch.validate(full=True)
@@ -235,6 +235,6 @@ def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _own(message: str) -> str:
+def _server_message(message: str) -> str:
     """Return the server's part of a message of the driver."""
     return re.sub(r" \(for url \S+\)$", "", message.rpartition("DB::Exception: ")[2])

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import rechunked
+from edl.data.arrow_types import rechunk_rows
 from edl.data.cells import cell
 from edl.data.displayed_rows import DisplayedRows, text_where_unfit
 from edl.errors import SourceError
@@ -93,7 +93,7 @@ class DBAPISource(WarehouseSource):
         """Insert the rows as literals, up to a thousand in a statement: drivers of the DB-API have nothing faster."""
         self._end_cursor()
         insert = f"INSERT INTO {self.texts.name(*parts)} VALUES\n"
-        for batch in rechunked(batches, batches.schema, INSERTED):
+        for batch in rechunk_rows(batches, batches.schema, INSERTED):
             values = [self.texts.literals(column) for column in batch.columns]
             for rows in texts_of_statements(pc.binary_join_element_wise(*values, ", ")):
                 with closing(self.connection.cursor()) as cursor:
@@ -111,7 +111,7 @@ class DBAPISource(WarehouseSource):
     def _reader(self, description: Sequence[Any], fetch: Callable[[], Sequence[Any]]) -> pa.RecordBatchReader:
         """Return the rows, which `fetch` returns some thousands at a time."""
         is_displayed = self._is_displayed
-        convert = _displayed if is_displayed else _array
+        convert = _display_values if is_displayed else _array
         schema = pa.schema([(column[0], self.arrow_type(column)) for column in description])
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -137,7 +137,7 @@ def texts_of_statements(rows: pa.Array) -> Iterator[list[str]]:
         yield rows.slice(first, end - first).to_pylist()
 
 
-def _displayed(values: Sequence[Any], field: pa.Field) -> pa.Array:
+def _display_values(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Convert the values of a column for display: texts if one is not of its type."""
     return text_where_unfit(
         values, lambda some: _array(some, field), lambda value: None if value is None else cell(value)
@@ -148,7 +148,9 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Convert the values of a column. Raises SourceError for a value that is not of its type."""
     if pa.types.is_string(field.type):
         values = [value if value is None else str(value) for value in values]
-    elif pa.types.is_floating(field.type) and isinstance(_first(values), Decimal):  # NUMERIC of any precision
+    elif pa.types.is_floating(field.type) and isinstance(
+        _first_value(values), Decimal
+    ):  # NUMERIC of any precision
         values = [value if value is None else float(value) for value in values]
     try:
         return pa.array(values, field.type)
@@ -159,5 +161,5 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
         ) from None
 
 
-def _first(values: Sequence[Any]) -> Any:
+def _first_value(values: Sequence[Any]) -> Any:
     return next((value for value in values if value is not None), None)

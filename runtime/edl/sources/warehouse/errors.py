@@ -32,7 +32,7 @@ class Asked:
     columns: Callable[[], list[str]]
 
 
-def translated(
+def translate_message(
     message: str, patterns: Sequence[re.Pattern[str]], lexicon: Lexicon, asked: Asked
 ) -> SourceError:
     """Translate the message of a driver's error."""

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import rechunked
+from edl.data.arrow_types import rechunk_rows
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
@@ -216,7 +216,7 @@ class HiveSource(DBAPISource):
         """Insert the rows as literals; Hive allows no expressions in VALUES."""
         into = f"INSERT INTO TABLE {self.texts.name(*parts)} SELECT inline(array(\nstruct("
         kinds = [self.texts.column(field) for field in batches.schema]
-        for batch in rechunked(batches, batches.schema, INSERTED):
+        for batch in rechunk_rows(batches, batches.schema, INSERTED):
             values = [
                 pc.binary_join_element_wise(
                     "CAST(", self.texts.literals(_zoneless(column)), f" AS {kind})", ""

@@ -143,7 +143,7 @@ class WarehouseResults:
         append: add them instead if another job has made the target during the upload.
         """
         self._check(record.target, target, record.job)
-        new, old = _beside(record, _NEW), _beside(record, _OLD)
+        new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
         uploaded = self._uploaded(record, tasks).rows
         if append and self._source.existing(record.target):
             return self._added(record, target, tasks)
@@ -153,7 +153,7 @@ class WarehouseResults:
 
     def _added(self, record: Record, target: str, tasks: int) -> int:
         """Upload the rows, and add them to the target unless a commit before did. Return their number."""
-        name, new = self._source.texts.name, _beside(record, _NEW)
+        name, new = self._source.texts.name, _sibling_name(record, _NEW)
         if record.before is not None and self._source.existing(new):
             rows = self._count(new)
             if is_added(target, record.before, self._count(record.target), rows):
@@ -169,7 +169,7 @@ class WarehouseResults:
 
     def _uploaded(self, record: Record, tasks: int) -> _Counted:
         """Upload the staged rows into a new table."""
-        folder, new = self._staged(record), _beside(record, _NEW)
+        folder, new = self._staged(record), _sibling_name(record, _NEW)
         check_complete(folder.staged(), tasks, record.job)
         counted = _Counted(folder.read(tasks))
         self._source.make(new, f"{MARK}, job {record.job}", counted.reader)
@@ -186,7 +186,7 @@ class WarehouseResults:
     def _end(self, record: Record) -> None:
         """Remove the staged rows and tables that a commit has left, and put back a table whose swap is unfinished."""
         if self._recorded(record):
-            new, old = _beside(record, _NEW), _beside(record, _OLD)
+            new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
             if self._source.existing(old) and not self._source.existing(record.target):
                 self._source.run([self._source.rename(old, record.target)])
             self._source.drop(old)
@@ -224,6 +224,6 @@ def _digest(record: Record) -> str:
     return hashlib.blake2b(f"{record.target}\0{record.job}".encode(), digest_size=12).hexdigest()
 
 
-def _beside(record: Record, prefix: str) -> Parts:
+def _sibling_name(record: Record, prefix: str) -> Parts:
     """Return the name of a table of this program in the schema of the target."""
     return (*record.target[:-1], prefix + _digest(record))

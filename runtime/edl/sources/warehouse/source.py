@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised, rechunked
+from edl.data.arrow_types import BATCH_ROWS, cast_batch, normal_schema, rechunk_rows
 from edl.data.displayed_rows import DisplayedRows
-from edl.data.names import check_unique, shown, split_name
+from edl.data.names import check_unique, format_name, split_name
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError, did_you_mean
@@ -30,7 +30,7 @@ from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse import errors
 from edl.sources.warehouse.results import WarehouseResults
 from edl.sources.warehouse.sql import STANDARD, Texts
-from edl.sources.words import Lexicon, ended
+from edl.sources.words import Lexicon, ended_result_error
 from edl.spec import Split
 
 OURS = "sqlflow_edl_"
@@ -133,8 +133,8 @@ class WarehouseSource(EmbeddedSource):
         query = self.lexicon.one_query(query)
         schema = self.schema(query)
         reader = self._run(self.plain(query), query)
-        plain = (normalised(batch, schema) for batch in self._batches(reader, query))
-        return pa.RecordBatchReader.from_batches(schema, rechunked(plain, schema, batch_rows))
+        plain = (cast_batch(batch, schema) for batch in self._batches(reader, query))
+        return pa.RecordBatchReader.from_batches(schema, rechunk_rows(plain, schema, batch_rows))
 
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
@@ -166,7 +166,8 @@ class WarehouseSource(EmbeddedSource):
 
     def tables(self) -> list[str]:
         found = [
-            shown(tuple(filter(None, parts)), (), self.quote) for parts in few_rows(self, self.tables_query)
+            format_name(tuple(filter(None, parts)), (), self.quote)
+            for parts in few_rows(self, self.tables_query)
         ]
         return [name for name in found if not name.rpartition(".")[2].lower().startswith(OURS)]
 
@@ -233,7 +234,7 @@ class WarehouseSource(EmbeddedSource):
     def _batches(self, reader: pa.RecordBatchReader, query: str) -> Iterator[pa.RecordBatch]:
         while True:
             if self._reading is not reader:
-                raise ended()
+                raise ended_result_error()
             with self._errors("", query):
                 try:
                     batch = reader.read_next_batch()
@@ -257,7 +258,7 @@ class WarehouseSource(EmbeddedSource):
     def translated(self, error: Exception, sent: str, query: str) -> SourceError:
         """Translate an error of running a text."""
         asked = errors.Asked(sent, query, lambda: self._asked(self.tables), lambda: self._columns(query))
-        return errors.translated(self.message(error), self.patterns, self.lexicon, asked)
+        return errors.translate_message(self.message(error), self.patterns, self.lexicon, asked)
 
     def message(self, error: Exception) -> str:
         """Return the warehouse's own message."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from edl.data.names import dotted
+from edl.data.names import join_quoted
 from edl.errors import SourceError
 from edl.sources.words import Lexicon
 
@@ -66,7 +66,7 @@ class Texts:
         if self.dialect in _ESCAPED_NAMES:
             parts = tuple(part.replace("\\", "\\\\").replace(self.quote, "\\" + self.quote) for part in parts)
             return ".".join(f"{self.quote}{part}{self.quote}" for part in parts)
-        return dotted(parts, self.quote)
+        return join_quoted(parts, self.quote)
 
     def bound(self, sql: str, parameters: Sequence[object]) -> str:
         """Replace the statement's question marks by the values."""

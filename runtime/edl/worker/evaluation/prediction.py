@@ -17,7 +17,7 @@ from edl.arrays import Array
 from edl.data.names import fitting, unique_names
 from edl.errors import JobError
 from edl.features import SeveralTarget, Target, target
-from edl.metrics import decided
+from edl.metrics import decide_class
 from edl.program import Program
 from edl.spec import (
     AnomalyLabel,
@@ -78,7 +78,7 @@ class Results:
         """Return the result of some rows, their scores, (n, classes), and their extra outputs, (n, width) each."""
         kept = [rows.column(name) for name in self.keep]
         label, given = self.target.spec, extra or {}
-        more = [_joined(given[name], is_number(name, label)) for name in self.extra]
+        more = [_join_numbers(given[name], is_number(name, label)) for name in self.extra]
         return pa.RecordBatch.from_arrays(
             [*kept, *self._added(scores), *more], names=[*self.keep, *self.names]
         )
@@ -99,7 +99,7 @@ class Results:
                 yield _numbers(scores[:, 0] + self.interval.margin)
             return
         scores = probabilities(scores, self.target.spec)
-        chosen = scores if self.threshold is None else decided(scores, self.threshold)
+        chosen = scores if self.threshold is None else decide_class(scores, self.threshold)
         yield self.target.decode(chosen)
         yield _numbers(np.take_along_axis(scores, chosen.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0])
         yield from (
@@ -223,7 +223,7 @@ def probabilities(scores: Array, label: ClassLabel) -> Array:
     return scores
 
 
-def _joined(values: Array, number: bool) -> pa.Array:
+def _join_numbers(values: Array, number: bool) -> pa.Array:
     """Return a number or a text of numbers for each row, (n, width); NULL where one is not finite."""
     if number:
         return _numbers(values[:, 0])

@@ -19,7 +19,7 @@ from edl.metrics.importance import Importance
 from edl.program import Program
 from edl.spec import ClassLabel, JobSpec, Label
 from edl.tasks.task import Summary
-from edl.worker.evaluation.measuring import measured, merged, program_metrics
+from edl.worker.evaluation.measuring import compute_figures, merge_states, program_metrics
 
 MOST_THRESHOLDS = 100  # rows of a curve
 MOST_CLASSES = 20  # with more classes, pairs that don't occur are left out
@@ -78,7 +78,7 @@ class MetricsReport:
         return self._figures
 
     def figures(self, found: Summary) -> Figures:
-        return measured(found, self._figures)
+        return compute_figures(found, self._figures)
 
     def table(self, found: Summary) -> pa.RecordBatch:
         return metric_tables.one_row(self.figures(found))
@@ -102,7 +102,7 @@ class ConfusionReport(MetricsReport):
         return {**self._figures, _OWN: at_threshold(self._matrix, self._of.threshold)}
 
     def table(self, found: Summary) -> pa.RecordBatch:
-        weights = self._matrix.matrix(merged(found, _OWN, self._matrix))
+        weights = self._matrix.matrix(merge_states(found, _OWN, self._matrix))
         pairs = weights > 0 if len(weights) > MOST_CLASSES else np.full(weights.shape, True)
         true, predicted = np.nonzero(pairs)
         with np.errstate(invalid="ignore"):  # a class that does not occur has no share
@@ -138,7 +138,7 @@ class CurveReport(MetricsReport):
         return next((name for name, metric in self._figures.items() if metric == self._curve), _OWN)
 
     def table(self, found: Summary) -> pa.RecordBatch:
-        thresholds, inside, outside = self._curve.curve(merged(found, self._name, self._curve))[:, ::-1]
+        thresholds, inside, outside = self._curve.curve(merge_states(found, self._name, self._curve))[:, ::-1]
         hits, false_alarms = np.cumsum(inside), np.cumsum(outside)
         some = np.unique(np.linspace(0, len(hits) - 1, MOST_THRESHOLDS).round().astype(int))
         misses, rejected = hits[-1] - hits, false_alarms[-1] - false_alarms
@@ -174,7 +174,7 @@ class ImportanceReport:
         return {_OWN: self._importance}
 
     def figures(self, found: Summary) -> Figures:
-        values = self._importance.of_columns(merged(found, _OWN, self._importance))
+        values = self._importance.of_columns(merge_states(found, _OWN, self._importance))
         return dict(zip(self._columns, map(finite, values.tolist()), strict=True))
 
     def table(self, found: Summary) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from edl.errors import JobError
 from edl.features import Target
 from edl.features.labels import learned_labels
 from edl.frameworks import Adapter
-from edl.metrics.calibration import tempered
+from edl.metrics.calibration import apply_temperature
 from edl.program import Program
 from edl.spec import ENSEMBLE, ClassLabel
 from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
@@ -104,7 +104,7 @@ class Scorer:
         label, temperature = self.program.spec.label, self.program.spec.temperature
         if temperature == 1 or not isinstance(label, ClassLabel) or not self.program.has("scores"):
             return scores
-        return tempered(probabilities(scores, label), temperature)
+        return apply_temperature(probabilities(scores, label), temperature)
 
     def _uncalibrated(self, outputs: Array) -> Array:
         if not self.program.has("scores"):

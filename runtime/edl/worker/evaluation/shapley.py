@@ -225,7 +225,7 @@ class Explainer(Scorer):
             return np.tile(first, (len(order), 1))
         late = {self._columns[position]: number for number, position in enumerate(order.tolist(), 1)}
         mixed = {
-            name: _mixed(batch.column(name), start.column(name), rows, stations < late.get(name, 0))
+            name: _mix_column(batch.column(name), start.column(name), rows, stations < late.get(name, 0))
             for name in (batch.schema.names if self.program.edited else self._columns)
         }
         scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
@@ -275,7 +275,7 @@ def _differ(own: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False))
 
 
-def _mixed(
+def _mix_column(
     own: pa.Array, start: pa.Array, rows: npt.NDArray[np.intp], is_start: npt.NDArray[np.bool_]
 ) -> pa.Array:
     """Return one column at the new stations of a walk: the start row's value until the column is replaced."""

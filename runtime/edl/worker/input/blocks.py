@@ -19,7 +19,7 @@ from edl.spec import ENSEMBLE, TREES, RankingLabel, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
-from edl.worker.input.feed import given
+from edl.worker.input.feed import convert_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +128,7 @@ class Blocks:
 
         Raises JobError if the reader or the program gives another number of rows, or no arrays.
         """
-        fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
+        fed = convert_rows(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
         exact = self._trees or self.program.spec.framework == ENSEMBLE
         features = checked_features(fed.features, rows, by, exact=exact)

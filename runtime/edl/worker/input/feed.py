@@ -31,7 +31,7 @@ class ModelInput(NamedTuple):
     batch: pa.RecordBatch | None
 
 
-def given(
+def convert_rows(
     program: Program, reader: Reader, start: int, end: int, mode: Mode, columns: Sequence[str] | None
 ) -> ModelInput:
     """Convert the rows [start, end).
@@ -40,17 +40,17 @@ def given(
     """
     by = next(name for name in INPUTS if program.has(name))
     if by == "feed":
-        batch = _joined(_batches(reader, start, end, columns))
-        return ModelInput(*_fed(program, program.call("feed", batch, mode)), by, batch)
+        batch = _join_batches(_batches(reader, start, end, columns))
+        return ModelInput(*_complete_input(program, program.call("feed", batch, mode)), by, batch)
     batches: list[pa.RecordBatch] = []
     if by == "stream" or mode == "predict":
         batches = _batches(reader, start, end, columns)
     arguments = (iter(batches), mode) if by == "stream" else (reader, start, end, mode)
-    arrays = _loaded(program, by, program.call(by, *arguments), end - start, mode)
-    return ModelInput(*arrays, by, _joined(batches) if mode == "predict" else None)
+    arrays = _load_input(program, by, program.call(by, *arguments), end - start, mode)
+    return ModelInput(*arrays, by, _join_batches(batches) if mode == "predict" else None)
 
 
-def _fed(program: Program, given: object) -> tuple[Any, Any, Any]:
+def _complete_input(program: Program, given: object) -> tuple[Any, Any, Any]:
     if not isinstance(given, tuple) or len(given) not in (2, 3):
         described = f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
         raise JobError(
@@ -61,7 +61,7 @@ def _fed(program: Program, given: object) -> tuple[Any, Any, Any]:
     return given if len(given) == 3 else (*given, None)
 
 
-def _loaded(program: Program, by: str, data: object, rows: int, mode: Mode) -> tuple[Any, Any, Any]:
+def _load_input(program: Program, by: str, data: object, rows: int, mode: Mode) -> tuple[Any, Any, Any]:
     from edl.frameworks.torch.datasets import load  # imports PyTorch, which such a program has imported
 
     with user_code(program.file, f"{by}()"):
@@ -76,7 +76,7 @@ def _batches(reader: Reader, start: int, end: int, columns: Sequence[str] | None
     return batches
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     import pyarrow as pa
 
     if len(batches) == 1:

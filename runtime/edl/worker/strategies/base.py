@@ -115,7 +115,7 @@ class Local:
         return self._adapter.get_weights()
 
 
-def after(done: Report, rows: Minibatches, loss: float) -> Report:
+def add_minibatch(done: Report, rows: Minibatches, loss: float) -> Report:
     """Return the progress of a task after a minibatch with this mean loss."""
     count = len(rows.labels)
     weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))

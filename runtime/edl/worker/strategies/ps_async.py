@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from edl.checkpoints import CheckpointStore
-from edl.embeddings import Stored, added
+from edl.embeddings import Stored, sum_parts
 from edl.embeddings.model_tables import Need, RowGradients
 from edl.embeddings.table import Ids
 from edl.frameworks.adapter import Floats, Minibatches
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.base import VoidError, after
+from edl.worker.strategies.base import VoidError, add_minibatch
 from edl.worker.strategies.ps_base import ServerStrategy, progress
 from edl.worker.strategies.ps_model import ModelPush, Parameters, PullCall, PulledModel, PushCall, PushResult
 
@@ -95,7 +95,7 @@ class Asynchronous(PushStrategy):
             some, step, versions = rows.minibatch(number), pulled.step, pulled.versions
             found = self._gradients(pulled, now, some)
             losses.append(found.loss)
-            done = after(done, some, found.loss)
+            done = add_minibatch(done, some, found.loss)
             if pulling is not None:
                 pulled, pulling = pulling.result(), None
             else:
@@ -148,7 +148,7 @@ class LocalSteps(PushStrategy):
                 found = self._adapter.gradients(some.features, some.labels, some.weights)
                 sums.add(found.values)
                 losses.append(found.loss)
-                done = after(done, some, found.loss)
+                done = add_minibatch(done, some, found.loss)
                 own_rate = self._rate(step + number - first, rates)
                 rate += own_rate
                 if rates is not None:
@@ -195,7 +195,7 @@ class _Sums:
 
     def over(self, divisor: float) -> dict[str, Any]:
         share = np.float32(1 / divisor)
-        rows = {name: added(parts) for name, parts in self._rows.items()}
+        rows = {name: sum_parts(parts) for name, parts in self._rows.items()}
         return {
             **{name: total * share for name, total in self._dense.items()},
             **{name: RowGradients(ids, total * share) for name, (ids, total) in rows.items()},

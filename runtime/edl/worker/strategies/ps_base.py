@@ -26,7 +26,7 @@ from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.ps_export import exported, with_own
+from edl.worker.strategies.ps_export import export_parameters, with_own
 from edl.worker.strategies.ps_model import Parameters, PulledModel
 
 CHECKPOINT_SECS = 600.0  # timeout for writing the weights of the best epoch
@@ -95,7 +95,7 @@ class ServerStrategy(ABC):
     def weights(self, epoch: int) -> Weights:
         with self.scoring():
             if not epoch:
-                return exported(self._parameters)
+                return export_parameters(self._parameters)
             of_epoch = [name for name in self._kept() if name.startswith(f"{manifests.BEST}{epoch:06d}-")]
             if not of_epoch:
                 raise GoneError(f"the weights of epoch {epoch} are gone")

@@ -15,12 +15,12 @@ from edl.arrays import Array
 from edl.frameworks.adapter import GradientAdapter
 from edl.models.weights import Kind, Stream
 from edl.ps import messages as msg
-from edl.ps.checkpoint.merging import CHUNK, Rows, merged
+from edl.ps.checkpoint.merging import CHUNK, Rows, merge_rows
 from edl.worker.strategies.ps_client import Calls, ParameterServers, Request
 from edl.worker.strategies.ps_model import Parameters
 
 
-def exported(parameters: Parameters) -> Stream:
+def export_parameters(parameters: Parameters) -> Stream:
     """Return the adapter's own weights and the servers' table rows. No worker may train meanwhile."""
     servers = parameters.servers
     kinds = {}
@@ -33,7 +33,9 @@ def exported(parameters: Parameters) -> Stream:
     def pieces() -> Iterator[tuple[str, Array]]:
         for spec in parameters.definition.tables:
             yield f"{spec.name}:seed", np.array([parameters.definition.seed], np.int64)
-            for ids, rows in merged([_chunks(servers, server, spec.name) for server in range(len(servers))]):
+            for ids, rows in merge_rows(
+                [_chunks(servers, server, spec.name) for server in range(len(servers))]
+            ):
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 

@@ -16,7 +16,7 @@ from edl.embeddings.table import Floats, Ids
 from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Definition, Dense, Progress, Version
-from edl.ps.partitioning import Layout, Part, Placement, joined, split
+from edl.ps.partitioning import Layout, Part, Placement, join_blocks, split
 from edl.spec import RowLimits
 from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
 
@@ -261,7 +261,7 @@ class Parameters:
             if header.state:
                 state = self.state.unflat(next(arrays))
         versions = tuple(header.version for _, (header, _) in sorted(answers.items()))
-        rows = {name: joined(parts[name], found) for name, found in blocks.items()}
+        rows = {name: join_blocks(parts[name], found) for name, found in blocks.items()}
         return PulledModel(versions, dense, rows, state, answers[0][0].private)
 
 

@@ -21,7 +21,7 @@ from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Version
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.base import VoidError, after
+from edl.worker.strategies.base import VoidError, add_minibatch
 from edl.worker.strategies.ps_base import ServerStrategy, progress
 from edl.worker.strategies.ps_client import CALL_SECS
 from edl.worker.strategies.ps_model import ModelPush, Parameters, PulledModel
@@ -85,7 +85,7 @@ class Synchronous(ServerStrategy):
             began = time.monotonic()
             found = self._gradients(pulled, need, rows)
             self._took = time.monotonic() - began
-            now = after(done, rows, found.loss)
+            now = add_minibatch(done, rows, found.loss)
             confirmed = False
             try:
                 confirmed = self._confirm(found, pulled, len(rows.labels), now, rates)

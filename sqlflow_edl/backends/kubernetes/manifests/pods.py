@@ -15,7 +15,7 @@ from edl.data.url import redacted
 from edl.errors import SemanticError
 from edl.frameworks import device
 from edl.installation import VERSION
-from edl.program.model_packages import OPTION, configured
+from edl.program.model_packages import OPTION, read_configured_packages
 from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
 from edl.program.user_model import PATH_VARIABLE
 from edl.spec import TREES, JobSpec
@@ -208,7 +208,7 @@ def _environment(role: PodRole, identity: Identity, settings: Settings, *, encry
         VARIABLE: _checkpoints(settings),
         MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
-        PACKAGES_VARIABLE: ",".join(configured()),
+        PACKAGES_VARIABLE: ",".join(read_configured_packages()),
         device.AUTO: "cuda" if role == "worker" and settings.whole("worker_gpu") else "",
         reachability.VARIABLE: "" if patience == reachability.LIMIT else f"{patience:g}",
     }

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from edl.cluster import Change, Instance
-from edl.cluster.kubernetes.exit_reason import gone, obstacle, to_change, unscheduled
+from edl.cluster.kubernetes.exit_reason import is_unscheduled, obstacle, report_deleted_pod, to_change
 from edl.cluster.kubernetes.pods import Pod
 
 TRACES = Path(__file__).parents[3] / "kubernetes" / "traces"
@@ -43,7 +43,7 @@ def course(pods: Pods) -> list[Change]:
     """What is told, up to the first end; what is told twice once."""
     found: list[Change] = []
     for kind, pod in pods:
-        change = (gone if kind == "DELETED" else to_change)(pod, WORKER)
+        change = (report_deleted_pod if kind == "DELETED" else to_change)(pod, WORKER)
         if not found or found[-1] != change:
             found.append(change)
         if change.state == "ended":
@@ -151,18 +151,18 @@ def test_what_keeps_a_container_from_starting_is_an_obstacle(pod: str, final: bo
 
 def test_only_who_waits_for_a_node_is_unscheduled() -> None:
     pods = recorded("06-delete-evict-preempt")["high"]
-    waited = [unscheduled(pod) for _, pod in pods]
+    waited = [is_unscheduled(pod) for _, pod in pods]
     assert waited.index(True) < len(waited) - 1
-    assert not unscheduled(pods[-1][1])
-    assert not unscheduled(pods[0][1])  # nobody has looked at it yet
+    assert not is_unscheduled(pods[-1][1])
+    assert not is_unscheduled(pods[0][1])  # nobody has looked at it yet
 
 
 def test_who_is_stopped_by_us_was_stopped_however_it_ends() -> None:
     [failed] = [pod for kind, pod in recorded("06-delete-evict-preempt")["dflt"] if kind == "DELETED"]
     [forced] = [pod for kind, pod in recorded("06-delete-evict-preempt")["force"] if kind == "DELETED"]
-    assert gone(failed, WORKER, stopped=True).reason == "stopped"
-    assert gone(failed, WORKER, stopped=True).exit_code == 7
-    assert gone(forced, WORKER, stopped=True).reason == "stopped"
+    assert report_deleted_pod(failed, WORKER, stopped=True).reason == "stopped"
+    assert report_deleted_pod(failed, WORKER, stopped=True).exit_code == 7
+    assert report_deleted_pod(forced, WORKER, stopped=True).reason == "stopped"
 
 
 def pod_that(
@@ -268,7 +268,7 @@ def test_a_pod_with_gates_says_what_it_waits_for(
     }
     pod = msgspec.convert(told, Pod)
     assert to_change(pod, WORKER) == Change(WORKER, "pending", detail=words)
-    assert not unscheduled(pod)
+    assert not is_unscheduled(pod)
 
 
 def test_a_pod_that_kueue_preempts_is_preempted() -> None:
@@ -281,5 +281,5 @@ def test_a_pod_that_kueue_preempts_is_preempted() -> None:
     pod = msgspec.convert(
         {"metadata": {"name": "p"}, "status": {"phase": "Running", "conditions": [condition]}}, Pod
     )
-    change = gone(pod, WORKER)
+    change = report_deleted_pod(pod, WORKER)
     assert (change.reason, change.detail) == ("preempted", "Kueue ended it: to accommodate w")

@@ -12,7 +12,7 @@ import pytest
 from edl.cluster.kubernetes import names, output_maps
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.output_maps import OutputMaps, joined, paths, read_map
+from edl.cluster.kubernetes.output_maps import OutputMaps, join_parts, paths, read_map
 from edl.errors import JobError
 from tests.edl.cluster.kubernetes.conftest import Site
 
@@ -40,7 +40,9 @@ def put(place: Site, file: Path, content: bytes, name: str = "output") -> None:
 
 def found(place: Site, deployment: Deployment) -> dict[str, bytes]:
     calls = Calls(place.double.client())
-    return joined({key: each for path in paths(deployment) for key, each in read_map(calls, path).items()})
+    return join_parts(
+        {key: each for path in paths(deployment) for key, each in read_map(calls, path).items()}
+    )
 
 
 @pytest.mark.soak

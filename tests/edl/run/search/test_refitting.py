@@ -11,7 +11,7 @@ from edl.models.archive import read_archive
 from edl.program import load, unload
 from edl.run.search import refitting, trial_runner
 from edl.run.search.judge import Judge
-from edl.run.search.refitting import MOST, USUAL, refits, reserved
+from edl.run.search.refitting import MOST, USUAL, estimate_refit_time, refits
 from edl.run.search.trial_runner import refit_folder_of
 from edl.spec import Rows
 from tests.edl.run.conftest import new_job
@@ -122,4 +122,4 @@ def test_a_search_keeps_time_for_the_refits_of_the_best_models(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ended: tuple[float, ...], kept: float
 ) -> None:
     monkeypatch.setattr(judge, "trials", lambda: trials(*ended))
-    assert reserved(judge, slots=2) == pytest.approx(kept)
+    assert estimate_refit_time(judge, slots=2) == pytest.approx(kept)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edl.embeddings import added
+from edl.embeddings import sum_parts
 from edl.embeddings.model_tables import RowGradients
 from edl.ps import messages as msg
 from edl.worker.strategies.base import VoidError
@@ -77,7 +77,7 @@ def _mean(gradients: list[dict[str, Any]]) -> dict[str, Any]:
     for name, value in one.items():
         if isinstance(value, RowGradients):
             parts = [(given.ids, given.values) for given in (value, other[name])]
-            ids, sums = added(parts)
+            ids, sums = sum_parts(parts)
             found[name] = RowGradients(ids, sums / 2)
         else:
             found[name] = (value + other[name]) / 2

@@ -10,7 +10,7 @@ import msgspec
 from edl import spec
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.spec.runnable import RunnableSpec
-from edl.spec.strategy import chosen
+from edl.spec.strategy import complete_settings
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured
 from sqlflow_edl.codegen import generate
@@ -46,7 +46,7 @@ def job_spec(**changes: Any) -> spec.JobSpec:
 
 
 def with_workers(workers: int, servers: int = 0) -> spec.JobSpec:
-    return job_spec(cluster=chosen(spec.Cluster(workers=workers, parameter_servers=servers)))
+    return job_spec(cluster=complete_settings(spec.Cluster(workers=workers, parameter_servers=servers)))
 
 
 def prediction() -> spec.JobSpec:

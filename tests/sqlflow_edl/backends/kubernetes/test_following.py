@@ -8,7 +8,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.jobs.events import EpochEnd, Tally
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.logs import stamped
+from edl.logs import add_time
 from sqlflow_edl.backends.base import UnseenEndError
 from sqlflow_edl.backends.find import summaries
 from tests.edl.cluster.local.conftest import wait_until
@@ -21,7 +21,7 @@ DONE = Outcome("train", 20, 2.0)
 
 def test_events_come_in_order_and_then_what_the_job_came_to(play: Play, told: Told) -> None:
     play.start()
-    play.says(FIRST, stamped("a line of its log"), TALLY, DONE, "exit 0")
+    play.says(FIRST, add_time("a line of its log"), TALLY, DONE, "exit 0")
     assert play.handle.follow(told) == DONE
     assert told.events == [FIRST, TALLY]
     assert told.notes == ["master: a line of its log"]

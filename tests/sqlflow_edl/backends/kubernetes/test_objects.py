@@ -20,7 +20,7 @@ from edl.frameworks.device import AUTO
 from edl.installation import VERSION
 from edl.jobs.cluster_folder import RunSpec
 from edl.spec import Cluster, JobSpec
-from edl.spec.strategy import chosen
+from edl.spec.strategy import complete_settings
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured
@@ -292,7 +292,7 @@ def test_certificates_stand_in_the_secret_alone_and_every_pod_uses_them() -> Non
     ],
 )
 def test_a_job_whose_workers_would_talk_in_plain_is_refused(cluster: Cluster, refused: bool) -> None:
-    job = jobs.job_spec(cluster=chosen(cluster))
+    job = jobs.job_spec(cluster=complete_settings(cluster))
     if refused:
         with pytest.raises(
             SemanticError, match=r"kubernetes\.tls cannot encrypt the sockets of gloo and XGBoost"

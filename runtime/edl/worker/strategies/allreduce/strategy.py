@@ -20,7 +20,7 @@ from edl.worker.learning_rate import Rates
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.strategies.allreduce.rendezvous import Rendezvous
 from edl.worker.strategies.allreduce.stragglers import WINDOW, StragglerDetector
-from edl.worker.strategies.base import VoidError, after
+from edl.worker.strategies.base import VoidError, add_minibatch
 
 
 class AllReduce(GroupMember):
@@ -61,7 +61,7 @@ class AllReduce(GroupMember):
             found = []
             for number in range(rows.steps):
                 found.append(self._step(self._ready(), rows, keys, number, rates))
-                done = after(done, rows.minibatch(number), found[-1])
+                done = add_minibatch(done, rows.minibatch(number), found[-1])
                 if self.step % WINDOW == 0:
                     self._compare(self._ready())
             return np.array(found, np.float32)

@@ -70,7 +70,7 @@ class Worker(Actor):
         from edl.run import job_runner
 
         job = JobFolder(Path(folder))
-        with job_runner.loaded(job.program, read_spec(job.program), threads=1) as program:
+        with job_runner.load_program(job.program, read_spec(job.program), threads=1) as program:
             done = job_runner.run(
                 program, job, None, observer=lambda event: None, cancelled=threading.Event()
             )
