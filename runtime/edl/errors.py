@@ -121,7 +121,9 @@ class ErrorList(SQLFlowError):  # noqa: N818 - several errors
 
     def __init__(self, errors: Iterable[SQLFlowError]) -> None:
         flat = [
-            each for error in errors for each in (error.errors if isinstance(error, ErrorList) else (error,))
+            inner
+            for error in errors
+            for inner in (error.errors if isinstance(error, ErrorList) else (error,))
         ]
         by_place = sorted(flat, key=lambda error: error.span.start if error.span else -1)
         self.errors: tuple[SQLFlowError, ...] = tuple(by_place)
@@ -141,9 +143,9 @@ NEAR_SHORT = 0.66  # of words of three letters, of which one may differ
 NEAR = 0.72  # of difflib's ratio; at 0.6 time_limit is near priority, at 0.7 max_depth near max_steps
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the known name most similar to `word`, ignoring case, or None if there is none."""
-    by_folded = {name.casefold(): name for name in known}
+    by_folded = {name.casefold(): name for name in candidates}
     folded = word.casefold()
     matches = difflib.get_close_matches(
         folded, by_folded, n=1, cutoff=NEAR if len(folded) > 3 else NEAR_SHORT
@@ -160,13 +162,13 @@ def _abbreviates(short: str, long: str) -> bool:
 
 
 def did_you_mean(
-    word: str, known: Iterable[str], *, list_up_to: int = 12, write: Callable[[str], str] = str
+    word: str, candidates: Iterable[str], *, list_up_to: int = 12, write: Callable[[str], str] = str
 ) -> str | None:
     """Return a hint with the most similar known name, or with all names if they are few.
 
     write: returns a name as it is typed, that is, in quotes where it needs them.
     """
-    names = list(known)
+    names = list(candidates)
     if near := nearest(word, names):
         return f"did you mean {write(near)}?"
     if names and len(names) <= list_up_to:

@@ -76,10 +76,10 @@ def _partial_path(path: Path) -> Path:
 
 def make_folders(path: Path) -> None:
     """Create a folder, and those above it that are missing. The new names survive a crash of the machine."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    for each in reversed(missing):
-        sync(each.parent)
+    for folder in reversed(missing):
+        sync(folder.parent)
 
 
 def sync_tree(folder: Path) -> None:

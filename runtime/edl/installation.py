@@ -57,16 +57,16 @@ def _read_requirements() -> tuple[Requirement, ...]:
 
 
 def _select_requirements(declared: Iterable[Requirement], extra: str) -> Iterator[str]:
-    for each in declared:
-        marker = each.marker
+    for requirement in declared:
+        marker = requirement.marker
         if marker is None or not marker.evaluate({"extra": extra}) or marker.evaluate({"extra": ""}):
             continue
-        if each.name == DISTRIBUTION:  # an extra of other extras
-            for other in sorted(each.extras):
+        if requirement.name == DISTRIBUTION:  # an extra of other extras
+            for other in sorted(requirement.extras):
                 yield from _select_requirements(declared, other)
         else:
-            extras = f"[{','.join(sorted(each.extras))}]" if each.extras else ""
-            yield f"{each.name}{extras}{each.specifier}"
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            yield f"{requirement.name}{extras}{requirement.specifier}"
 
 
 def _installer() -> tuple[str, tuple[str, ...]]:
@@ -91,8 +91,8 @@ def _is_made_by_uv(prefix: Path) -> bool:
 def _is_active() -> bool:
     """Return True if a shell finds the programs of this environment first."""
     python = Path(sys.executable)
-    found = shutil.which(python.name)
-    return found is not None and Path(found).parent == python.parent
+    executable = shutil.which(python.name)
+    return executable is not None and Path(executable).parent == python.parent
 
 
 def _path(path: Path) -> str:

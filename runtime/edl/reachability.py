@@ -82,23 +82,23 @@ def probe_calls(address: str, seconds: float = PROBE_SECS) -> str:
     try:
         with _connect(address, seconds) as connection:
             if identity is None:
-                found = _greeting(connection)
+                greeting = _greeting(connection)
             else:
                 with identity.context().wrap_socket(connection, server_hostname=tls.NAME) as encrypted:
-                    found = _greeting(encrypted)
+                    greeting = _greeting(encrypted)
     except ssl.SSLError as error:
         return tls.refusal(error.reason or str(error)) or describe_failure(error)
     except (OSError, ValueError) as error:
         return describe_failure(error)
-    if found is None:
+    if greeting is None:
         return "it accepts connections and does not answer: its process hangs, or a proxy has no way to it"
-    if len(found) > 3 and found[3] == _SETTINGS:
+    if len(greeting) > 3 and greeting[3] == _SETTINGS:
         return "it accepts connections, and has not answered calls"
-    if identity is not None and not found:
+    if identity is not None and not greeting:
         return tls.NOT_ACCEPTED
     if identity is None and _speaks_tls(address, seconds):
         return "it expects TLS, as a proxy of a service mesh does, and calls of this job are plain"
-    return "another program answers there" if found else "connections are accepted and closed at once"
+    return "another program answers there" if greeting else "connections are accepted and closed at once"
 
 
 def _connect(address: str, seconds: float) -> socket.socket:

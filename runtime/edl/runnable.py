@@ -80,10 +80,10 @@ def _place() -> Place:
 def _position(table: str, tables: Sequence[str]) -> int:
     if not table and len(tables) > 1:
         raise JobError(f"name the table of the rows, as in write(rows, {tables[0]!r})")
-    known = [each.casefold() for each in tables]
-    if table and table.casefold() not in known:
+    folded = [name.casefold() for name in tables]
+    if table and table.casefold() not in folded:
         raise JobError(f"INTO does not name {table}; {did_you_mean(table, tables) or 'it is missing'}")
-    return known.index(table.casefold()) if table else 0
+    return folded.index(table.casefold()) if table else 0
 
 
 def _batches(result: Any) -> Iterator[pa.RecordBatch]:

@@ -239,11 +239,11 @@ def install(name: str, number: int) -> None:
 
 def _orders(variable: str, name: str, number: int) -> Iterator[tuple[Point, int]]:
     for order in filter(None, os.environ.get(variable, "").split(";")):
-        found = _ORDER.fullmatch(order.strip())
-        if found is None:
+        match = _ORDER.fullmatch(order.strip())
+        if match is None:
             raise ValueError(f"{variable}: {order!r} is no order")
-        if found[1] in (name, "any") and int(found[2]) == number:
-            yield POINTS[found[3]], int(found[4])
+        if match[1] in (name, "any") and int(match[2]) == number:
+            yield POINTS[match[3]], int(match[4])
 
 
 def _call_at_point(point: Point, times: int, happens: Callable[[], object]) -> None:

@@ -60,11 +60,11 @@ def identity(environment: Mapping[str, str] = os.environ) -> Identity | None:
 
 def refusal(reason: str) -> str:
     """Return why TLS with a peer fails, from the text of OpenSSL's error; empty if the error is another one."""
-    found = reason.upper()
-    if _PLAIN in found:
+    upper = reason.upper()
+    if _PLAIN in upper:
         return "it does not speak TLS, with which the calls of this job are encrypted"
-    if "ALERT" in found:
+    if "ALERT" in upper:
         return NOT_ACCEPTED
-    if any(sign in found for sign in _SIGNS):
+    if any(sign in upper for sign in _SIGNS):
         return "its TLS certificate is not one of this job"
     return ""

@@ -47,16 +47,16 @@ def keeper(job: Path) -> Keeper | None:
     return Keeper(JobFolder(job).checkpoints, int(os.environ.get(MOST, "0")))
 
 
-def adapt_settings(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
+def adapt_settings(settings: Checkpoints, job: Path, servers: int) -> Checkpoints:
     """Return the checkpoint settings of the JobSpec, adapted to the store and the number of servers."""
-    return with_master(written, servers) if are_with_master(job) else written
+    return with_master(settings, servers) if are_with_master(job) else settings
 
 
-def with_master(written: Checkpoints, servers: int) -> Checkpoints:
+def with_master(settings: Checkpoints, servers: int) -> Checkpoints:
     """Return the settings for servers without a shared disk: several replicate shards to each other, too large for the
     master.
     """
-    return msgspec.structs.replace(written, copies="neighbours") if servers > 1 else written
+    return msgspec.structs.replace(settings, copies="neighbours") if servers > 1 else settings
 
 
 def for_master(job: Path) -> CheckpointStore:
@@ -76,13 +76,13 @@ def curves(job: Path) -> str:
 
 def for_instance(job: Path, instance: Instance) -> CheckpointStore:
     """Return an instance's view of the store. Raises JobError if the object store cannot be opened."""
-    own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
+    folder_of_instance = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
     if are_with_master(job):
         from edl.checkpoints.master_client import Relay  # imports gRPC
 
         folder = ClusterFolder(job)
-        return Relay(own, folder.address(), folder.token())
-    return _open_named_store(job, str(own.name)) or SharedFolder(JobFolder(job).checkpoints)
+        return Relay(folder_of_instance, folder.address(), folder.token())
+    return _open_named_store(job, str(folder_of_instance.name)) or SharedFolder(JobFolder(job).checkpoints)
 
 
 def _open_named_store(job: Path, who: str) -> CheckpointStore | None:

@@ -22,21 +22,21 @@ class SharedFolder:
         """Do nothing: the files are in the shared folder already."""
 
     def fetch(self, name: str, *files: str) -> Path:
-        found = self.folder / name
-        if not found.is_dir():
-            raise GoneError(f"the checkpoint {found} is gone")
-        return found
+        checkpoint = self.folder / name
+        if not checkpoint.is_dir():
+            raise GoneError(f"the checkpoint {checkpoint} is gone")
+        return checkpoint
 
     def names(self, having: str = "") -> list[str]:
         if not self.folder.is_dir():
             return []
-        found = (path for path in self.folder.iterdir() if path.is_dir())
-        return sorted(path.name for path in found if not having or (path / having).is_file())
+        folders = (path for path in self.folder.iterdir() if path.is_dir())
+        return sorted(path.name for path in folders if not having or (path / having).is_file())
 
     def facts(self, name: str) -> Facts:
-        found = [path.stat() for path in (self.folder / name).iterdir() if path.name != DAMAGED]
+        stats = [path.stat() for path in (self.folder / name).iterdir() if path.name != DAMAGED]
         return Facts(
-            sum(each.st_size for each in found), max((each.st_mtime for each in found), default=None)
+            sum(stat.st_size for stat in stats), max((stat.st_mtime for stat in stats), default=None)
         )
 
     def remove(self, name: str) -> None:

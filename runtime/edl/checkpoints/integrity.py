@@ -50,11 +50,11 @@ def write_file(path: Path, pieces: Iterable[tuple[int, memoryview]]) -> Part:
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("w+b") as file:
-            written = _write_pieces(file, pieces)
+            checksums = _write_pieces(file, pieces)
             file.flush()
             os.fsync(file.fileno())
             _forget_pages(file)
-            part = _read_back(file, path, sorted(written))
+            part = _read_back(file, path, sorted(checksums))
         partial.replace(path)
         sync(path.parent)
     finally:
@@ -64,16 +64,16 @@ def write_file(path: Path, pieces: Iterable[tuple[int, memoryview]]) -> Part:
 
 def _write_pieces(file: BinaryIO, pieces: Iterable[tuple[int, memoryview]]) -> list[_Written]:
     """Write the pieces and return them; those that follow each other are one, with one checksum."""
-    written: list[_Written] = []
+    checksums: list[_Written] = []
     for at, piece in pieces:
         file.seek(at)
         file.write(piece)
-        last = written[-1] if written else None
+        last = checksums[-1] if checksums else None
         if last is not None and at == last.at + last.size:
-            written[-1] = _Written(last.at, last.size + piece.nbytes, zlib.crc32(piece, last.crc))
+            checksums[-1] = _Written(last.at, last.size + piece.nbytes, zlib.crc32(piece, last.crc))
         else:
-            written.append(_Written(at, piece.nbytes, zlib.crc32(piece)))
-    return written
+            checksums.append(_Written(at, piece.nbytes, zlib.crc32(piece)))
+    return checksums
 
 
 def _forget_pages(file: BinaryIO) -> None:
@@ -82,10 +82,10 @@ def _forget_pages(file: BinaryIO) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _read_back(file: BinaryIO, path: Path, written: Sequence[_Written]) -> Part:
+def _read_back(file: BinaryIO, path: Path, checksums: Sequence[_Written]) -> Part:
     crc = size = 0
     file.seek(0)
-    for piece in written:
+    for piece in checksums:
         one = 0
         left = piece.size
         while left and (data := file.read(min(left, PIECE))):
@@ -180,9 +180,9 @@ def seal_json(data: bytes) -> bytes:
 
 def check_json(data: bytes, file: str) -> None:
     """Raise DamagedError if an object with a checksum has changed. Earlier versions wrote none."""
-    found = _CRC.search(data)
-    if found is not None:
-        is_damaged = int(found[1], 16) != zlib.crc32(data[: found.start()] + b"}")
+    match = _CRC.search(data)
+    if match is not None:
+        is_damaged = int(match[1], 16) != zlib.crc32(data[: match.start()] + b"}")
     else:  # the field itself may have changed
         alike = zip(data[-len(_SEAL) :], _SEAL, strict=False)
         is_damaged = sum(one == other for one, other in alike if other != ord("0")) > len(_SEAL) // 3

@@ -36,10 +36,10 @@ class Copies(ABC):
         self._fetched = name
         folder = self.folder / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wanted = files or self._files(name)
-        if not wanted:
+        missing_files = files or self._files(name)
+        if not missing_files:
             raise GoneError(f"the checkpoint {name} is gone")
-        for file in wanted:
+        for file in missing_files:
             partial = folder / f"{file}.partial"
             self._receive(name, file, partial)
             partial.replace(folder / file)

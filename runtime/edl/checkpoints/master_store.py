@@ -71,8 +71,8 @@ class Keeper:
             if self._sums.get(key) == sent.crc and _size(path) == sent.size:
                 return sent.size
             partial = path.with_name(path.name + _PARTIAL)
-            known, crc = self._arriving.get(key, (None, 0))
-            if known != sent or not partial.exists():
+            arriving, crc = self._arriving.get(key, (None, 0))
+            if arriving != sent or not partial.exists():
                 self._begin(partial, sent)
                 crc = 0
             upto = partial.stat().st_size
@@ -115,9 +115,9 @@ class Keeper:
     def remove(self, name: str) -> None:
         folder = self._path(name, "any").parent
         with self._lock:
-            for known in (self._arriving, self._sums):
-                for key in [key for key in known if key[0] == name]:
-                    del known[key]
+            for table in (self._arriving, self._sums):
+                for key in [key for key in table if key[0] == name]:
+                    del table[key]
             shutil.rmtree(folder, ignore_errors=True)
 
     def _begin(self, partial: Path, sent: Sent) -> None:

@@ -30,9 +30,9 @@ class ObjectStore(Copies):
     def facts(self, name: str) -> Facts:
         with self._errors(f"describe {name}"):
             self._system.invalidate_cache()
-            found = self._system.ls(f"{self._root}/{name}", detail=True)
-            times = [self._system.modified(each["name"]).timestamp() for each in found]
-            return Facts(sum(each["size"] or 0 for each in found), max(times, default=None))
+            objects = self._system.ls(f"{self._root}/{name}", detail=True)
+            times = [self._system.modified(entry["name"]).timestamp() for entry in objects]
+            return Facts(sum(entry["size"] or 0 for entry in objects), max(times, default=None))
 
     def remove(self, name: str) -> None:
         files = [file for file in self._files(name) if not file.endswith(".safetensors")]
@@ -64,8 +64,8 @@ class ObjectStore(Copies):
     def _listed(self, folder: str) -> list[str]:
         with contextlib.suppress(GoneError), self._errors("list its files"):
             self._system.invalidate_cache()
-            found = self._system.ls(folder, detail=False)
-            return sorted(PurePosixPath(path).name for path in found)
+            paths = self._system.ls(folder, detail=False)
+            return sorted(PurePosixPath(path).name for path in paths)
         return []
 
     @contextlib.contextmanager

@@ -98,14 +98,14 @@ def read_checkpoint(folder: Path) -> TrainerCheckpoint:
     Raises DamagedError if it is not as it was written, SpecError if it was written by another version.
     """
     position = read_position(folder)
-    known = {part.file: part for part in position.files or ()}
+    parts = {part.file: part for part in position.files or ()}
     try:
-        weights, state = (_arrays(folder, file, known) for file in _REQUIRED)
-        best = _arrays(folder, _BEST, known) if _BEST in known or _has_best(folder, known) else None
+        weights, state = (_arrays(folder, file, parts) for file in _REQUIRED)
+        best = _arrays(folder, _BEST, parts) if _BEST in parts or _has_best(folder, parts) else None
     except DamagedError as error:
         raise checkpoint_error(folder, error) from None
-    own = msgspec.structs.replace(position, files=msgspec.UNSET, crc=msgspec.UNSET)
-    return TrainerCheckpoint(own, weights, state, best)
+    record = msgspec.structs.replace(position, files=msgspec.UNSET, crc=msgspec.UNSET)
+    return TrainerCheckpoint(record, weights, state, best)
 
 
 def read_position(folder: Path) -> Position:
@@ -153,24 +153,24 @@ def checkpoint_to_resume(store: CheckpointStore, name: str) -> TrainerCheckpoint
     Removes incomplete checkpoints of earlier trainers. The complete ones stay until this trainer has written others.
     """
     checkpoint = read_checkpoint(store.fetch(name)) if name else None
-    for found in {*store.names()}.difference(complete(store), store.names(STATE), store.names(DAMAGED)):
-        store.remove(found)
+    for incomplete in {*store.names()}.difference(complete(store), store.names(STATE), store.names(DAMAGED)):
+        store.remove(incomplete)
     return checkpoint
 
 
-def _arrays(folder: Path, file: str, known: Mapping[str, Part]) -> dict[str, np.ndarray]:
+def _arrays(folder: Path, file: str, parts: Mapping[str, Part]) -> dict[str, np.ndarray]:
     try:
         data = (folder / file).read_bytes()
     except OSError as error:
         raise read_error(file, error) from None
-    if file in known:
-        check_data(data, known[file])
+    if file in parts:
+        check_data(data, parts[file])
     try:
         return weight_files.loads(data)
     except SpecError as error:  # of an earlier version, without a checksum
         raise DamagedError(f"{file}: {error.message}") from None
 
 
-def _has_best(folder: Path, known: Mapping[str, Part]) -> bool:
+def _has_best(folder: Path, parts: Mapping[str, Part]) -> bool:
     """Return True if a checkpoint of an earlier version has the weights of the best epoch."""
-    return not known and (folder / _BEST).exists()
+    return not parts and (folder / _BEST).exists()

@@ -123,10 +123,10 @@ def seconds(text: str) -> float:
     return number
 
 
-def check_flags(written: Sequence[str], command: argparse.ArgumentParser) -> None:
+def check_flags(arguments: Sequence[str], command: argparse.ArgumentParser) -> None:
     """Raise SemanticError for an option that the command does not have, with its replacement."""
     flags = [flag for flag in command._option_string_actions if flag.startswith("--")]
-    for argument in written:
+    for argument in arguments:
         flag = argument.partition("=")[0]
         if not flag.startswith("--") or flag == "--" or flag in flags:
             continue
@@ -146,10 +146,10 @@ def check_use(options: argparse.Namespace) -> None:
             hint="--program DIR is a program folder, --model_def package.module.custom_model a hand-written module",
         )
     if options.program is not None:
-        given = [name for name in ZOO_ONLY if getattr(options, name, None) is not None]
-        if given:
+        zoo_only = [name for name in ZOO_ONLY if getattr(options, name, None) is not None]
+        if zoo_only:
             raise SemanticError(
-                f"--{given[0]} is for hand-written modules; a program defines it itself",
+                f"--{zoo_only[0]} is for hand-written modules; a program defines it itself",
                 hint="edit job.json or model.py of the program, or name a module with --model_def",
             )
         return

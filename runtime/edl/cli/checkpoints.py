@@ -36,11 +36,11 @@ def run(options: argparse.Namespace) -> None:
     """
     path = Path(options.job)
     job = JobFolder(path.absolute()) if path.is_dir() else job_folder.find(options.job)
-    found: list[Listed] = []
+    checkpoints: list[Listed] = []
     if job.program.is_dir():  # of a job that was cancelled only the log is left
         stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
-        found = stored.listed()
-    if not found:
+        checkpoints = stored.listed()
+    if not checkpoints:
         raise JobError(
             f"job {job.id} has no checkpoints",
             hint="it was to write its first one later"
@@ -49,24 +49,26 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.export is not None:
         step, file = options.export
-        _export(job, stored, found, step, Path(file))
+        _export(job, stored, checkpoints, step, Path(file))
         return
     if options.verify:
-        found = [each._replace(damage=stored.verify(each.name)) for each in found]
-    _print([_row(each, verified=options.verify) for each in found])
-    if wrong := sum(bool(each.damage) for each in found) * options.verify:
-        raise JobError(f"{wrong} of {len(found)} checkpoints of job {job.id} cannot be resumed from")
+        checkpoints = [
+            checkpoint._replace(damage=stored.verify(checkpoint.name)) for checkpoint in checkpoints
+        ]
+    _print([_row(checkpoint, verified=options.verify) for checkpoint in checkpoints])
+    if wrong := sum(bool(checkpoint.damage) for checkpoint in checkpoints) * options.verify:
+        raise JobError(f"{wrong} of {len(checkpoints)} checkpoints of job {job.id} cannot be resumed from")
 
 
-def _row(found: Listed, *, verified: bool) -> tuple[str, ...]:
-    written = found.facts.written
+def _row(checkpoint: Listed, *, verified: bool) -> tuple[str, ...]:
+    time = checkpoint.facts.written
     return (
-        found.name,
-        _number(found.step),
-        _number(found.epoch),
-        "" if written is None else f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M:%S}",
-        _number(found.facts.bytes),
-        found.damage.removeprefix(f"the checkpoint {found.name} is ")
+        checkpoint.name,
+        _number(checkpoint.step),
+        _number(checkpoint.epoch),
+        "" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S}",
+        _number(checkpoint.facts.bytes),
+        checkpoint.damage.removeprefix(f"the checkpoint {checkpoint.name} is ")
         or ("sound" if verified else "complete"),
     )
 
@@ -87,10 +89,12 @@ def _print(rows: list[tuple[str, ...]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step: str, file: Path) -> None:
+def _export(
+    job: JobFolder, stored: StoredCheckpoints, checkpoints: list[Listed], step: str, file: Path
+) -> None:
     if file.suffix not in SUFFIXES:
         raise SemanticError(f"cannot write {file}", hint=f"known suffixes: {', '.join(SUFFIXES)}")
-    chosen = _find_checkpoint(stored, found, step)
+    chosen = _find_checkpoint(stored, checkpoints, step)
     weights = stored.weights(chosen.name)
     try:
         if file.suffix == ".zip":
@@ -105,15 +109,19 @@ def _export(job: JobFolder, stored: StoredCheckpoints, found: list[Listed], step
     print(f"{file}: the model of checkpoint {chosen.name}", file=sys.stderr)
 
 
-def _find_checkpoint(stored: StoredCheckpoints, found: list[Listed], step: str) -> Listed:
+def _find_checkpoint(stored: StoredCheckpoints, checkpoints: list[Listed], step: str) -> Listed:
     """Return the checkpoint of a step or name; of the newest, the first one that is sound."""
     if step == NEWEST:
-        sound = (each for each in reversed(found) if not (each.damage or stored.verify(each.name)))
+        sound = (
+            checkpoint
+            for checkpoint in reversed(checkpoints)
+            if not (checkpoint.damage or stored.verify(checkpoint.name))
+        )
         if (newest := next(sound, None)) is None:
             raise JobError("all checkpoints of the job are damaged")
         return newest
-    for each in reversed(found):
-        if step in (str(each.step), each.name):
-            return each
-    known = [NEWEST, *(str(each.step) for each in found if each.step is not None)]
-    raise SemanticError(f"the job has no checkpoint at step {step}", hint=did_you_mean(step, known))
+    for checkpoint in reversed(checkpoints):
+        if step in (str(checkpoint.step), checkpoint.name):
+            return checkpoint
+    names = [NEWEST, *(str(checkpoint.step) for checkpoint in checkpoints if checkpoint.step is not None)]
+    raise SemanticError(f"the job has no checkpoint at step {step}", hint=did_you_mean(step, names))

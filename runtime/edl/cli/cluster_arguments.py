@@ -103,7 +103,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         return Cluster(
             workers=workers, priority=options.priority or 0, task_timeout=options.task_timeout or 0.0
         )
-    written = Cluster(
+    settings = Cluster(
         workers=workers,
         parameter_servers=options.num_ps_pods or 0,
         strategy=_strategy(options),
@@ -114,9 +114,9 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         priority=options.priority or 0,
         task_timeout=options.task_timeout or 0.0,
     )
-    for problem in problems(written):
+    for problem in problems(settings):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
-    return complete_settings(written, in_tables)
+    return complete_settings(settings, in_tables)
 
 
 def strategy_named(name: str, grads_to_wait: int) -> Strategy:
@@ -133,12 +133,12 @@ def _strategy(options: argparse.Namespace) -> Strategy:
     strategy = strategy_named(name, options.grads_to_wait or 0)
     if options.use_async is None:
         return strategy
-    wanted: Strategy = "async" if options.use_async else "sync"
-    if strategy not in ("auto", wanted) and name.casefold() != _ON_SERVERS:
+    by_flag: Strategy = "async" if options.use_async else "sync"
+    if strategy not in ("auto", by_flag) and name.casefold() != _ON_SERVERS:
         raise SemanticError(
-            f"--use_async selects {wanted}, but --distribution_strategy {name}", hint="give only one of them"
+            f"--use_async selects {by_flag}, but --distribution_strategy {name}", hint="give only one of them"
         )
-    return wanted
+    return by_flag
 
 
 def priority(text: str) -> int:

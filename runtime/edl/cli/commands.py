@@ -121,10 +121,10 @@ def _resume(options: argparse.Namespace) -> None:
     job = jobs.JobFolder(path) if path.is_dir() else jobs.find(options.resume)
     options.output = options.output or _remembered_output(job)
     prepare_output(options)
-    found = resume.prepare(job)
+    position = resume.prepare(job)
     _remember_output(job, options)
     with ending(job):
-        print(f"job {job.id}: {found}", file=sys.stderr)
+        print(f"job {job.id}: {position}", file=sys.stderr)
         outcome = distributed.follow_again(job, _narrator(options))
         _finish(outcome, job, options)
 
@@ -214,12 +214,12 @@ def _narrator(options: argparse.Namespace) -> Narrator:
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
     """Return the JobSpec with the pinned rows, which a master reads nowhere else."""
-    own = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
-    total = pinned.rows + own
+    validation_rows = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
+    total = pinned.rows + validation_rows
     if spec.kind != "train":
         rows = Rows(True, total, 0, 0, pinned.digest)
     else:
-        validation = own or pinned.validation
+        validation = validation_rows or pinned.validation
         rows = split(spec.rows, total, spec.training.validation_fraction, validation=validation)
         rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     return msgspec.structs.replace(spec, rows=rows)
@@ -263,7 +263,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
 
 def _adapt_spec(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
     """Return the JobSpec with the settings of the command line."""
-    given = {
+    changes = {
         name: value
         for name in ("epochs", "batch_size", "seed", *ROW_LIMITS)
         if (value := getattr(options, name, None)) is not None
@@ -272,7 +272,7 @@ def _adapt_spec(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> J
     if options.kind == "predict" and spec.kind != "predict":
         keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
         output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
-    training = msgspec.structs.replace(spec.training, **given)
+    training = msgspec.structs.replace(spec.training, **changes)
     return msgspec.structs.replace(
         spec,
         kind=options.kind,

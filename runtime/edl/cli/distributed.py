@@ -70,9 +70,9 @@ def _follow(job: JobFolder, how: RunSpec, on_event: JobObserver) -> Outcome:
 
 def with_checkpoints(spec: JobSpec, options: argparse.Namespace) -> JobSpec:
     """Return the JobSpec with the settings of checkpoints on the command line."""
-    given = {
+    flags = {
         "steps": getattr(options, "checkpoint_steps", None),
         "keep": getattr(options, "keep_checkpoint_max", None),
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in flags.items() if value is not None}
     return msgspec.structs.replace(spec, checkpoints=msgspec.structs.replace(spec.checkpoints, **changes))

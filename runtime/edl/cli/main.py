@@ -107,8 +107,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
     if command is not None:
-        written = arguments[1:]
-        check_flags(script.before_script(written, command) if arguments[0] == "run" else written, command)
+        rest = arguments[1:]
+        check_flags(script.before_script(rest, command) if arguments[0] == "run" else rest, command)
     options = parser.parse_args(arguments)
     if options.kind in _OF_ROWS:
         place.check(options)

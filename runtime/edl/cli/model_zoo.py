@@ -54,17 +54,17 @@ _PARAMETERS = "write for example: units=[16, 8]; kind='x'; rate=0.5"
 def job_spec(options: argparse.Namespace) -> JobSpec:
     """Build the JobSpec from the command line, without reading rows. Raises SemanticError for invalid arguments."""
     folder = (options.model_zoo or Path(search_path()[0])).expanduser().absolute()
-    found = find_in_zoo(folder, options.model_def)
+    model = find_in_zoo(folder, options.model_def)
     params = _model_params(options)
-    _check_parameters(found, params)
+    _check_parameters(model, params)
     validation = options.validation_data if options.kind == "train" else None
     return JobSpec(
         kind=options.kind,
         statement=f"edl {options.kind} --model_def {options.model_def}",
         query=_query(getattr(options, DATA[options.kind])),
         rows=Rows(pinned=False, total=0, training=0),
-        framework=options.framework or _framework(found),
-        model=Component(f"{found.module}.{found.attribute}", params),
+        framework=options.framework or _framework(model),
+        model=Component(f"{model.module}.{model.attribute}", params),
         inputs={},
         label=RawLabel(PREDICTION),
         optimizer=Component("optimizer"),
@@ -75,7 +75,7 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
         cluster=cluster(options),
         output=Output(name=_job_name(options.job_name)),
         validation=_query(validation) if validation else None,
-        zoo=_zoo(options, folder, found),
+        zoo=_zoo(options, folder, model),
         device=options.device or "auto",
         precision=_precision(options),
     )
@@ -103,10 +103,10 @@ def write_program(folder: Path, spec: JobSpec, where: str = "this environment") 
         )
 
 
-def pin(program: Program, written: str, folder: Path) -> Pinned:
+def pin(program: Program, data: str, folder: Path) -> Pinned:
     """Pin the rows named by the command line: files, or the result of the module's own reader."""
-    own = program.has("custom_data_reader")
-    pinned = _pinned_by_module(program, written, folder) if own else pin_files(written, folder, _print_note)
+    has_reader = program.has("custom_data_reader")
+    pinned = _pinned_by_module(program, data, folder) if has_reader else pin_files(data, folder, _print_note)
     folder.mkdir(parents=True, exist_ok=True)
     write_pinned(folder, pinned)
     return pinned
@@ -116,13 +116,13 @@ def _print_note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
-def _pinned_by_module(program: Program, written: str, folder: Path) -> Pinned:
-    if redacted(written) != written:
+def _pinned_by_module(program: Program, data: str, folder: Path) -> Pinned:
+    if redacted(data) != data:
         raise SemanticError(
             "the name of the data holds a secret, which would be stored in the job's files",
             hint="read it from an environment variable in custom_data_reader",
         )
-    pinned = Pinned(written, "", "", 0, (), "", 0, shuffled=False)
+    pinned = Pinned(data, "", "", 0, (), "", 0, shuffled=False)
     reader = program.call("custom_data_reader", pinned, folder)
     lacking = [name for name in ("rows", "schema", "read") if not hasattr(reader, name)]
     if lacking:
@@ -173,13 +173,13 @@ def parameters(text: str, flag: str) -> dict[str, Parameter]:
         statements = ast.parse(text.strip()).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise SemanticError(f"{flag} cannot be read: {text[:80]!r}", hint=_PARAMETERS) from None
-    found: dict[str, Parameter] = {}
+    values: dict[str, Parameter] = {}
     for statement in statements:
         name, value = _assignment(statement, flag)
-        if name in found:
+        if name in values:
             raise SemanticError(f"{flag} gives {name} twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _assignment(statement: ast.stmt, flag: str) -> tuple[str, Parameter]:
@@ -204,8 +204,8 @@ def _assignment(statement: ast.stmt, flag: str) -> tuple[str, Parameter]:
 # The parts -------------------------------------------------------------------------------------------------------
 
 
-def _query(written: str) -> Query:
-    return Query("", "", redacted(written))
+def _query(data: str) -> Query:
+    return Query("", "", redacted(data))
 
 
 def _training(options: argparse.Namespace) -> Training:
@@ -232,15 +232,17 @@ def _evaluation(options: argparse.Namespace) -> Evaluation:
     )
 
 
-def _zoo(options: argparse.Namespace, folder: Path, found: OwnModel) -> Zoo:
-    renamed = {name: written for name in FUNCTIONS if (written := getattr(options, name)) not in (None, name)}
-    for name, written in renamed.items():
-        if not all(part.isidentifier() for part in written.split(".")):
+def _zoo(options: argparse.Namespace, folder: Path, model: OwnModel) -> Zoo:
+    renamed = {
+        name: function for name in FUNCTIONS if (function := getattr(options, name)) not in (None, name)
+    }
+    for name, function in renamed.items():
+        if not all(part.isidentifier() for part in function.split(".")):
             raise SemanticError(
-                f"--{name} {written} is not the name of a function", hint="such as my_loss or losses.my_loss"
+                f"--{name} {function} is not the name of a function", hint="such as my_loss or losses.my_loss"
             )
     reader = parameters(options.data_reader_params or "", "--data_reader_params")
-    return Zoo(str(folder), found.module, found.attribute, found.digest, renamed, reader)
+    return Zoo(str(folder), model.module, model.attribute, model.digest, renamed, reader)
 
 
 def _job_name(name: str | None) -> str:
@@ -275,23 +277,23 @@ def _precision(options: argparse.Namespace) -> Precision:
     return cast(Precision, getattr(options, "precision", None) or "float32")
 
 
-def _check_parameters(found: OwnModel, given: Mapping[str, Parameter]) -> None:
-    signature = found.signature
-    for name in given:
+def _check_parameters(model: OwnModel, params: Mapping[str, Parameter]) -> None:
+    signature = model.signature
+    for name in params:
         if name not in signature.names and not signature.anything:
-            hint = did_you_mean(name, signature.names) or f"it is {found.attribute}({signature})"
-            raise SemanticError(f"{found.attribute} has no parameter {name}", hint=hint)
-    lacking = [name for name in signature.required if name not in given]
+            hint = did_you_mean(name, signature.names) or f"it is {model.attribute}({signature})"
+            raise SemanticError(f"{model.attribute} has no parameter {name}", hint=hint)
+    lacking = [name for name in signature.required if name not in params]
     if lacking:
         raise SemanticError(
-            f"{found.attribute} needs its parameter {lacking[0]}", hint=f"--model_params '{lacking[0]}=…'"
+            f"{model.attribute} needs its parameter {lacking[0]}", hint=f"--model_params '{lacking[0]}=…'"
         )
 
 
-def _framework(found: OwnModel) -> Framework:
-    if found.framework in ("keras", "torch"):
-        return cast(Framework, found.framework)
+def _framework(model: OwnModel) -> Framework:
+    if model.framework in ("keras", "torch"):
+        return cast(Framework, model.framework)
     raise SemanticError(
-        f"the imports of {found.file} do not determine its framework",
+        f"the imports of {model.file} do not determine its framework",
         hint="add --framework keras or --framework torch",
     )

@@ -107,7 +107,9 @@ def check(options: argparse.Namespace) -> None:
 def open_place(options: argparse.Namespace) -> Place:
     """Return the place that the options name; unless this is a dry run, access to it is checked."""
     name, _, profile = options.on.partition(":")
-    named = [(each, getattr(options, each)) for each in ("namespace", "image") if getattr(options, each)]
+    named = [
+        (option, getattr(options, option)) for option in ("namespace", "image") if getattr(options, option)
+    ]
     place = place_named(name, profile, [*named, *(options.set or ())])
     if not options.dry_run:
         place.check()
@@ -116,11 +118,11 @@ def open_place(options: argparse.Namespace) -> Place:
 
 def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]] = ()) -> Place:
     """Return the place. Raises SemanticError if nothing installed offers it."""
-    found = {each.name: each for each in entry_points(group=GROUP)}
-    if name not in found:
-        hint = did_you_mean(name, found) or f"{install_extras('kubernetes')} offers kubernetes"
+    places = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in places:
+        hint = did_you_mean(name, places) or f"{install_extras('kubernetes')} offers kubernetes"
         raise SemanticError(f"jobs cannot run on {name!r}", hint=hint)
-    opened = cast(Callable[[str, list[tuple[str, str]]], Place], found[name].load())
+    opened = cast(Callable[[str, list[tuple[str, str]]], Place], places[name].load())
     return opened(profile, [*settings])
 
 

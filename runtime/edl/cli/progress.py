@@ -32,13 +32,12 @@ class Narrator:
             self._show_obstacles(event)
             return
         if isinstance(event, TrialEnd):
-            found = event.error or f"{event.metric} {format_figure(event.value)}"
-            self._write(f"trial {event.number} of {event.trials}  {event.name}  {found}")
+            outcome = event.error or f"{event.metric} {format_figure(event.value)}"
+            self._write(f"trial {event.number} of {event.trials}  {event.name}  {outcome}")
             return
         if isinstance(event, EpochEnd):
-            self._write(
-                f"epoch {event.epoch}  step {event.step:,}  loss {format_figure(event.loss)}{_list_metrics(event.metrics)}"
-            )
+            loss = f"loss {format_figure(event.loss)}{_list_metrics(event.metrics)}"
+            self._write(f"epoch {event.epoch}  step {event.step:,}  {loss}")
             return
         if self._every and event.loss is not None and event.step - self._last_step >= self._every:
             self._last_step = event.step - event.step % self._every

@@ -81,13 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
 
 
-def before_script(written: Sequence[str], parser: argparse.ArgumentParser) -> Sequence[str]:
+def before_script(arguments: Sequence[str], parser: argparse.ArgumentParser) -> Sequence[str]:
     """Return the arguments that are not the script's own."""
     at = 0
-    while at < len(written) and written[at].startswith("-"):
-        action = parser._option_string_actions.get(written[at])
+    while at < len(arguments) and arguments[at].startswith("-"):
+        action = parser._option_string_actions.get(arguments[at])
         at += 1 if action is None or action.nargs == 0 else 2
-    return written[:at]
+    return arguments[:at]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -133,9 +133,9 @@ def _resume(options: argparse.Namespace) -> None:
     job = JobFolder(path) if path.is_dir() else find(options.resume)
     if job.status().kind != "run":
         raise SemanticError(f"job {job.id} is no script", hint=f"{resume_command(job.path)} may continue it")
-    found = resume.prepare(job)
+    position = resume.prepare(job)
     with ending(job):
-        print(f"job {job.id}: {found}", file=sys.stderr)
+        print(f"job {job.id}: {position}", file=sys.stderr)
         _run_here(job, ClusterFolder(job.path).run_spec())
 
 
@@ -259,8 +259,8 @@ def _print(job: JobFolder, file: TextIO, ended: threading.Event, at: dict[Path, 
         for path in sorted(job.logs.glob("worker-*.log")):
             with path.open("rb") as log:
                 log.seek(at.get(path, 0))
-                found = log.read()
-            whole = found if last else found[: found.rfind(b"\n") + 1]
+                text = log.read()
+            whole = text if last else text[: text.rfind(b"\n") + 1]
             at[path] = at.get(path, 0) + len(whole)
             for line in whole.decode(errors="replace").splitlines():
                 print(f"[{path.stem}] {line}", file=file, flush=True)

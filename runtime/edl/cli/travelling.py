@@ -54,8 +54,8 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
     else:
         pinned = model_zoo.pinned_rows(program, options, job)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
-        own = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
-        spec = with_rows(spec, pinned, own)
+        validation_rows = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
+        spec = with_rows(spec, pinned, validation_rows)
         for folder in (job.rows, job.validation_rows):
             if (folder / INDEX).exists():
                 _send_rows(folder, most)
@@ -77,31 +77,31 @@ def _path_in_pods(text: str) -> str:
 
 def _named_in_pods(program: Program, job: JobFolder, options: argparse.Namespace) -> dict[str, str]:
     """Return the data that only pods see, by folder in the job folder; empty if they are on this machine."""
-    written = {job.rows: getattr(options, DATA[options.kind])}
+    data = {job.rows: getattr(options, DATA[options.kind])}
     if options.kind == "train" and options.validation_data is not None:
-        written[job.validation_rows] = options.validation_data
-    found = {
+        data[job.validation_rows] = options.validation_data
+    locations = {
         str(folder.relative_to(job.path)): text.removeprefix(IN_PODS)
-        for folder, text in written.items()
+        for folder, text in data.items()
         if text.startswith(IN_PODS)
     }
-    if found and program.has("custom_data_reader"):
+    if locations and program.has("custom_data_reader"):
         raise SemanticError(
             f"{IN_PODS} names files, and the module reads its rows by custom_data_reader",
             hint="name the data as the reader wants it; it is called on this machine and in pods",
         )
-    if found and len(found) < len(written):
+    if locations and len(locations) < len(data):
         raise SemanticError(
             f"of --training_data and --validation_data only one begins with {IN_PODS}",
             hint="keep both where pods see them, or both on this machine",
         )
-    return found
+    return locations
 
 
 def _send_rows(folder: Path, most: int) -> None:
     """Copy the files of an index beside it, and name the copies in it."""
     files = msgspec.json.decode((folder / INDEX).read_bytes(), type=FileSet)
-    size = sum(each.size for each in files.files)
+    size = sum(file.size for file in files.files)
     if size > most:
         raise SemanticError(
             f"the files of {read_pinned(folder).source} have {size / 1e6:,.0f} MB; "
@@ -110,10 +110,10 @@ def _send_rows(folder: Path, most: int) -> None:
         )
     (folder / "data").mkdir()
     sent = []
-    for number, each in enumerate(files.files):
-        name = f"data/{number:05d}{Path(each.path).suffix}"
-        shutil.copyfile(each.path, folder / name)
-        sent.append(msgspec.structs.replace(each, path=name))
+    for number, file in enumerate(files.files):
+        name = f"data/{number:05d}{Path(file.path).suffix}"
+        shutil.copyfile(file.path, folder / name)
+        sent.append(msgspec.structs.replace(file, path=name))
     changed = msgspec.structs.replace(files, files=tuple(sent))
     (folder / INDEX).write_bytes(msgspec.json.encode(changed))
 
@@ -123,23 +123,23 @@ def send_modules(zoo: Path, target: Path, most: int, package: str = "") -> None:
 
     Hidden files, which may hold secrets, are left out. Raises SemanticError if they are too many or too large.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in _files(zoo):
         if path.suffix == ".py" or path.relative_to(zoo).parts[0] == package:
-            found.append(path)
-        if len(found) > MOST_MODULES:
+            files.append(path)
+        if len(files) > MOST_MODULES:
             raise SemanticError(
                 f"the folder {zoo} has more than {MOST_MODULES:,} Python files, which would travel with the job",
                 hint="keep the script or the model zoo in a folder of its own",
             )
-    size = sum(path.stat().st_size for path in found)
+    size = sum(path.stat().st_size for path in files)
     if size > most:
-        largest = max(found, key=lambda path: path.stat().st_size)
+        largest = max(files, key=lambda path: path.stat().st_size)
         raise SemanticError(
             f"the modules of {zoo} have {size / 1e6:,.0f} MB; {most / 1e6:.0f} MB travel with a job",
             hint=f"the largest file is {largest}: keep data outside of the package",
         )
-    for path in found:
+    for path in files:
         copy = target / path.relative_to(zoo)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)

@@ -25,8 +25,8 @@ class Exit:
         """Return `killed by SIGKILL` or `exit code 1`."""
         if self.code >= 0:
             return f"exit code {self.code}"
-        known = {number.value: number.name for number in signal.Signals}
-        name = known.get(-self.code, f"signal {-self.code}")
+        signals = {number.value: number.name for number in signal.Signals}
+        name = signals.get(-self.code, f"signal {-self.code}")
         return f"killed by {name}{' because memory ran out' if self.starved else ''}"
 
 
@@ -69,10 +69,10 @@ class Memory:
 
     def _read(self) -> int:
         try:
-            found = re.search(r"^oom_kill (\d+)$", self._counter.read_text(), re.MULTILINE)
+            match = re.search(r"^oom_kill (\d+)$", self._counter.read_text(), re.MULTILINE)
         except OSError:
             return 0
-        return int(found[1]) if found else 0
+        return int(match[1]) if match else 0
 
 
 def counter_of(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Path:

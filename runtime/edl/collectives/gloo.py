@@ -78,11 +78,11 @@ class Group:
             self._gloo.allreduce([torch.from_numpy(array)], self._summing).wait()
 
     def gather(self, array: Array) -> Array:
-        own = torch.from_numpy(array)
-        found = [torch.empty_like(own) for _ in range(self.size)]
+        tensor_here = torch.from_numpy(array)
+        tensors = [torch.empty_like(tensor_here) for _ in range(self.size)]
         with _group_errors():
-            self._gloo.allgather(found, own, timeout=self._limit).wait()
-        return np.stack([tensor.numpy() for tensor in found])
+            self._gloo.allgather(tensors, tensor_here, timeout=self._limit).wait()
+        return np.stack([tensor.numpy() for tensor in tensors])
 
     def broadcast(self, data: bytes | None, source: int) -> bytes:
         size = np.array([0 if data is None else len(data)], np.int64)
@@ -107,21 +107,21 @@ class Group:
         return self._exchange(np.tile(block, self.size), [len(block)] * self.size, sizes)
 
     def all_to_all(self, blocks: Array, sizes: Sequence[int]) -> list[Array]:
-        own = sizes[self.rank]
+        size_here = sizes[self.rank]
         if shared := self._shared_for(blocks.nbytes):
             first = sum(sizes[: self.rank])
-            return [part[first : first + own] for part in shared.gather(blocks, self.timeout)]
-        return self._exchange(blocks, sizes, [own] * self.size)
+            return [part[first : first + size_here] for part in shared.gather(blocks, self.timeout)]
+        return self._exchange(blocks, sizes, [size_here] * self.size)
 
     def _exchange(self, blocks: Array, sent: Sequence[int], received: Sequence[int]) -> list[Array]:
-        found = np.empty(sum(received), np.uint8)
+        output = np.empty(sum(received), np.uint8)
         options = distributed.AllToAllOptions()
         options.timeout = self._limit
         with _group_errors():
             self._gloo.alltoall_base(
-                torch.from_numpy(found), torch.from_numpy(blocks), list(received), list(sent), options
+                torch.from_numpy(output), torch.from_numpy(blocks), list(received), list(sent), options
             ).wait()
-        return np.split(found, np.cumsum(received)[:-1])
+        return np.split(output, np.cumsum(received)[:-1])
 
     def _shared_for(self, nbytes: int) -> SharedSums | None:
         """Return the shared memory for calls of so many bytes, or None to send them."""
@@ -170,9 +170,9 @@ class Store:
     def get(self, key: str) -> bytes:
         with self._lock:
             self._check()
-            found = self._waiting.setdefault(key, SimpleQueue())
-        threading.Thread(target=self._wait, args=(key, found), name="edl-group-store", daemon=True).start()
-        value = found.get()
+            queue = self._waiting.setdefault(key, SimpleQueue())
+        threading.Thread(target=self._wait, args=(key, queue), name="edl-group-store", daemon=True).start()
+        value = queue.get()
         if value == _GONE:
             raise GroupError("the group is gone")
         return value
@@ -180,8 +180,8 @@ class Store:
     def close(self) -> None:
         with self._lock:
             self.closed = True
-            for found in self._waiting.values():
-                found.put(_GONE)
+            for queue in self._waiting.values():
+                queue.put(_GONE)
 
     def let_go(self) -> None:
         """End the waiting threads if the host still answers; it may take long to find that it does not."""
@@ -189,12 +189,12 @@ class Store:
             for key in list(self._waiting):
                 self.writing.set(key, _GONE)
 
-    def _wait(self, key: str, found: SimpleQueue[bytes]) -> None:
+    def _wait(self, key: str, queue: SimpleQueue[bytes]) -> None:
         try:
             self._reading.wait([key], _FOR_EVER)
-            found.put(self._reading.get(key))
+            queue.put(self._reading.get(key))
         except RuntimeError:
-            found.put(_GONE)
+            queue.put(_GONE)
         with self._lock:
             del self._waiting[key]
 

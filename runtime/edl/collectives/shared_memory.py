@@ -124,18 +124,18 @@ class SharedSums:
     def _grow(self, least: int) -> None:
         """Enlarge the buffers. All members do so in the same sum, since their arrays have one size."""
         self._room = max(1, -(-least // mmap.PAGESIZE)) * mmap.PAGESIZE
-        own = _memory_of(2 * self._room)
+        new_memory = _memory_of(2 * self._room)
         try:
             for other in self._others.values():
-                socket.send_fds(other, [_GROWN], [own])
-            memory = {self._rank: mmap.mmap(own, 2 * self._room)}
+                socket.send_fds(other, [_GROWN], [new_memory])
+            memory = {self._rank: mmap.mmap(new_memory, 2 * self._room)}
         finally:
-            os.close(own)
+            os.close(new_memory)
         for rank, other in self._others.items():
-            said, found, *_ = socket.recv_fds(other, 1, 1, socket.MSG_CMSG_CLOEXEC)
+            said, descriptors, *_ = socket.recv_fds(other, 1, 1, socket.MSG_CMSG_CLOEXEC)
             _expect(_GROWN, said)
-            memory[rank] = mmap.mmap(found[0], 2 * self._room)
-            os.close(found[0])
+            memory[rank] = mmap.mmap(descriptors[0], 2 * self._room)
+            os.close(descriptors[0])
         self._memory = [memory[rank] for rank in sorted(memory)]
 
     def _wait_for(self, timeout: float) -> None:
@@ -154,23 +154,23 @@ class SharedSums:
 
 
 def _socket(timeout: float) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(timeout)
-    return made
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(timeout)
+    return connection
 
 
 def _memory_of(size: int) -> int:
     """Create a file in memory. Raises JobError if that fails; a new group would fail alike."""
     try:
-        found = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
+        descriptor = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
         try:
-            os.posix_fallocate(found, 0, size)
+            os.posix_fallocate(descriptor, 0, size)
         except OSError:
-            os.close(found)
+            os.close(descriptor)
             raise
     except OSError as error:
         raise JobError(f"no {size:,} bytes of memory to share gradients in: {error.strerror}") from None
-    return found
+    return descriptor
 
 
 def _place(name: bytes) -> bytes:
@@ -180,11 +180,11 @@ def _place(name: bytes) -> bytes:
 
 def _check_owner(other: socket.socket) -> None:
     """Raise ConnectionError if the socket is another user's."""
-    found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if _CREDENTIALS.unpack(found)[1] != os.getuid():
+    credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
         raise ConnectionError("another user's process")
 
 
-def _expect(wanted: bytes, found: bytes) -> None:
-    if found != wanted:
-        raise ConnectionError(_GONE if not found else "it is in another call")
+def _expect(expected: bytes, received: bytes) -> None:
+    if received != expected:
+        raise ConnectionError(_GONE if not received else "it is in another call")

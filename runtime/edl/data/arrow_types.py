@@ -167,14 +167,14 @@ _BINARY = re.compile(r"fixed_size_binary\[(\d+)\]")
 
 def _type_named(text: str) -> pa.DataType:
     """Return the Arrow type that `str` wrote: numbers, texts, times, and lists of them."""
-    if found := _DECIMAL.fullmatch(text):
-        return pa.decimal128(int(found[1]), int(found[2]))
-    if found := _ZONED.fullmatch(text):
-        return pa.timestamp(found[1], found[2])
-    if found := _BINARY.fullmatch(text):
-        return pa.binary(int(found[1]))
-    if found := _LIST.fullmatch(text):
-        return pa.list_(_type_named(found[1]), int(found[2] or -1))
+    if match := _DECIMAL.fullmatch(text):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    if match := _ZONED.fullmatch(text):
+        return pa.timestamp(match[1], match[2])
+    if match := _BINARY.fullmatch(text):
+        return pa.binary(int(match[1]))
+    if match := _LIST.fullmatch(text):
+        return pa.list_(_type_named(match[1]), int(match[2] or -1))
     try:
         return pa.type_for_alias(text)
     except ValueError:

@@ -16,7 +16,7 @@ def cell(value: Any) -> str:
     if isinstance(value, tuple):
         return ": ".join(map(_item, value))
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name}: {_item(each)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_item(item)}' for name, item in value.items())}}}"
     return exact(value)
 
 

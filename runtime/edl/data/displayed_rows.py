@@ -138,8 +138,8 @@ def text_where_unfit(
 
     `convert` raises one of `CONVERSION_ERRORS`. `text` is the database's own text of a value.
     """
-    if (found := _fitting(values, convert)) is not None:
-        return found
+    if (converted := _fitting(values, convert)) is not None:
+        return converted
     if not isinstance(values, pa.Array):
         return pa.array(list(_halves(values, convert, text)), pa.string())
     distinct = values.dictionary_encode()
@@ -174,9 +174,9 @@ def texts(column: pa.Array) -> pa.Array:
         )
     if odd.all():
         return pa.array(_written_by_duckdb(column), pa.string())
-    own = iter(_written_by_duckdb(column.filter(pa.array(odd))))
+    by_duckdb = iter(_written_by_duckdb(column.filter(pa.array(odd))))
     others = iter(python_values(column.filter(pa.array(~odd))))
-    values = (next(own) if is_odd else next(others) for is_odd in odd)
+    values = (next(by_duckdb) if is_odd else next(others) for is_odd in odd)
     return pa.array([None if value is None else cell(value) for value in values], pa.string())
 
 
@@ -254,10 +254,10 @@ def _written_by_duckdb(column: pa.Array) -> list[str | None]:
         try:
             connection.execute("SET TimeZone = ?", (zone,))
             connection.register("written", pa.table({"value": column}))
-            found = connection.execute("SELECT CAST(value AS VARCHAR) FROM written").fetchall()
+            rows = connection.execute("SELECT CAST(value AS VARCHAR) FROM written").fetchall()
         except duckdb.Error:  # a type that only Arrow has
             return [_python_text(value) for value in column]
-    return [text for (text,) in found]
+    return [text for (text,) in rows]
 
 
 def _python_text(value: pa.Scalar) -> str | None:
@@ -271,8 +271,8 @@ def _halves(
     values: Any, convert: Callable[[pa.Array], pa.Array], text: Callable[[Any], str | None]
 ) -> Iterator[str | None]:
     """Yield the cells of the values that `convert` converts, and `text` of the others."""
-    if (found := _fitting(values, convert)) is not None:
-        yield from texts(found).to_pylist()
+    if (converted := _fitting(values, convert)) is not None:
+        yield from texts(converted).to_pylist()
     elif len(values) == 1:
         value = values[0]
         yield text(value.as_py() if isinstance(value, pa.Scalar) else value)
@@ -284,10 +284,10 @@ def _halves(
 
 def _fitting(values: Any, convert: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
     try:
-        found = convert(values)
+        converted = convert(values)
     except CONVERSION_ERRORS:
         return None
-    return found if _odd(found) is None else None
+    return converted if _odd(converted) is None else None
 
 
 def common_type(kinds: set[pa.DataType]) -> pa.DataType | None:

@@ -41,8 +41,8 @@ class JoinedReader:
             yield batch.rename_columns(columns)
 
     def _name(self, column: str) -> str:
-        found = column if column in self._second.schema.names else self._names.get(column.casefold())
-        if found is None:
+        name = column if column in self._second.schema.names else self._names.get(column.casefold())
+        if name is None:
             hint = did_you_mean(column, self._second.schema.names)
             raise SourceError(f"the validation rows have no column {column}", hint=hint)
-        return found
+        return name

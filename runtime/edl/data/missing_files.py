@@ -17,8 +17,8 @@ _CURLY = "‘’“”"
 def missing_file_hint(path: str, *, quote: str = "") -> str | None:
     """Return what to write in place of a path that names no file, or None. quote: around paths, as in SQL."""
 
-    def quoted(found: object) -> str:
-        return f"{quote}{found}{quote}"
+    def quoted(name: object) -> str:
+        return f"{quote}{name}{quote}"
 
     if (straight := path.strip(_CURLY)) != path:
         return f"write straight quotes: '{straight}'"
@@ -34,8 +34,8 @@ def missing_file_hint(path: str, *, quote: str = "") -> str | None:
 
 
 def _files_of_folder(folder: Path, quoted: Callable[[object], str]) -> str:
-    found = (path.suffix.lower() for path in itertools.islice(folder.iterdir(), _MOST))
-    endings = Counter(ending for ending in found if ending in SUFFIXES)
+    suffixes = (path.suffix.lower() for path in itertools.islice(folder.iterdir(), _MOST))
+    endings = Counter(ending for ending in suffixes if ending in SUFFIXES)
     if not endings:
         return f"{folder} is a folder, and has no files of rows"
     [(ending, _)] = endings.most_common(1)

@@ -69,13 +69,13 @@ def format_name(parts: Sequence[str], reserved: Collection[str] = (), quote: str
 
 
 def reserved_hint(
-    sql: str, error: Span, reserved: Collection[str], known: Iterable[str], quote: str = '"'
+    sql: str, error: Span, reserved: Collection[str], candidates: Iterable[str], quote: str = '"'
 ) -> str | None:
     """Return a hint how to quote a reserved word used as a name, if a syntax error is at it or at the word after it.
 
-    `reserved` holds reserved words in lower case; `known` holds tables of the query and their columns.
+    `reserved` holds reserved words in lower case; `candidates` holds tables of the query and their columns.
     """
-    names = {name.lower() for name in known}
+    names = {name.lower() for name in candidates}
     for word in reversed(_WORD.findall(sql[: error.end])[-2:]):
         if word.lower() in names.intersection(reserved):
             return f"{word} is a reserved word; as a name it is written {quote_part(word, quote)}"
@@ -99,40 +99,44 @@ def place_of(
 
     `bare` converts a word to a name. `table` prefers a match behind FROM or JOIN to one at a column.
     """
-    found = [bare(word).casefold() for word in words]
+    words_present = [bare(word).casefold() for word in words]
     for parts in names:
-        wanted = [part for each in parts for part in (".", each.casefold())][1:]
-        places = [at for at in range(len(found)) if found[at : at + len(wanted)] == wanted]
+        words_sought = [part for part_name in parts for part in (".", part_name.casefold())][1:]
+        places = [
+            at
+            for at in range(len(words_present))
+            if words_present[at : at + len(words_sought)] == words_sought
+        ]
         if places:
-            behind = (at for at in places if table and at and found[at - 1] in _BEFORE_TABLES)
+            behind = (at for at in places if table and at and words_present[at - 1] in _BEFORE_TABLES)
             at = next(behind, places[0])
-            return Span(words[at].start(), words[at + len(wanted) - 1].end())
+            return Span(words[at].start(), words[at + len(words_sought) - 1].end())
     return None
 
 
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """Return `wanted`, with underscores appended until no name in `taken` equals it (ignoring case)."""
+def free_name(candidate: str, taken: Iterable[str]) -> str:
+    """Return `candidate`, with underscores appended until no name in `taken` equals it (ignoring case)."""
     folded = {name.casefold() for name in taken}
-    while wanted.casefold() in folded:
-        wanted += "_"
-    return wanted
+    while candidate.casefold() in folded:
+        candidate += "_"
+    return candidate
 
 
-def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
+def unique_names(names: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
     """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
 
     No name ends in a space, which MySQL does not allow.
     """
     used = {name.casefold() for name in taken}
-    found = []
-    for name in wanted:
+    result = []
+    for name in names:
         unique, number = name[:LONGEST_NAME].rstrip(), 2
         while unique.casefold() in used:
             suffix = f"_{number}"
             unique, number = name[: LONGEST_NAME - len(suffix)] + suffix, number + 1
         used.add(unique.casefold())
-        found.append(unique)
-    return tuple(found)
+        result.append(unique)
+    return tuple(result)
 
 
 def duplicate(names: Iterable[str]) -> str | None:

@@ -60,13 +60,13 @@ class _Finder(MetaPathFinder):
             raise ModuleNotFoundError("pandas is not needed yet", name=name)
         self._asks = True
         try:
-            found = importlib.util.find_spec(name)
+            spec = importlib.util.find_spec(name)
         finally:
             self._asks = False
-        if found is not None and found.loader is not None:
+        if spec is not None and spec.loader is not None:
             then = self.look if name == "pyarrow" else _tell
-            found.loader.exec_module = _call_after(found.loader.exec_module, then)  # type: ignore[assignment, method-assign]
-        return found
+            spec.loader.exec_module = _call_after(spec.loader.exec_module, then)  # type: ignore[assignment, method-assign]
+        return spec
 
 
 def _tell() -> None:

@@ -38,9 +38,9 @@ class Files:
     url: SourceURL
 
 
-def found_files(written: str) -> Files:
+def found_files(text: str) -> Files:
     """Resolve the files that a user names. Raises SourceError if there are none, or if their formats differ."""
-    url = parse_files(written)
+    url = parse_files(text)
     location = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
     paths = _paths(location)
     for path in paths:
@@ -57,17 +57,17 @@ def _paths(location: str) -> list[str]:
     if Path(location).is_file():
         return [location]
     if Path(location).is_dir():
-        found = _data_files(str(path) for path in Path(location).iterdir())
-        if not found:
+        paths = _data_files(str(path) for path in Path(location).iterdir())
+        if not paths:
             raise SourceError(f"the folder {location} holds no files")
-        return found
-    found = _data_files(glob.glob(location, recursive=True))  # noqa: PTH207 - the pattern is absolute
-    if not found:
+        return paths
+    paths = _data_files(glob.glob(location, recursive=True))  # noqa: PTH207 - the pattern is absolute
+    if not paths:
         folder = Path(location).parent
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         hint = did_you_mean(Path(location).name, names, list_up_to=0) or "check the path"
         raise SourceError(f"there is no file {location}", hint=hint)
-    return found
+    return paths
 
 
 def _data_files(paths: Iterable[str]) -> list[str]:
@@ -76,11 +76,11 @@ def _data_files(paths: Iterable[str]) -> list[str]:
 
 
 def _format(paths: list[str]) -> str:
-    found = {_format_of(path): path for path in reversed(paths)}
-    if len(found) > 1:
-        shown = " and ".join(f"{path} ({name})" for name, path in sorted(found.items()))
+    by_format = {_format_of(path): path for path in reversed(paths)}
+    if len(by_format) > 1:
+        shown = " and ".join(f"{path} ({name})" for name, path in sorted(by_format.items()))
         raise SourceError(f"the files are of several formats: {shown}", hint="name those of one format")
-    return next(iter(found))
+    return next(iter(by_format))
 
 
 def _format_of(path: str) -> str:

@@ -144,18 +144,18 @@ class PinnedReader:
 
     def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
         names = self.schema.names  # a new list at each access
-        known = set(names)
+        present = set(names)
         for name in columns or ():
-            if name not in known:
+            if name not in present:
                 raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, names))
         return None if columns is None else list(columns)
 
 
 def check_disk(folder: Path) -> None:
     """Raise SourceError if the disk of a folder, which need not exist yet, has no room for rows."""
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    if shutil.disk_usage(there).free < RESERVE:
-        raise disk_full(there)
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    if shutil.disk_usage(existing).free < RESERVE:
+        raise disk_full(existing)
 
 
 def disk_full(folder: Path) -> SourceError:

@@ -73,20 +73,20 @@ def chunks(file: IO[bytes], path: Path, start: int = 0, end: int | None = None) 
         offset = chunk.end
 
 
-def read_chunks(file: IO[bytes], wanted: Sequence[Chunk], path: Path) -> pa.BinaryArray:
+def read_chunks(file: IO[bytes], selected: Sequence[Chunk], path: Path) -> pa.BinaryArray:
     """Return the records of these chunks.
 
     Raises SourceError if a body is damaged or its compressor is not installed.
     """
     bodies = []
-    for chunk in wanted:
+    for chunk in selected:
         file.seek(chunk.body)
         bodies.append(_body(file.read(chunk.size), chunk, path))
-    records = sum(chunk.records for chunk in wanted)
+    records = sum(chunk.records for chunk in selected)
     try:
         return decode(bodies, records)
     except ValueError:
-        for chunk, body in zip(wanted, bodies, strict=True):
+        for chunk, body in zip(selected, bodies, strict=True):
             _check_records(chunk, body, path)
         raise
 

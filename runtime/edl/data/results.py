@@ -96,11 +96,11 @@ class ResultFolder:
             path.unlink(missing_ok=True)
 
     def _files(self) -> dict[int, list[tuple[int, Path]]]:
-        found: dict[int, list[tuple[int, Path]]] = {}
+        by_task: dict[int, list[tuple[int, Path]]] = {}
         for path in self.folder.glob("*.arrow"):
             if match := RESULT.fullmatch(path.name):
-                found.setdefault(int(match[1]), []).append((int(match[2]), path))
-        return found
+                by_task.setdefault(int(match[1]), []).append((int(match[2]), path))
+        return by_task
 
 
 class ResultTable:

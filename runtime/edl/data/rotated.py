@@ -27,9 +27,9 @@ class RotatedReader:
             (self._first, self._size, -self._first),
             (self._size, self.rows, 0),
         ):
-            here, there = max(start, first), min(end, last)
-            if here < there:
-                yield from self._reader.read(here + shift, there + shift, columns)
+            here, until = max(start, first), min(end, last)
+            if here < until:
+                yield from self._reader.read(here + shift, until + shift, columns)
 
 
 class ShortReader:

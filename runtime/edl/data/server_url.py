@@ -65,8 +65,8 @@ class ServerURL:
             self.keep(self.password)
             return self
         shown, kept = str(self), _read_secrets()
-        known = kept.get(shown) or kept.get(self.account)
-        return replace(self, password=known or _of_session(shown) or _find_configured_url(self))
+        password = kept.get(shown) or kept.get(self.account)
+        return replace(self, password=password or _of_session(shown) or _find_configured_url(self))
 
     def keep(self, password: str) -> None:
         """Give the URL a password, for this process and those that it starts."""
@@ -112,8 +112,8 @@ def parse_server(url: str, port: int | None = None) -> ServerURL:
 
 def named_connection(name: str) -> str | None:
     """Return the URL of the connection with this name in the user's file, or None if there is none."""
-    found = _connections().get(name) if _NAME.fullmatch(name) else None
-    return None if found is None else found.url
+    entry = _connections().get(name) if _NAME.fullmatch(name) else None
+    return None if entry is None else entry.url
 
 
 def near_connection(name: str) -> str | None:
@@ -161,26 +161,26 @@ def _connections() -> dict[str, _Connection]:
 
 def _of_session(shown: str) -> str:
     """Return the password in the URL that the environment sets for every session."""
-    written = os.environ.get(SOURCE, "")
-    scheme = written.partition("://")[0].lower()
+    text = os.environ.get(SOURCE, "")
+    scheme = text.partition("://")[0].lower()
     if ALIASES.get(scheme, scheme) != shown.partition("://")[0]:
         return ""
-    url = parse_server(written)
+    url = parse_server(text)
     return url.password if _same(str(url), shown) else ""
 
 
-def _find_configured_url(wanted: ServerURL) -> str:
+def _find_configured_url(account: ServerURL) -> str:
     for name, entry in _connections().items():
         url = parse_server(entry.url)
-        if _same(str(url), str(wanted)):
+        if _same(str(url), str(account)):
             if entry.password_from and entry.password_from not in os.environ:
                 raise SourceError(
                     f"the environment has no {entry.password_from}, which holds the password of {name}"
                 )
             if entry.keyring:
-                found = _of_keyring(entry.keyring, url.user, name)
-                wanted.keep(found)  # child processes do not ask the keyring
-                return found
+                password = _of_keyring(entry.keyring, url.user, name)
+                account.keep(password)  # child processes do not ask the keyring
+                return password
             return entry.password or os.environ.get(entry.password_from, "") or url.password
     return ""
 
@@ -195,15 +195,15 @@ def _of_keyring(service: str, user: str, connection: str) -> str:
             hint=install_extras("keyring"),
         ) from None
     try:
-        found = keyring.get_password(service, user)
+        password = keyring.get_password(service, user)
     except KeyringError as error:
         raise SourceError(f"the keyring cannot be read: {error}") from None
-    if found is None:
+    if password is None:
         raise SourceError(
             f"the keyring has no password of {user} for {service}, which {connection} names",
             hint=f"keyring set {service} {user}",
         )
-    return found
+    return password
 
 
 def _same(configured: str, shown: str) -> bool:

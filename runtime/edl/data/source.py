@@ -33,9 +33,9 @@ class UnreachableError(SourceError):
     """
 
     def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
-        found = reachability.advice()
-        in_pod = f"pods do not reach it, though the client did: {found}"
-        super().__init__(message, span=span, hint=in_pod if found else hint)
+        advice = reachability.advice()
+        in_pod = f"pods do not reach it, though the client did: {advice}"
+        super().__init__(message, span=span, hint=in_pod if advice else hint)
 
 
 class MissingRightError(SourceError):

@@ -212,27 +212,27 @@ def _remote(scheme: str, url: str) -> SourceURL:
     return SourceURL(scheme, f"{scheme}://{account}/{path}")
 
 
-def parse_files(written: str) -> SourceURL:
+def parse_files(text: str) -> SourceURL:
     """Parse a path or URL of files that are read directly. The scheme is empty if none is written.
 
     Raises SourceError for a scheme that is not one of files.
     """
-    match = _SCHEME.match(written)
+    match = _SCHEME.match(text)
     if not match:
-        without, options = _split_options(written)
-        if options and not Path(written).expanduser().exists():
+        without, options = _split_options(text)
+        if options and not Path(text).expanduser().exists():
             return SourceURL("", without, options)
-        return SourceURL("", written)
+        return SourceURL("", text)
     scheme = match[1].lower()
     if scheme not in FILES:
         near = nearest(scheme, FILES)
-        known = f"known schemes of files: {', '.join(FILES)}"
-        hint = f"did you mean {near}? {known}" if near else known
-        raise SourceError(f"{scheme} is not a scheme of files: {redacted(written)}", hint=hint)
-    rest, options = _split_options(written[match.end() :])
-    location = _location(written, rest)
+        schemes = f"known schemes of files: {', '.join(FILES)}"
+        hint = f"did you mean {near}? {schemes}" if near else schemes
+        raise SourceError(f"{scheme} is not a scheme of files: {redacted(text)}", hint=hint)
+    rest, options = _split_options(text[match.end() :])
+    location = _location(text, rest)
     if location == MEMORY:
-        raise SourceError(f"{written} names no file", hint=f"write it as {scheme}:///path/to/file")
+        raise SourceError(f"{text} names no file", hint=f"write it as {scheme}:///path/to/file")
     return SourceURL(scheme, location, options)
 
 
@@ -283,10 +283,10 @@ def open_beside(connection: object) -> Source:
     is committed, and no temporary tables. Raises SourceError for a connection of another kind, or to a SQLite database
     in memory.
     """
-    given = connection
-    if not _scheme_of(given) and hasattr(given, "cursor"):
-        given = given.cursor()  # of a wrapper, such as dbt's, round DuckDB: its cursors are connections
-    scheme = _scheme_of(given)
+    handle = connection
+    if not _scheme_of(handle) and hasattr(handle, "cursor"):
+        handle = handle.cursor()  # of a wrapper, such as dbt's, round DuckDB: its cursors are connections
+    scheme = _scheme_of(handle)
     if not scheme:
         kind = f"{type(connection).__module__}.{type(connection).__name__}"
         raise SourceError(
@@ -294,7 +294,7 @@ def open_beside(connection: object) -> Source:
             hint="write the URL of the data source: mysql://…",
         )
     module, name = SOURCES[scheme]
-    source: Source = getattr(import_module(module), name).beside(given)
+    source: Source = getattr(import_module(module), name).beside(handle)
     return source
 
 
@@ -327,7 +327,11 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
     from_root = Path("/") / path
     if not path.is_absolute() and not path.parent.is_dir() and from_root.parent.is_dir():
         return f"with three slashes a path begins in this folder; write {url.scheme}:///{from_root}"
-    names = [each.name for each in path.parent.iterdir() if each.is_file()] if path.parent.is_dir() else []
+    names = (
+        [sibling.name for sibling in path.parent.iterdir() if sibling.is_file()]
+        if path.parent.is_dir()
+        else []
+    )
     names = [name for name in names if SUFFIXES.get(Path(name).suffix) == url.scheme]
     if near := nearest(path.name, names):
         return f"did you mean {path.parent / near}?"
@@ -362,9 +366,10 @@ def _unknown(scheme: str) -> SourceError:
         hint = "export the rows to a CSV or Parquet file, and give that: --source rows.parquet"
         return SourceError(f"{scheme} is not a scheme of data sources", hint=hint)
     near = nearest(scheme, SOURCES)
-    known = f"known schemes: {', '.join(SOURCES)}; not supported yet: {', '.join(PLANNED)}"
+    schemes = f"known schemes: {', '.join(SOURCES)}; not supported yet: {', '.join(PLANNED)}"
     return SourceError(
-        f"{scheme} is not a scheme of data sources", hint=f"did you mean {near}? {known}" if near else known
+        f"{scheme} is not a scheme of data sources",
+        hint=f"did you mean {near}? {schemes}" if near else schemes,
     )
 
 

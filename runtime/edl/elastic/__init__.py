@@ -105,9 +105,9 @@ def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluat
         check_number("rows", count_of(rows), 1), check_number("batch_size", batch_size, 1), trained=False
     )
     session = sessions.of_dataset(name)
-    found = Evaluation(session, shared, rows)
-    session.add(name, found)
-    return found
+    handle = Evaluation(session, shared, rows)
+    session.add(name, handle)
+    return handle
 
 
 def stream(
@@ -214,8 +214,8 @@ def broadcast(value: Plain) -> Plain:
     What one worker alone knows, such as the time, decides alike everywhere then. Raises SemanticError for a single
     dataset with a number of epochs, whose loop has no decision to make.
     """
-    found: Plain = sessions.current("edl.elastic.broadcast").broadcast(value)
-    return found
+    received: Plain = sessions.current("edl.elastic.broadcast").broadcast(value)
+    return received
 
 
 def step() -> int:

@@ -28,8 +28,8 @@ def agree(job: Path, workload: Workload) -> None:
     relay = relay_of(JobFolder(job))
     if fetch_file(relay, FILE) is None:
         send(relay, FILE, msgspec.json.encode(workload))
-    found = fetch_file(relay, FILE)
-    script_run.check(msgspec.json.decode(found, type=Workload) if found is not None else None, workload)
+    first = fetch_file(relay, FILE)
+    script_run.check(msgspec.json.decode(first, type=Workload) if first is not None else None, workload)
 
 
 def send(relay: Relay, file: str, content: bytes) -> None:

@@ -64,7 +64,7 @@ class Connection:
             read_spec(JobFolder(worker.job).program).checkpoints,
             writer=f"{instance.name}-{instance.incarnation}",
             begin=self.source.begin_checkpoint,
-            written=self._tasks.end_checkpoint,
+            on_written=self._tasks.end_checkpoint,
         )
 
     @property

@@ -75,7 +75,7 @@ class Positions:
         self.ended = False
 
     def state_dict(self) -> dict[str, Any]:
-        positions = {name: each.position() for name, each in self.of.items()}
+        positions = {name: cursor.position() for name, cursor in self.of.items()}
         return {"positions": positions, "trained": self.trained, "ended": self.ended}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -38,11 +38,11 @@ class Evaluation:
         """
         steps = self._session.steps
         if self._done is None or self._done[0] != steps.positions.trained:
-            found = self._measured(measure, steps.strategy.rank, steps.strategy.size)
-            flat = np.concatenate([np.zeros(1), *(each.reshape(-1) for each in found.values())])
+            local_sums = self._measured(measure, steps.strategy.rank, steps.strategy.size)
+            flat = np.concatenate([np.zeros(1), *(array.reshape(-1) for array in local_sums.values())])
 
             def keep() -> None:
-                self._done = steps.positions.trained, _unflatten_sums(flat[1:], found)
+                self._done = steps.positions.trained, _unflatten_sums(flat[1:], local_sums)
 
             with self._session.leaving():
                 steps.sum(EVALUATION, flat, keep)
@@ -57,27 +57,27 @@ class Evaluation:
 
     def _measured(self, measure: Measure, rank: int, size: int) -> dict[str, Array]:
         """Return the sums over this worker's share of the rows; without a row, zeros of the same shapes."""
-        start, end = (self.rows.rows * each // size for each in (rank, rank + 1))
+        start, end = (self.rows.rows * end_rank // size for end_rank in (rank, rank + 1))
         sums: dict[str, Array] = {}
         for first, last in partition(start, end, self.rows.batch_size):
-            found = self._called(measure, first, last)
-            sums = {name: sums[name] + found[name] for name in sums} if sums else found
+            part_sums = self._called(measure, first, last)
+            sums = {name: sums[name] + part_sums[name] for name in sums} if sums else part_sums
         return sums or {name: 0 * value for name, value in self._called(measure, 0, 1).items()}
 
     def _called(self, measure: Measure, first: int, last: int) -> dict[str, Array]:
-        found = measure(read(self._data, np.arange(first, last)))
-        if not isinstance(found, Mapping) or not found:
+        result = measure(read(self._data, np.arange(first, last)))
+        if not isinstance(result, Mapping) or not result:
             raise SemanticError(
-                f"the function of an evaluation has returned {found!r}",
+                f"the function of an evaluation has returned {result!r}",
                 hint='return sums over the given rows by name, such as {"correct": 12, "rows": 16}',
             )
-        return {name: np.asarray(found[name], np.float64) for name in sorted(found)}
+        return {name: np.asarray(result[name], np.float64) for name in sorted(result)}
 
 
 def _unflatten_sums(flat: Array, like: Mapping[str, Array]) -> Sums:
-    ends = np.cumsum([each.size for each in like.values()])
+    ends = np.cumsum([shape_like.size for shape_like in like.values()])
     parts = np.split(flat, ends[:-1])
     return {
-        name: part.reshape(each.shape) if each.ndim else float(part[0])
-        for (name, each), part in zip(like.items(), parts, strict=True)
+        name: part.reshape(shape_like.shape) if shape_like.ndim else float(part[0])
+        for (name, shape_like), part in zip(like.items(), parts, strict=True)
     }

@@ -44,16 +44,16 @@ class Topic:
         self._at: tuple[int, int] | None = None  # partition and offset that the consumer reads next
 
     def partitions(self) -> Sequence[int]:
-        found = self._asked(lambda: self._consumer.list_topics(self._topic, timeout=TIMEOUT)).topics[
+        topic = self._asked(lambda: self._consumer.list_topics(self._topic, timeout=TIMEOUT)).topics[
             self._topic
         ]
-        if found.error is not None:
-            raise SourceError(f"the topic {self._topic!r} of Kafka: {found.error}")
-        return sorted(found.partitions)
+        if topic.error is not None:
+            raise SourceError(f"the topic {self._topic!r} of Kafka: {topic.error}")
+        return sorted(topic.partitions)
 
     def earliest(self) -> dict[int, int]:
         """Return the offset of the first record of each partition, for `start` of a stream."""
-        return {each: self._offsets(each)[0] for each in self.partitions()}
+        return {partition: self._offsets(partition)[0] for partition in self.partitions()}
 
     def latest(self, partition: int) -> int:
         return self._offsets(partition)[1]
@@ -66,27 +66,27 @@ class Topic:
             )
         self._at = None
         end = time.monotonic() + TIMEOUT
-        found: list[bytes] = []
-        while len(found) < rows and time.monotonic() < end:
+        values: list[bytes] = []
+        while len(values) < rows and time.monotonic() < end:
             messages = self._asked(
-                lambda: self._consumer.consume(rows - len(found), max(0.0, end - time.monotonic()))
+                lambda: self._consumer.consume(rows - len(values), max(0.0, end - time.monotonic()))
             )
             for message in messages:
                 if message.error() is not None:
                     where = f"partition {partition} of the topic {self._topic!r} at offset {offset:,}"
                     raise SourceError(f"{where}: {message.error().str()}")
                 if message.offset() >= offset + rows:  # compacted, or a marker of a transaction
-                    return found
-                found.append(message.value() or b"")
+                    return values
+                values.append(message.value() or b"")
         self._at = partition, offset + rows
-        return found
+        return values
 
     def _offsets(self, partition: int) -> tuple[int, int]:
         place = self._kafka.TopicPartition(self._topic, partition)
-        found: tuple[int, int] = self._asked(
+        offsets: tuple[int, int] = self._asked(
             lambda: self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)
         )
-        return found
+        return offsets
 
     @cached_property
     def _consumer(self) -> Any:

@@ -20,7 +20,7 @@ _INSIDE = (
 
 
 def is_keras(model: Any) -> bool:
-    return any(each.__module__.partition(".")[0] == "keras" for each in type(model).__mro__)
+    return any(base.__module__.partition(".")[0] == "keras" for base in type(model).__mro__)
 
 
 class KerasGradients(Gradients):
@@ -44,11 +44,13 @@ class KerasGradients(Gradients):
                 hint="begin it with keras.Input, or call it on some rows before",
             )
         optimizer.build(self._variables)
-        self._statistics = [each for each in model.non_trainable_weights if "float" in str(each.dtype)]
-        self._numbers = {id(each): number for number, each in enumerate(self._variables)}
+        self._statistics = [
+            variable for variable in model.non_trainable_weights if "float" in str(variable.dtype)
+        ]
+        self._numbers = {id(variable): number for number, variable in enumerate(self._variables)}
         self.present: list[Any] = [None] * len(self._variables)
-        double = any(str(each.dtype) == "float64" for each in (*self._variables, *self._statistics))
-        sizes = [int(np.prod(each.shape)) for each in (*self._variables, *self._statistics)]
+        double = any(str(variable.dtype) == "float64" for variable in (*self._variables, *self._statistics))
+        sizes = [int(np.prod(variable.shape)) for variable in (*self._variables, *self._statistics)]
         # The flat array begins with the mark of `sum_over_group`, and with 1 for each variable that has a gradient.
         self._has = slice(1, 1 + len(self._variables))
         self._ends = np.cumsum([self._has.stop, *sizes])
@@ -67,7 +69,7 @@ class KerasGradients(Gradients):
             self.present[number] = gradient
 
     def keep(self) -> None:
-        self._kept = [np.array(each) for each in self._present_statistics()]
+        self._kept = [np.array(statistic) for statistic in self._present_statistics()]
 
     def clear(self) -> None:
         self.present = [None] * len(self._variables)
@@ -103,7 +105,7 @@ class KerasGradients(Gradients):
         return np.split(self._flat, self._ends[:-1])[1:]
 
     def _present_statistics(self) -> list[Array]:
-        return [_flat(each.value) for each in self._statistics]
+        return [_flat(statistic.value) for statistic in self._statistics]
 
     def _assign(self, statistics: Sequence[Array]) -> None:
         for variable, values in zip(self._statistics, statistics, strict=True):
@@ -118,11 +120,11 @@ class Variables:
 
     def state_dict(self) -> dict[str, Array]:
         """Return the values, by position."""
-        return {str(number): _numpy(each.value) for number, each in enumerate(self._variables)}
+        return {str(number): _numpy(variable.value) for number, variable in enumerate(self._variables)}
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
         """Assign the values. Raises JobError if they are of other variables."""
-        shapes = [tuple(each.shape) for each in self._variables]
+        shapes = [tuple(own_variable.shape) for own_variable in self._variables]
         if shapes != [state[name].shape for name in state]:
             raise JobError("the workers have given edl.elastic.checkpoint models of different shapes")
         for variable, values in zip(self._variables, state.values(), strict=True):
@@ -149,11 +151,11 @@ def _compile_update(apply: Callable[..., None], gradients: KerasGradients) -> Ca
 
     variables = gradients._variables
     if keras.backend.backend() != "tensorflow":
-        return lambda: apply([_tensor(each) for each in gradients.present], variables)
+        return lambda: apply([_tensor(gradient) for gradient in gradients.present], variables)
     import tensorflow as tf
 
-    graph = tf.function(lambda found: apply(found, variables), autograph=False)
-    return lambda: graph([_tensor(each) for each in gradients.present])
+    graph = tf.function(lambda tensors: apply(tensors, variables), autograph=False)
+    return lambda: graph([_tensor(gradient) for gradient in gradients.present])
 
 
 def _tensor(gradient: Any) -> Any:
@@ -175,10 +177,10 @@ def _is_eager() -> bool:
 def _numpy(value: Any) -> Array:
     import keras
 
-    found: Array = np.asarray(keras.ops.convert_to_numpy(value))
-    return found
+    array: Array = np.asarray(keras.ops.convert_to_numpy(value))
+    return array
 
 
 def _flat(value: Any) -> Array:
-    found = _numpy(value).reshape(-1)
-    return found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
+    array = _numpy(value).reshape(-1)
+    return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)

@@ -24,12 +24,12 @@ SUM_SECS, LIMIT_SECS = 2.0, 20.0  # time from which the sum is slow, and after w
 @functools.cache
 def product_secs() -> float:
     """Return the seconds of a matrix product in this process."""
-    matrix, found = np.ones((SIZE, SIZE), np.float32), []
+    matrix, times = np.ones((SIZE, SIZE), np.float32), []
     for _ in range(TIMES):
         began = time.perf_counter()
         matrix @ matrix
-        found.append(time.perf_counter() - began)
-    return min(found)
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def check(group: Group, members: Sequence[str]) -> None:
@@ -50,13 +50,13 @@ def check(group: Group, members: Sequence[str]) -> None:
 def findings(members: Sequence[str], seconds: Sequence[float], took: float) -> list[str]:
     """Return a sentence for each slow member, and for a slow sum. `seconds` are those of the product of each member."""
     median = sorted(seconds)[(len(seconds) - 1) // 2]
-    found = [
-        f"{name} is slow: a matrix product takes {1000 * own:.1f} ms there, and {1000 * median:.1f} ms elsewhere"
-        for name, own in zip(members, seconds, strict=True)
-        if own > max(FACTOR * median, median + LEAST_SECS)
+    sentences = [
+        f"{name} is slow: a matrix product takes {1000 * secs:.1f} ms there, and {1000 * median:.1f} ms elsewhere"
+        for name, secs in zip(members, seconds, strict=True)
+        if secs > max(FACTOR * median, median + LEAST_SECS)
     ]
     if took > SUM_SECS:
-        found.append(
+        sentences.append(
             f"the network is slow: the sum of a megabyte over {len(members)} workers takes {took:.1f} s"
         )
-    return found
+    return sentences

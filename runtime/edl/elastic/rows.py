@@ -108,8 +108,8 @@ def _read(reader: Any, indices: Indices) -> Any:
     import pyarrow as pa
 
     by_row = np.argsort(indices)
-    found = indices[by_row]
-    breaks = np.flatnonzero(np.diff(found) != 1) + 1
-    runs = np.split(found, breaks) if len(found) else []
+    ascending = indices[by_row]
+    breaks = np.flatnonzero(np.diff(ascending) != 1) + 1
+    runs = np.split(ascending, breaks) if len(ascending) else []
     batches = itertools.chain.from_iterable(reader.read(int(run[0]), int(run[-1]) + 1) for run in runs)
     return pa.Table.from_batches(batches, reader.schema).take(np.argsort(by_row))

@@ -76,7 +76,7 @@ class Session:
 
     @property
     def workload(self) -> Workload:
-        return Workload({name: each.rows for name, each in self.positions.of.items()})
+        return Workload({name: cursor.rows for name, cursor in self.positions.of.items()})
 
     @property
     def steps(self) -> Steps:
@@ -148,7 +148,9 @@ class Session:
         """Wait for the end of the training. Raises JobError if rows are left in a job with several workers."""
         if self._connection is None:
             return
-        left = [name for name, each in self.positions.of.items() if isinstance(each, Cursor) and each.left]
+        left = [
+            name for name, cursor in self.positions.of.items() if isinstance(cursor, Cursor) and cursor.left
+        ]
         if left and not self.ended:
             raise JobError(
                 f"the function of edl.elastic.run has returned before all rows were trained: {', '.join(left)}",
@@ -285,7 +287,7 @@ def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
 
     if keras_optimizer.is_keras(model):
         gradients = keras_optimizer.KerasGradients(model, optimizer)
-        objects = [keras_optimizer.Variables(each) for each in (model.weights, optimizer.variables)]
+        objects = [keras_optimizer.Variables(variables) for variables in (model.weights, optimizer.variables)]
         keras_optimizer.hook(optimizer, gradients, take)
         _declared.objects, _declared.gradients = stateful(*objects, *others), gradients
     else:

@@ -56,44 +56,44 @@ def _copy_arrays(arrays: dict[str, Array]) -> dict[str, Array]:
 
 def stateful(*objects: Any) -> tuple[Any, ...]:
     """Return the objects. Raises SemanticError for one without a state dict."""
-    for each in objects:
-        if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+    for obj in objects:
+        if not (hasattr(obj, "state_dict") and hasattr(obj, "load_state_dict")):
             raise SemanticError(
-                f"edl.elastic.checkpoint: a {type(each).__qualname__} has no state_dict and load_state_dict",
+                f"edl.elastic.checkpoint: a {type(obj).__qualname__} has no state_dict and load_state_dict",
                 hint="give the model, its optimizer, and schedulers",
             )
     return objects
 
 
 def _collect_states(objects: Sequence[Any]) -> dict[str, Array]:
-    return flatten_tree([each.state_dict() for each in objects])
+    return flatten_tree([obj.state_dict() for obj in objects])
 
 
 def _load(objects: Sequence[Any], arrays: Mapping[str, Array]) -> None:
-    found = restore_tree(arrays)
-    if len(found) != len(objects):
+    states = restore_tree(arrays)
+    if len(states) != len(objects):
         raise JobError("the workers have given edl.elastic.checkpoint different objects")
-    for each, state in zip(objects, found, strict=True):
-        each.load_state_dict(state)
+    for obj, state in zip(objects, states, strict=True):
+        obj.load_state_dict(state)
 
 
 def flatten_tree(tree: Any) -> dict[str, Array]:
     """Return the arrays of a tree, uint8. Raises JobError for a value of another type."""
-    found: list[Array] = []
+    leaves: list[Array] = []
     torch = sys.modules.get("torch")  # a script of another framework has no tensors of it
 
     def node(value: Any, place: str) -> Any:
         if torch is not None and isinstance(value, torch.Tensor):
-            found.append(_bytes(value))
+            leaves.append(_bytes(value))
             return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape)]
         if isinstance(value, np.ndarray):
-            found.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+            leaves.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
             return ["array", value.dtype.name, list(value.shape)]
         if isinstance(value, Mapping):
-            return ["dict", [[key, node(each, f"{place}.{key}")] for key, each in value.items()]]
+            return ["dict", [[key, node(child, f"{place}.{key}")] for key, child in value.items()]]
         if isinstance(value, list | tuple):
             kind = "list" if isinstance(value, list) else "tuple"
-            return [kind, [node(each, f"{place}.{number}") for number, each in enumerate(value)]]
+            return [kind, [node(child, f"{place}.{number}") for number, child in enumerate(value)]]
         if isinstance(value, np.generic):
             return ["value", value.item()]
         if value is None or isinstance(value, bool | int | float | str):
@@ -101,7 +101,7 @@ def flatten_tree(tree: Any) -> dict[str, Array]:
         raise JobError(f"the state of a worker has a {type(value).__qualname__} at {place.lstrip('.')}")
 
     encoded = msgspec.msgpack.encode(node(tree, ""))
-    arrays = {f"tensor.{number}": array for number, array in enumerate(found)}
+    arrays = {f"tensor.{number}": array for number, array in enumerate(leaves)}
     return {_TREE: np.frombuffer(encoded, np.uint8), **arrays}
 
 
@@ -123,10 +123,10 @@ def restore_tree(arrays: Mapping[str, Array]) -> Any:
                 return torch.empty(shape, dtype=getattr(torch, dtype))
             return flat.view(getattr(torch, dtype)).reshape(shape)
         if kind == "dict":
-            return {key: value(each) for key, each in rest[0]}
+            return {key: value(child) for key, child in rest[0]}
         if kind in ("list", "tuple"):
-            found = [value(each) for each in rest[0]]
-            return found if kind == "list" else tuple(found)
+            items = [value(child) for child in rest[0]]
+            return items if kind == "list" else tuple(items)
         return rest[0]
 
     return value(msgspec.msgpack.decode(arrays[_TREE].tobytes()))
@@ -135,5 +135,5 @@ def restore_tree(arrays: Mapping[str, Array]) -> Any:
 def _bytes(tensor: Any) -> Array:
     import torch
 
-    found: Array = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    return found
+    view: Array = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return view

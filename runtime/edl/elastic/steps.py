@@ -175,7 +175,7 @@ class Steps:
                 if not ranges:
                     continue
                 rows = sum(after - first for _, first, after in ranges)
-                for low, high in self._parts_of(cursor, rows, {each: after for each, _, after in ranges}):
+                for low, high in self._parts_of(cursor, rows, {key: after for key, _, after in ranges}):
                     yield ranges, low, high
                 if any(part.cursor is cursor for part in self._issued):
                     raise JobError(
@@ -360,10 +360,10 @@ class Steps:
     def _parts_of(self, cursor: AnyCursor, rows: int, end: Any) -> Iterator[tuple[int, int]]:
         """Yield this worker's parts of a step of so many rows, after which the cursor is at `end`."""
         rank, size = self.strategy.rank, self.strategy.size
-        own, after = (rows * each // size for each in (rank, rank + 1))
-        whole = (after - own) / rows
+        first, after = (rows * end_rank // size for end_rank in (rank, rank + 1))
+        whole = (after - first) / rows
         # A worker without a row computes one that has no weight: it must take the step with the others.
-        ranges = partition(own, after, cursor.micro_batch or rows) or [(0, 1)]
+        ranges = partition(first, after, cursor.micro_batch or rows) or [(0, 1)]
         if any(part.cursor.closed for part in self._issued):
             self._issued = deque(part for part in self._issued if not part.cursor.closed)
         for number, (low, high) in enumerate(ranges, 1):

@@ -92,12 +92,18 @@ class Stream:
         size, offsets = self._cursor.rows.batch_size, self._cursor.offsets
         end = time.monotonic() + self._wait_secs
         while True:
-            there = {each: self._source.latest(each) for each in self._source.partitions()}
-            found = divide_records(
-                {each: (offsets.get(each, 0), latest) for each, latest in there.items()}, size
+            latest_offsets = {
+                partition: self._source.latest(partition) for partition in self._source.partitions()
+            }
+            ranges = divide_records(
+                {
+                    partition: (offsets.get(partition, 0), latest)
+                    for partition, latest in latest_offsets.items()
+                },
+                size,
             )
-            if sum(after - first for _, first, after in found) == size or time.monotonic() >= end:
-                return found
+            if sum(after - first for _, first, after in ranges) == size or time.monotonic() >= end:
+                return ranges
             threading.Event().wait(POLL_SECS)
 
     def _read(self, ranges: Sequence[Range]) -> Any:
@@ -118,28 +124,28 @@ class Stream:
         return pa.concat_tables(parts)
 
 
-def divide_records(there: Mapping[Key, tuple[int, int]], size: int) -> list[Range]:
+def divide_records(available: Mapping[Key, tuple[int, int]], size: int) -> list[Range]:
     """Return ranges of at most `size` records in all, of each partition alike as far as it has them.
 
-    `there` has the first offset and that after the last one of each partition.
+    `available` has the first offset and that after the last one of each partition.
     """
-    by_rest = sorted(there.items(), key=lambda item: (item[1][1] - item[1][0], str(item[0])))
-    found = []
+    by_rest = sorted(available.items(), key=lambda item: (item[1][1] - item[1][0], str(item[0])))
+    ranges = []
     for number, (partition, (first, latest)) in enumerate(by_rest):
         share = -(-size // (len(by_rest) - number))
         taken = max(0, min(latest - first, share))
         size -= taken
         if taken:
-            found.append((partition, first, first + taken))
-    return found
+            ranges.append((partition, first, first + taken))
+    return ranges
 
 
 def cut(ranges: Sequence[Range], low: int, high: int) -> list[Range]:
     """Return the records [low, high) of the ranges, counted from the first one of all."""
-    found, at = [], 0
+    parts, at = [], 0
     for partition, first, after in ranges:
         begin, end = max(low - at, 0), min(high - at, after - first)
         if begin < end:
-            found.append((partition, first + begin, first + end))
+            parts.append((partition, first + begin, first + end))
         at += after - first
-    return found
+    return parts

@@ -29,15 +29,17 @@ class TorchGradients(Gradients):
     def __init__(self, model: Any, optimizer: Any) -> None:
         import torch
 
-        self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
-        if any(hasattr(each, "placements") for each in self._parameters):  # torch.distributed.tensor.DTensor
+        self._parameters = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+        if any(
+            hasattr(tensor, "placements") for tensor in self._parameters
+        ):  # torch.distributed.tensor.DTensor
             raise SemanticError(
                 "edl.elastic.checkpoint: the parameters are shards of FSDP, and a lost worker's would be gone",
                 hint="without edl.elastic, edl run restarts the script, which reads its own checkpoint",
             )
-        self._buffers = [each for each in model.buffers() if each.is_floating_point()]
-        own = (*self._parameters, *self._buffers)
-        self._dtype = torch.float64 if any(each.element_size() > 4 for each in own) else torch.float32
+        self._buffers = [tensor for tensor in model.buffers() if tensor.is_floating_point()]
+        tensors = (*self._parameters, *self._buffers)
+        self._dtype = torch.float64 if any(tensor.element_size() > 4 for tensor in tensors) else torch.float32
         self._head = 1 + len(self._parameters)
         self._flat: Any = None  # of the present step, from its first gradients on
         self._places: list[Any] = []  # of gradients and buffers in it
@@ -46,7 +48,7 @@ class TorchGradients(Gradients):
         self.keep()
 
     def keep(self) -> None:
-        self._kept = [each.detach().clone() for each in self._buffers]
+        self._kept = [buffer.detach().clone() for buffer in self._buffers]
 
     def clear(self) -> None:
         for parameter in self._parameters:
@@ -56,11 +58,11 @@ class TorchGradients(Gradients):
         import torch
 
         self._begin()
-        there = [number for number, each in enumerate(self._parameters) if each.grad is not None]
-        if there:
-            self._has[there] = True
-            places = [self._places[number] for number in there]
-            gradients = [self._parameters[number].grad.to(self._flat) for number in there]
+        present = [number for number, parameter in enumerate(self._parameters) if parameter.grad is not None]
+        if present:
+            self._has[present] = True
+            places = [self._places[number] for number in present]
+            gradients = [self._parameters[number].grad.to(self._flat) for number in present]
             with torch.no_grad():
                 torch._foreach_add_(places, gradients, alpha=share)
 
@@ -83,17 +85,17 @@ class TorchGradients(Gradients):
     def _sum_over(self, group: Group) -> None:
         import torch
 
-        there = self._flat.device.type != "cpu"
-        if there and self._host is None:  # pinned memory is copied several times as fast
+        is_on_gpu = self._flat.device.type != "cpu"
+        if is_on_gpu and self._host is None:  # pinned memory is copied several times as fast
             self._host = torch.empty(len(self._flat), dtype=self._dtype, pin_memory=self._flat.is_cuda)
-        flat = self._host if there else self._flat
-        if there:
+        flat = self._host if is_on_gpu else self._flat
+        if is_on_gpu:
             flat.copy_(self._flat)
         numbers = flat.numpy()
         numbers[1 : self._head] = self._has
         sum_over_group(group, STEP, numbers)
         self._has = numbers[1 : self._head] > 0
-        if there:
+        if is_on_gpu:
             self._flat.copy_(flat)
 
     def _restore(self) -> None:
@@ -110,11 +112,11 @@ class TorchGradients(Gradients):
         import torch
 
         if self._flat is None:
-            own = (*self._parameters, *self._buffers)
-            sizes = [self._head, *(each.numel() for each in own)]
+            tensors = (*self._parameters, *self._buffers)
+            sizes = [self._head, *(tensor.numel() for tensor in tensors)]
             self._flat = torch.zeros(sum(sizes), dtype=self._dtype, device=self._parameters[0].device)
             _, *places = self._flat.split_with_sizes(sizes)
-            self._places = [place.view(each.shape) for place, each in zip(places, own, strict=True)]
+            self._places = [place.view(tensor.shape) for place, tensor in zip(places, tensors, strict=True)]
 
 
 def hook(optimizer: Any, others: tuple[Any, ...], take: Take) -> None:

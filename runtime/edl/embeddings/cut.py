@@ -95,14 +95,14 @@ class TableCut:
                 places, used = self._places[first:end], self._arrays().used[first:end].copy()
                 changed = np.flatnonzero(places)
                 used[changed] = self._kept.used[places[changed] - 1]
-                wanted = np.flatnonzero(used > self._since)
-                found = self._arrays().at(first + wanted)
-                places = places[wanted]
+                selected = np.flatnonzero(used > self._since)
+                piece = self._arrays().at(first + selected)
+                places = places[selected]
                 changed = np.flatnonzero(places)
-                found.put(changed, self._kept.at(places[changed] - 1))
+                piece.put(changed, self._kept.at(places[changed] - 1))
                 self._done = end
-            if len(wanted):
-                yield found
+            if len(selected):
+                yield piece
 
     @property
     def is_whole(self) -> bool:

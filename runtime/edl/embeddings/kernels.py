@@ -47,8 +47,11 @@ def find(index: Array, ids: Array, numbers: Array) -> int:
 
 
 @jit
-def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> int:
-    """Assign the next row to each id whose number is -1: append it to `known` from `count` on; return the new count."""
+def add(index: Array, row_ids: Array, count: int, ids: Array, numbers: Array) -> int:
+    """Assign the next row to each id with the number -1: append it to `row_ids` from `count` on.
+
+    Return the new count.
+    """
     mask = np.uint64(len(index) - 1)
     for i in range(len(ids)):
         if numbers[i] != -1:
@@ -57,7 +60,7 @@ def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> i
         while index[place, 1] != 0 and index[place, 0] != ids[i]:
             place = (place + _ONE) & mask
         if index[place, 1] == 0:
-            known[count] = ids[i]
+            row_ids[count] = ids[i]
             count += 1
             index[place, 0] = ids[i]
             index[place, 1] = count
@@ -94,7 +97,7 @@ def admit(cells: Array, ids: Array, numbers: Array, least: int) -> int:
 
 
 @jit
-def remove(index: Array, known: Array, data: Array, used: Array, count: int, numbers: Array) -> int:
+def remove(index: Array, row_ids: Array, data: Array, used: Array, count: int, numbers: Array) -> int:
     """Remove the rows with these ascending numbers; the last rows take their places. Return the new count.
 
     Deletion from the index shifts later entries back (Knuth, The Art of Computer Programming 6.4, algorithm R).
@@ -102,7 +105,7 @@ def remove(index: Array, known: Array, data: Array, used: Array, count: int, num
     mask = np.uint64(len(index) - 1)
     for i in range(len(numbers) - 1, -1, -1):
         number = numbers[i]
-        hole = mix(np.uint64(known[number])) & mask
+        hole = mix(np.uint64(row_ids[number])) & mask
         while index[hole, 1] != number + 1:
             hole = (hole + _ONE) & mask
         place = (hole + _ONE) & mask
@@ -116,25 +119,25 @@ def remove(index: Array, known: Array, data: Array, used: Array, count: int, num
         count -= 1
         if number == count:
             continue
-        place = mix(np.uint64(known[count])) & mask
+        place = mix(np.uint64(row_ids[count])) & mask
         while index[place, 1] != count + 1:
             place = (place + _ONE) & mask
         index[place, 1] = number + 1
-        known[number], used[number] = known[count], used[count]
+        row_ids[number], used[number] = row_ids[count], used[count]
         for j in range(data.shape[1]):
             data[number, j] = data[count, j]
     return count
 
 
 @jit
-def fill_index(index: Array, known: Array, count: int) -> None:
+def fill_index(index: Array, row_ids: Array, count: int) -> None:
     """Insert the distinct ids known[:count] into an empty index."""
     mask = np.uint64(len(index) - 1)
     for number in range(count):
-        place = mix(np.uint64(known[number])) & mask
+        place = mix(np.uint64(row_ids[number])) & mask
         while index[place, 1] != 0:
             place = (place + _ONE) & mask
-        index[place, 0] = known[number]
+        index[place, 0] = row_ids[number]
         index[place, 1] = number + 1
 
 
@@ -170,11 +173,11 @@ def first_row(row: Array, row_id: int, kind: int, key: Any, scale: float) -> Non
 
 
 @jit
-def first_rows(data: Array, dim: int, known: Array, start: int, end: int, kind: int, key: Any, scale: float,
+def first_rows(data: Array, dim: int, row_ids: Array, start: int, end: int, kind: int, key: Any, scale: float,
                slots: Array) -> None:  # fmt: skip
     """Make the rows [start, end) of the table: initial values, then the initial value of each slot."""
     for number in range(start, end):
-        first_row(data[number, :dim], known[number], kind, key, scale)
+        first_row(data[number, :dim], row_ids[number], kind, key, scale)
         for slot in range(len(slots)):
             data[number, (slot + 1) * dim : (slot + 2) * dim] = slots[slot]
 
@@ -193,8 +196,11 @@ def gather(data: Array, numbers: Array, ids: Array, kind: int, key: Any, scale: 
 
 
 @jit
-def distinct(ids: Array, places: Array, found: Array) -> int:
-    """Write the distinct ids into `found` in order of appearance, and each id's position there; return their number."""
+def distinct(ids: Array, places: Array, unique: Array) -> int:
+    """Write the distinct ids into `unique` in order of appearance, and each id's position there into `places`.
+
+    Return the number of distinct ids.
+    """
     size = 16
     while size < 2 * len(ids):
         size *= 2
@@ -203,10 +209,10 @@ def distinct(ids: Array, places: Array, found: Array) -> int:
     count = 0
     for i in range(len(ids)):
         place = mix(np.uint64(ids[i])) & mask
-        while index[place] != 0 and found[index[place] - 1] != ids[i]:
+        while index[place] != 0 and unique[index[place] - 1] != ids[i]:
             place = (place + _ONE) & mask
         if index[place] == 0:
-            found[count] = ids[i]
+            unique[count] = ids[i]
             count += 1
             index[place] = count
         places[i] = index[place] - 1

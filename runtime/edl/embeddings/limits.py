@@ -34,8 +34,8 @@ class CountingFilter:
     def __init__(self, least: int, num_ids: int, kernels: Any) -> None:
         if least > MOST_COUNT:
             raise JobError(f"embedding_min_count is {least:,}; ids are counted up to {MOST_COUNT}")
-        wanted = min(max(_CELLS_OF_ID * num_ids, _LEAST_CELLS), _MOST_CELLS) if num_ids else _MOST_CELLS
-        self.cells: Cells = np.zeros(1 << (wanted - 1).bit_length(), np.uint8)
+        cells = min(max(_CELLS_OF_ID * num_ids, _LEAST_CELLS), _MOST_CELLS) if num_ids else _MOST_CELLS
+        self.cells: Cells = np.zeros(1 << (cells - 1).bit_length(), np.uint8)
         self._least = least
         self._kernels = kernels
         self._filled = 0
@@ -73,7 +73,7 @@ def find_expired_rows(limits: RowLimits, used: Ids, step: int) -> Ids:
     return np.flatnonzero(used <= step - limits.ttl_steps)
 
 
-def surplus(limits: RowLimits, used: Ids, known: Ids) -> Ids:
+def surplus(limits: RowLimits, used: Ids, row_ids: Ids) -> Ids:
     """Return the ascending numbers of the least recently trained rows, if there are more than `max_rows`."""
     most = limits.max_rows
     if not most or len(used) <= most:
@@ -81,5 +81,5 @@ def surplus(limits: RowLimits, used: Ids, known: Ids) -> Ids:
     count = len(used) - most + most // _PARTS
     last = np.partition(used, count - 1)[count - 1]
     older, ties = np.flatnonzero(used < last), np.flatnonzero(used == last)
-    chosen = ties[np.argsort(known[ties])[: count - len(older)]]
+    chosen = ties[np.argsort(row_ids[ties])[: count - len(older)]]
     return np.sort(np.concatenate([older, chosen]))

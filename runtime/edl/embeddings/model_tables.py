@@ -135,8 +135,8 @@ class Tables:
         following = iter(places)
         by_table: dict[str, tuple[Any, Mapping[Read, Any]]] = {}
         for group in self._groups:
-            found = {read: next(following) for read in group.reads}
-            by_table |= {name: (blocks[name], found) for name in group.tables}
+            places_of_reads = {read: next(following) for read in group.reads}
+            by_table |= {name: (blocks[name], places_of_reads) for name in group.tables}
         with reading(Bound(tensors, by_table)):
             yield
 
@@ -178,8 +178,8 @@ class Tables:
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
         """Return the tables' own rows. With `train`, missing ones are created."""
         return {
-            name: self.tables[name].gather(wanted) if train else self.tables[name].read(wanted)
-            for name, wanted in ids.items()
+            name: self.tables[name].gather(ids_of_table) if train else self.tables[name].read(ids_of_table)
+            for name, ids_of_table in ids.items()
         }
 
     def walk(self, features: Features, size: int) -> Walk:
@@ -188,8 +188,8 @@ class Tables:
 
     def update(self, gradients: Mapping[str, RowGradients], rate: float) -> None:
         """Take one step of each table with the gradients of its rows."""
-        for name, given in gradients.items():
-            self.tables[name].update(given.ids, given.values, rate, distinct=True)
+        for name, row_gradients in gradients.items():
+            self.tables[name].update(row_gradients.ids, row_gradients.values, rate, distinct=True)
 
     # Weights -----------------------------------------------------------------------------------------------
 
@@ -256,10 +256,10 @@ class Tables:
 
         Raises JobError, without any change, if they are no table's.
         """
-        given = {name: self._stored(name, weights) for name in self.tables}
-        for name, stored in given.items():
+        stored_rows = {name: self._stored(name, weights) for name in self.tables}
+        for name, stored in stored_rows.items():
             self.tables[name].check(stored)
-        for name, stored in given.items():
+        for name, stored in stored_rows.items():
             self.tables[name].load(stored)
             self.tables[name].seed = int(weights[f"{name}:seed"][0])
 

@@ -35,8 +35,8 @@ def cache_folder() -> Path | None:
 
     Its content is executed, so it must not be another user's.
     """
-    if given := os.environ.get(FOLDER):
-        return Path(given)
+    if path := os.environ.get(FOLDER):
+        return Path(path)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     with contextlib.suppress(OSError, RuntimeError):
         folder = Path(base).expanduser() / "sqlflow-edl" / "numba"

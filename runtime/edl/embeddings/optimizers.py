@@ -61,13 +61,13 @@ def rule(optimizer: Optimizer, *, whole: bool = False) -> Rule:
         )
     params = optimizer.params
     try:
-        made = makers[optimizer.name](params)
+        plain = makers[optimizer.name](params)
     except KeyError as error:
         raise JobError(f"the optimizer {optimizer.name} lacks {error.args[0]}") from None
     # Keras decays by its rate for every optimizer; PyTorch only in AdamW, elsewhere weight decay is L2.
     decoupled = optimizer.framework == "keras" or optimizer.name == "adamw"
     strength = params.get("weight_decay", 0.0)
-    return made._replace(decay=strength) if decoupled else made._replace(penalty=strength)
+    return plain._replace(decay=strength) if decoupled else plain._replace(penalty=strength)
 
 
 def names(framework: Framework) -> tuple[str, ...]:

@@ -87,9 +87,9 @@ class RowTable:
         limits: RowLimits = RowLimits(),  # noqa: B008 - it is immutable
     ) -> None:
         if spec.dim < 1 or spec.initial not in _KINDS:
-            known = ", ".join(_KINDS)
+            kinds = ", ".join(_KINDS)
             raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
-                           hint=f"at least one column, and one of {known}")  # fmt: skip
+                           hint=f"at least one column, and one of {kinds}")  # fmt: skip
         self._kernels = _import_kernels()
         self.spec = spec
         self.seed = seed
@@ -194,14 +194,14 @@ class RowTable:
     def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
         """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
         with self._lock:
-            known = self._known[: self._count]
+            row_ids = self._known[: self._count]
             if len(self._order) != self._count:
-                self._order = np.argsort(known)
+                self._order = np.argsort(row_ids)
             start = 0
             if after is not None:
-                start = int(np.searchsorted(known, after, side="right", sorter=self._order))
+                start = int(np.searchsorted(row_ids, after, side="right", sorter=self._order))
             numbers = self._order[start : start + limit]
-            return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
+            return row_ids[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
 
     def cut(self, since: int = ALL) -> TableCut:
         """Return the present content, to be read while the table changes. Close it.
@@ -413,9 +413,9 @@ class RowTable:
 def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     """Return the distinct ids in order of appearance, and the position of each id among them."""
     kernels = _import_kernels()
-    found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    count = kernels.distinct(ids, places, found)
-    return found[:count], places
+    unique, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    count = kernels.distinct(ids, places, unique)
+    return unique[:count], places
 
 
 def sum_parts(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
@@ -423,9 +423,9 @@ def sum_parts(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
     ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
     sums = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
     at = 0
-    for own, gradients in parts:
-        sums[places[at : at + len(own)]] += gradients
-        at += len(own)
+    for part_ids, gradients in parts:
+        sums[places[at : at + len(part_ids)]] += gradients
+        at += len(part_ids)
     return ids, sums
 
 

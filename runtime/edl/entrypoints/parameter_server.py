@@ -42,8 +42,8 @@ def main(job: Path, instance: Instance) -> int:
     served, port = serve(server, own_address(), token)
     warming.join(WARM_SECS)
     with channel_of_instance(folder.address(), token) as channel:
-        wanted = _register(channel, instance, own_address(port), ended)
-    if not wanted:
+        is_wanted = _register(channel, instance, own_address(port), ended)
+    if not is_wanted:
         log("stopping: the master has refused this server")
         return exit_codes.PREEMPTED
     ended.wait()

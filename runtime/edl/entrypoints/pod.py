@@ -63,9 +63,9 @@ def read_spec(folder: ClusterFolder) -> RunSpec:
         client = folder.made_by()
         if client in (VERSION, None):
             raise
-        made = f"sqlflow-edl {client}" if client else "another version of sqlflow-edl"
+        origin = f"sqlflow-edl {client}" if client else "another version of sqlflow-edl"
         raise SpecError(
-            f"the job was made by {made}, and its image has {VERSION}, which cannot read it: {error.message}",
+            f"the job was made by {origin}, and its image has {VERSION}, which cannot read it: {error.message}",
             hint=f"let kubernetes.image name an image of version {client or 'of the client'}, or install "
             f"sqlflow-edl=={VERSION} where the job is submitted",
         ) from None

@@ -65,10 +65,10 @@ def _copy(files: Path, job: Path) -> None:
             parts.setdefault(match[1], {})[int(match[2])] = path
         else:
             _write(job / name, [path])
-    for name, found in parts.items():
-        if sorted(found) != list(range(len(found))):
-            raise SpecError(f"a part of {name} is not mounted: there are {sorted(found)}")
-        _write(job / name, [found[number] for number in range(len(found))])
+    for name, numbered_parts in parts.items():
+        if sorted(numbered_parts) != list(range(len(numbered_parts))):
+            raise SpecError(f"a part of {name} is not mounted: there are {sorted(numbered_parts)}")
+        _write(job / name, [numbered_parts[number] for number in range(len(numbered_parts))])
 
 
 def _find_mounted_files(folder: Path) -> Iterator[Path]:

@@ -32,8 +32,8 @@ def place_rows(job: JobFolder, role: str) -> None:
     if role == "master":
         _index(job)
         return
-    found = relay_of(job).fetch(ROWS, BUNDLE) / BUNDLE
-    for name, content in msgspec.msgpack.decode(found.read_bytes(), type=dict[str, bytes]).items():
+    bundle = relay_of(job).fetch(ROWS, BUNDLE) / BUNDLE
+    for name, content in msgspec.msgpack.decode(bundle.read_bytes(), type=dict[str, bytes]).items():
         path = job.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -41,17 +41,17 @@ def place_rows(job: JobFolder, role: str) -> None:
 
 def _index(job: JobFolder) -> None:
     try:
-        written = msgspec.json.decode(job.unindexed.read_bytes(), type=dict[str, str])
+        locations = msgspec.json.decode(job.unindexed.read_bytes(), type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise SpecError(f"the names of this job's files cannot be read: {error}") from None
     pinned = {}
-    for name, data in written.items():
+    for name, data in locations.items():
         pinned[name] = pin_files(data, job.path / name)
         write_pinned(job.path / name, pinned[name])
     first, *others = pinned.values()
     spec = from_json((job.path / SPEC).read_bytes())
-    (job.path / SPEC).write_bytes(to_json(with_rows(spec, first, sum(each.rows for each in others))))
-    names = [SPEC, *(f"{name}/{file}" for name in written for file in (INDEX, RECORD))]
+    (job.path / SPEC).write_bytes(to_json(with_rows(spec, first, sum(other.rows for other in others))))
+    names = [SPEC, *(f"{name}/{file}" for name in locations for file in (INDEX, RECORD))]
     bundle = msgspec.msgpack.encode({name: (job.path / name).read_bytes() for name in names})
     target: Path = job.relayed / ROWS / BUNDLE
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -25,10 +25,10 @@ def main() -> int:
     try:
         runpy.run_path(file, run_name="__main__")
     except Exception as error:
-        found = error.__traceback__
-        while found is not None and found.tb_frame.f_code.co_filename != file:
-            found = found.tb_next
-        traceback.print_exception(error.with_traceback(found))
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename != file:
+            frames = frames.tb_next
+        traceback.print_exception(error.with_traceback(frames))
         return 1
     return 0
 

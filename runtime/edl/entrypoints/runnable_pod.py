@@ -79,13 +79,13 @@ def _fetch_rows(pinned: data.Pinned, job: Path) -> int:
 
 def _file(job: Path, spec: RunnableSpec) -> Path:
     folders = [job / "program"] if spec.sent else [Path(folder) for folder in search_path()]
-    found = next((folder / spec.file for folder in folders if (folder / spec.file).is_file()), None)
-    if found is None:
+    path = next((folder / spec.file for folder in folders if (folder / spec.file).is_file()), None)
+    if path is None:
         raise JobError(
             f"the image has no program {spec.file} in {', '.join(map(str, folders))}",
             hint="its variable SQLFLOW_MODEL_PATH names the folders of programs",
         )
-    return found
+    return path
 
 
 def _say(output: Output) -> None:

@@ -30,9 +30,9 @@ def meet(job: Path, instance: Instance) -> Attempt:
         send(relay, file, msgspec.json.encode(attempt))
         return attempt
     while True:
-        if (found := fetch_file(relay, file)) is not None:
+        if (content := fetch_file(relay, file)) is not None:
             try:
-                return msgspec.json.decode(found, type=Attempt)
+                return msgspec.json.decode(content, type=Attempt)
             except msgspec.MsgspecError as error:
                 raise SpecError(f"the address of worker-0 is damaged: {error}") from None
         if fetch_file(relay, FILE) is not None:

@@ -34,10 +34,10 @@ def main(job: Path, instance: Instance) -> int:
 
         attempt = meet(job, instance)
     else:
-        found = script_run.read(job, Attempt)
-        if found is None:
+        record = script_run.read(job, Attempt)
+        if record is None:
             raise JobError(f"job {job.name} has not started its script")
-        attempt = found
+        attempt = record
     os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
     place.enter(job, instance)
     code, error = _run(script_run.place_script(script, job))
@@ -101,9 +101,9 @@ def _run(script: ScriptRun) -> tuple[int, SQLFlowError | None]:
     return exit_codes.OK, None
 
 
-def _trim_traceback(found: TracebackType | None, script: ScriptRun) -> TracebackType | None:
+def _trim_traceback(frames: TracebackType | None, script: ScriptRun) -> TracebackType | None:
     """Return the traceback from the script's first frame on, or all of it."""
-    at = found
+    at = frames
     while at is not None and at.tb_frame.f_code.co_filename != script.path:
         at = at.tb_next
-    return at or found
+    return at or frames

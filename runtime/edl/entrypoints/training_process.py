@@ -92,9 +92,9 @@ class Requests:
         self._runs = False
         if self._stop.interrupted.is_set():
             return None
-        found = self._jobs.get()
-        self._runs = found is not None
-        return found
+        request = self._jobs.get()
+        self._runs = request is not None
+        return request
 
     def interrupt(self) -> None:
         """Interrupt the job; without one, and in a trial of a search, end this process. For a signal handler."""

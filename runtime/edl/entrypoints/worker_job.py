@@ -199,7 +199,9 @@ class WorkerJob:
 
     def _train(self, trainer: Trainer) -> None:
         """Train to the end. Raises JobError at once if the model is larger than what can be stored."""
-        size = sum(each.nbytes for each in trainer.adapter.get_weights().values()) if self.storage.most else 0
+        size = (
+            sum(array.nbytes for array in trainer.adapter.get_weights().values()) if self.storage.most else 0
+        )
         if size > self.storage.most:
             raise JobError(
                 f"the model has {size / 1e6:,.0f} MB; {self.storage.most / 1e6:.0f} MB come back through the cluster",
@@ -219,7 +221,7 @@ class WorkerJob:
             writer=f"{self.instance.name}-{self.instance.incarnation}",
             disk=lambda: self.tasks.master_epoch if with_master else 0,
             begin=begin,
-            written=self.tasks.end_checkpoint,
+            on_written=self.tasks.end_checkpoint,
         )
 
     def _fresh_weights(self) -> Mapping[str, Array] | None:

@@ -40,8 +40,8 @@ _SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 class ColumnTypeError(SemanticError):
     """A column has a type of which a feature takes no values. wanted, target: what it needs, and to what to convert."""
 
-    def __init__(self, column: str, kind: pa.DataType, wanted: str, target: str) -> None:
-        message = f"column {column} is of type {kind} where {wanted} is needed"
+    def __init__(self, column: str, kind: pa.DataType, expected: str, target: str) -> None:
+        message = f"column {column} is of type {kind} where {expected} is needed"
         super().__init__(message, hint=f"convert it to {target} in the query")
         self.column = column
 
@@ -96,8 +96,10 @@ def _finite_times(array: pa.Array) -> pa.Array:
     integer = pa.int32() if types.is_date32(array.type) else pa.int64()
     counts = array.view(integer)
     largest = np.iinfo(integer.to_pandas_dtype()).max
-    found = pc.min_max(counts)
-    if not found["min"].is_valid or (found["min"].as_py() > -largest and found["max"].as_py() < largest):
+    extremes = pc.min_max(counts)
+    if not extremes["min"].is_valid or (
+        extremes["min"].as_py() > -largest and extremes["max"].as_py() < largest
+    ):
         return array
     infinite = pc.is_in(counts, pa.array([largest, -largest], integer))
     return pc.if_else(infinite, pa.scalar(None, integer), counts).view(array.type)
@@ -138,14 +140,14 @@ def valid(array: pa.Array) -> Bools:
     return mask
 
 
-def _nulls(array: pa.Array, column: str, wanted: str) -> pa.Array:
+def _nulls(array: pa.Array, column: str, expected: str) -> pa.Array:
     """Return an array of type null: databases choose an arbitrary type for NULL.
 
     Raises SemanticError for other values.
     """
     if array.null_count == len(array):
         return pa.nulls(len(array))
-    raise ColumnTypeError(column, array.type, wanted, wanted)
+    raise ColumnTypeError(column, array.type, expected, expected)
 
 
 # Numbers ---------------------------------------------------------------------------------------------------
@@ -157,13 +159,13 @@ def _float64(array: pa.Array) -> Floats:
 
 def _of_decimals(array: pa.Array) -> Floats:
     """Return the nearest double of each decimal, as databases do; Arrow's cast is off by one digit for one of eight."""
-    kind, known = array.type, valid(array)
-    if types.is_decimal128(kind) and 0 <= kind.scale <= _EXACT_TENS and known.any():
+    kind, is_valid = array.type, valid(array)
+    if types.is_decimal128(kind) and 0 <= kind.scale <= _EXACT_TENS and is_valid.any():
         words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset :][: len(array)]
-        digits = np.where(known, words[:, 0], 0)
+        digits = np.where(is_valid, words[:, 0], 0)
         is_exact = (digits >= -_EXACT_INTEGER) & (digits <= _EXACT_INTEGER)
-        if is_exact.all() and (words[:, 1] == digits >> 63)[known].all():
-            return np.where(known, digits / 10.0**kind.scale, np.nan)
+        if is_exact.all() and (words[:, 1] == digits >> 63)[is_valid].all():
+            return np.where(is_valid, digits / 10.0**kind.scale, np.nan)
     return _float64(array.cast(pa.string()).cast(pa.float64()))
 
 
@@ -190,17 +192,17 @@ _NUMBERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Floats
 
 
 def _of_integers(array: pa.Array) -> tuple[Ints, Bools]:
-    known = valid(array)
+    is_valid = valid(array)
     values = (array.fill_null(0) if array.null_count else array).to_numpy()
     if types.is_uint64(array.type):
-        known &= values <= np.uint64(np.iinfo(np.int64).max)
-    return values.astype(np.int64, copy=False), known
+        is_valid &= values <= np.uint64(np.iinfo(np.int64).max)
+    return values.astype(np.int64, copy=False), is_valid
 
 
 def _of_floats(array: pa.Array) -> tuple[Ints, Bools]:
     values = _float64(array)
-    known = (np.abs(values) < 2.0**63) & (values == np.floor(values))
-    return np.where(known, values, 0.0).astype(np.int64), known
+    is_whole = (np.abs(values) < 2.0**63) & (values == np.floor(values))
+    return np.where(is_whole, values, 0.0).astype(np.int64), is_whole
 
 
 def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:

@@ -48,11 +48,11 @@ def parts(array: pa.Array, part: Part, column: str) -> tuple[Ints, Bools]:
 def years(array: pa.Array, column: str) -> Floats:
     """Return the calendar year as float64 (n,), NaN for NULL."""
     array = plain(array)
-    found = np.full(len(array), np.nan)
+    result = np.full(len(array), np.nan)
     if array.null_count < len(array):
-        known = valid(array)
-        found[known] = _ints(pc.year(_instants(array, column, "year")))[known]
-    return found
+        is_valid = valid(array)
+        result[is_valid] = _ints(pc.year(_instants(array, column, "year")))[is_valid]
+    return result
 
 
 def _instants(array: pa.Array, column: str, part: str) -> pa.Array:
@@ -64,8 +64,8 @@ def _instants(array: pa.Array, column: str, part: str) -> pa.Array:
         return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
     if types.is_time(kind) and part in TIME_PARTS:
         return array
-    wanted = "a time" if part in TIME_PARTS else "a date"
-    raise ColumnTypeError(column, kind, wanted, "a timestamp")
+    expected = "a time" if part in TIME_PARTS else "a date"
+    raise ColumnTypeError(column, kind, expected, "a timestamp")
 
 
 def _ints(array: pa.Array) -> Ints:

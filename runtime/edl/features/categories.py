@@ -80,8 +80,8 @@ class Levels:
         ):
             text = texts(array, self.column)
             return pc.index_in(text, value_set=self._texts.cast(text.type), skip_nulls=True)
-        values, known = integers(array, self.column)
-        return pc.index_in(pa.array(values, mask=~known), value_set=self._integers, skip_nulls=True)
+        values, is_valid = integers(array, self.column)
+        return pc.index_in(pa.array(values, mask=~is_valid), value_set=self._integers, skip_nulls=True)
 
 
 def _text(value: str | bool | int) -> str:
@@ -117,8 +117,8 @@ def _bucket(category: Bucket) -> _ArrayEncoder:
 
 def _category_id(category: CategoryId) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
-        values, known = integers(array, str(category.column))
-        return np.where(known & (values >= 0) & (values < category.size), values, category.size)
+        values, is_valid = integers(array, str(category.column))
+        return np.where(is_valid & (values >= 0) & (values < category.size), values, category.size)
 
     return encode
 
@@ -145,8 +145,8 @@ def _vocabulary(category: Vocabulary) -> _ArrayEncoder:
 
 def _date_part(category: DatePart) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
-        ids, known = parts(array, category.part, category.column)
-        return np.where(known, ids, category.size)
+        ids, is_valid = parts(array, category.part, category.column)
+        return np.where(is_valid, ids, category.size)
 
     return encode
 
@@ -196,12 +196,12 @@ def _ngrams(category: NGrams) -> Encoder:
 
 
 def _concat(category: Concat) -> Encoder:
-    encoders = [encoder(each) for each in category.categories]
-    sizes = [num_ids(each) for each in category.categories]
+    encoders = [encoder(category_or_encoder) for category_or_encoder in category.categories]
+    sizes = [num_ids(category_or_encoder) for category_or_encoder in category.categories]
     firsts = np.cumsum([0, *sizes[:-1]])
 
     def encode(batch: pa.RecordBatch) -> Ragged:
-        parts = [_as_lists(each(batch)) for each in encoders]
+        parts = [_as_lists(category_or_encoder(batch)) for category_or_encoder in encoders]
         order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
         values = np.concatenate([part.values + first for part, first in zip(parts, firsts, strict=True)])
         weights = np.concatenate([_weights(part) for part in parts])[order]

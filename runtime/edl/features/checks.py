@@ -263,9 +263,9 @@ def _target_mean(column: TargetMean) -> None:
             raise SemanticError(
                 f"target_mean has {column.folds} folds, and {column.blocks} blocks of them are not equal"
             )
-        wanted = column.folds * num_ids(column.category)
-        _statistics("counts", column.counts, wanted)
-        _statistics("sums", column.sums, wanted * column.outputs)
+        count = column.folds * num_ids(column.category)
+        _statistics("counts", column.counts, count)
+        _statistics("sums", column.sums, count * column.outputs)
 
 
 def _log_count(column: LogCount) -> None:
@@ -274,20 +274,20 @@ def _log_count(column: LogCount) -> None:
         _statistics("counts", column.counts, num_ids(column.category))
 
 
-def _statistics(name: str, values: tuple[float, ...], wanted: int) -> None:
+def _statistics(name: str, values: tuple[float, ...], count: int) -> None:
     for value in values:
         _finite(value, f"a number of {name}")
-    if len(values) != wanted:
-        raise SemanticError(f"{name} has {len(values):,} numbers; the category has {wanted:,} in its folds")
+    if len(values) != count:
+        raise SemanticError(f"{name} has {len(values):,} numbers; the category has {count:,} in its folds")
     if name == "counts" and (min(values) < 0 or not sum(values)):
         raise SemanticError("counts must not be negative, and not all 0")
 
 
 def _concat(column: Concat) -> None:
-    for each in column.categories:
-        if not isinstance(each, SINGLE_TYPES):
-            raise SemanticError(f"concat takes categories, not {each!r}")
-        check(each)
+    for part in column.categories:
+        if not isinstance(part, SINGLE_TYPES):
+            raise SemanticError(f"concat takes categories, not {part!r}")
+        check(part)
     if len(column.categories) < 2:
         raise SemanticError("concat needs at least two categories")
 
@@ -312,9 +312,11 @@ def _embedding(column: Embedding) -> None:
 def check_tables(columns: Iterable[Feature]) -> None:
     """Raise SemanticError if features with one table are no neighbours, or their vectors differ in kind."""
     seen: set[int] = set()
-    for table, run in groupby(columns, key=lambda each: each.table if isinstance(each, Embedding) else 0):
-        sharing = [each for each in run if isinstance(each, Embedding)]
-        names = ", ".join(str(source) for each in sharing for source in sources(each))
+    for table, run in groupby(
+        columns, key=lambda feature: feature.table if isinstance(feature, Embedding) else 0
+    ):
+        sharing = [feature for feature in run if isinstance(feature, Embedding)]
+        names = ", ".join(str(source) for feature in sharing for source in sources(feature))
         if table and table in seen:
             raise SemanticError(
                 f"the embedding of {names} is apart from others of table {table}", hint="put them together"
@@ -345,9 +347,11 @@ def _sequence(column: Sequence) -> None:
 
 def _raw(column: Raw) -> None:
     _source(column)
-    known = ("year", *PART_SIZES)
-    if column.part and column.part not in known:
-        raise SemanticError(f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), known))
+    date_parts = ("year", *PART_SIZES)
+    if column.part and column.part not in date_parts:
+        raise SemanticError(
+            f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), date_parts)
+        )
     if column.part:
         _name(column.column, f"the {column.part}")
 

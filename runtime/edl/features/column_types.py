@@ -27,28 +27,30 @@ def find_unfit_columns(
     a value means cannot be told from a type, so that rows may still have errors; a column that has only NULL has none,
     whatever its type.
     """
-    wanted = set(columns)
+    selected = set(columns)
     batch = pa.RecordBatch.from_arrays([_example(field.type) for field in schema], names=schema.names)
-    found: dict[str, ColumnTypeError] = {}
-    for compute in _computations(features, label, wanted):
+    unfit: dict[str, ColumnTypeError] = {}
+    for compute in _computations(features, label, selected):
         # without a value that makes sense, anything else may be wrong
         with contextlib.suppress(SQLFlowError, pa.ArrowException, ArithmeticError, LookupError, ValueError):
             try:
                 compute(batch)
             except ColumnTypeError as error:
-                if error.column in wanted:
-                    found.setdefault(error.column, error)
-    return found
+                if error.column in selected:
+                    unfit.setdefault(error.column, error)
+    return unfit
 
 
 def _computations(
-    features: Iterable[Feature], label: Label | None, wanted: set[str]
+    features: Iterable[Feature], label: Label | None, selected: set[str]
 ) -> Iterator[Callable[[pa.RecordBatch], object]]:
     for feature in features:
-        own = any(True for source in sources(feature) for _ in functions(source))  # of a user's: not run here
-        if not own and not wanted.isdisjoint(source_columns(feature)):
+        has_functions = any(
+            True for source in sources(feature) for _ in functions(source)
+        )  # of a user's: not run here
+        if not has_functions and not selected.isdisjoint(source_columns(feature)):
             yield Features(feature).transform
-    if label is not None and label.column in wanted:
+    if label is not None and label.column in selected:
         to_predict = target(label)
         yield lambda batch: to_predict.transform(batch, "evaluate")
 

@@ -197,8 +197,10 @@ def target_mean(
 
     `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
     """
-    found = TargetMean(category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled)
-    return check(found)
+    feature = TargetMean(
+        category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled
+    )
+    return check(feature)
 
 
 def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:

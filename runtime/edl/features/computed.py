@@ -45,60 +45,60 @@ def computed(
     """Return the column that an operator makes of columns, numbers and other operators: + - * / LN EXP SQRT ABS LEAST
     GREATEST COALESCE; or JSON and JSON_TEXT, of a column and a path; TO_NUMBER, of a column; or FUNCTION, of columns.
     """
-    made = tuple(float(each) if isinstance(each, int) else each for each in operands)
-    return check(Computed(operator, made, path, function))
+    plain_operands = tuple(float(operand) if isinstance(operand, int) else operand for operand in operands)
+    return check(Computed(operator, plain_operands, path, function))
 
 
-def check(found: Computed) -> Computed:
+def check(source: Computed) -> Computed:
     """Return the computed column itself. Raises SemanticError for an operator that is not one, or its operands."""
-    if found.function is not None:
-        return _checked_function(found)
-    known = {**OPERATORS, **OF_TEXT}
-    if found.operator not in known:
+    if source.function is not None:
+        return _checked_function(source)
+    operators = {**OPERATORS, **OF_TEXT}
+    if source.operator not in operators:
         raise SemanticError(
-            f"computed has no operator {found.operator!r}",
-            hint=did_you_mean(str(found.operator), known, list_up_to=20),
+            f"computed has no operator {source.operator!r}",
+            hint=did_you_mean(str(source.operator), operators, list_up_to=20),
         )
-    count, most = len(found.operands), known[found.operator]
+    count, most = len(source.operands), operators[source.operator]
     if (count != most) if most else count < 2:
-        raise SemanticError(f"{found.operator} takes {most or 'two or more'} operands, here are {count}")
-    _check_path(found)
-    if depth(found) > DEEPEST:
+        raise SemanticError(f"{source.operator} takes {most or 'two or more'} operands, here are {count}")
+    _check_path(source)
+    if depth(source) > DEEPEST:
         raise SemanticError(f"there are more than {DEEPEST} operators within one another")
-    for operand in found.operands:
+    for operand in source.operands:
         if isinstance(operand, Computed):
             check(operand)
         elif isinstance(operand, bool) or not (
             np.isfinite(operand) if isinstance(operand, float) else isinstance(operand, str) and operand
         ):
-            raise SemanticError(f"{found.operator} takes names of columns and numbers, not {operand!r}")
-    return found
+            raise SemanticError(f"{source.operator} takes names of columns and numbers, not {operand!r}")
+    return source
 
 
-def _checked_function(found: Computed) -> Computed:
-    if found.operator != FUNCTION or not found.operands:
+def _checked_function(source: Computed) -> Computed:
+    if source.operator != FUNCTION or not source.operands:
         raise SemanticError(
-            f"{found.operator} takes no function of a user's own, and {FUNCTION} takes columns"
+            f"{source.operator} takes no function of a user's own, and {FUNCTION} takes columns"
         )
-    if found.function and len(found.function.columns) not in (0, len(found.operands)):
+    if source.function and len(source.function.columns) not in (0, len(source.operands)):
         raise SemanticError(
-            f"{found.function.name} needs a name for each of its {len(found.operands)} columns"
+            f"{source.function.name} needs a name for each of its {len(source.operands)} columns"
         )
-    for operand in found.operands:
+    for operand in source.operands:
         if isinstance(operand, Computed):
             check(operand)
-    return found
+    return source
 
 
-def _check_path(found: Computed) -> None:
-    if found.operator not in OF_TEXT:
-        if found.path:
-            raise SemanticError(f"{found.operator} takes no path")
-    elif found.operator == TO_NUMBER:
-        if not isinstance(found.operands[0], str) or found.path not in ("", ","):
+def _check_path(source: Computed) -> None:
+    if source.operator not in OF_TEXT:
+        if source.path:
+            raise SemanticError(f"{source.operator} takes no path")
+    elif source.operator == TO_NUMBER:
+        if not isinstance(source.operands[0], str) or source.path not in ("", ","):
             raise SemanticError(f"{TO_NUMBER} takes a column, and a comma if it stands before fractions")
-    elif not isinstance(found.operands[0], str) or not JSON_PATH.fullmatch(found.path):
-        raise SemanticError(f"{found.operator} takes a column and a path such as $.user.ages[0]")
+    elif not isinstance(source.operands[0], str) or not JSON_PATH.fullmatch(source.path):
+        raise SemanticError(f"{source.operator} takes a column and a path such as $.user.ages[0]")
 
 
 def column(batch: pa.RecordBatch, source: Source) -> pa.Array:
@@ -122,21 +122,21 @@ def with_computed(
 
 def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
     if isinstance(source, Computed) and source.operator == TO_NUMBER:
-        found = text_numbers.numbers(_text(batch, source), source.path or ".")
+        result = text_numbers.numbers(_text(batch, source), source.path or ".")
     elif isinstance(source, Computed) and source.operator in OF_TEXT:
-        found = json_values.numbers(_text(batch, source), source)
+        result = json_values.numbers(_text(batch, source), source)
     elif isinstance(source, Computed) and source.function is not None:
-        found = own_functions.values(source.function, arguments(batch, source))
+        result = own_functions.values(source.function, arguments(batch, source))
     elif isinstance(source, Computed):
         operands = [_values(batch, operand) for operand in source.operands]
         with np.errstate(all="ignore"):
-            found = _OPERATORS[source.operator](*operands)
+            result = _OPERATORS[source.operator](*operands)
     elif isinstance(source, str):
-        found = numbers(batch.column(source), source)
+        result = numbers(batch.column(source), source)
     else:
         return np.float64(source)  # type: ignore[return-value]  # a scalar, which broadcasts
-    finite = np.isfinite(found)
-    return found if finite.all() else np.where(finite, found, np.nan)
+    finite = np.isfinite(result)
+    return result if finite.all() else np.where(finite, result, np.nan)
 
 
 def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
@@ -147,7 +147,7 @@ def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
     names = source.function.columns if source.function else ()
     named = zip(names or map(str, source.operands), source.operands, strict=True)
     return pa.table(
-        {name: common(column(batch, each)) for name, each in named if not isinstance(each, float)}
+        {name: common(column(batch, operand)) for name, operand in named if not isinstance(operand, float)}
     )
 
 

@@ -55,8 +55,8 @@ class Folds(NamedTuple):
 
     def of(self, pinned: Ints) -> Ints:
         """Return the folds of rows by their places in the pinned order."""
-        each = self.number // self.blocks
-        return self._block(pinned) * each + pinned % each
+        per_block = self.number // self.blocks
+        return self._block(pinned) * per_block + pinned % per_block
 
     def _block(self, pinned: Ints) -> Ints:
         """Return the blocks of rows; block 0 are the last ones."""
@@ -66,17 +66,17 @@ class Folds(NamedTuple):
 
     def kept(self, code: int) -> Bools:
         """Return a mask of the folds that the statistics of rows with that code contain."""
-        block, own = divmod(code, self.number + 1)
+        block, fold = divmod(code, self.number + 1)
         folds = np.arange(self.number)
-        each = self.number // self.blocks
-        kept: Bools = (folds != own) & (folds // each != block - 1)
+        per_block = self.number // self.blocks
+        kept: Bools = (folds != fold) & (folds // per_block != block - 1)
         return kept
 
 
 def folds_of(features: Sequence[Feature]) -> Folds | None:
     """Return the folds of features that are statistics of the label; None without any."""
-    found = (each for each in features if isinstance(each, TargetMean) and each.folds)
-    return next((Folds(each.folds, each.rows, each.blocks) for each in found), None)
+    encodings = (feature for feature in features if isinstance(feature, TargetMean) and feature.folds)
+    return next((Folds(feature.folds, feature.rows, feature.blocks) for feature in encodings), None)
 
 
 class FoldReader:

@@ -69,8 +69,8 @@ def _buffers(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uin
     if len(array) == 0 or offsets is None:
         return np.zeros(len(array) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
     all_offsets = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
-    own = all_offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    return own, np.frombuffer(data or b"", dtype=np.uint8)
+    slice_offsets = all_offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    return slice_offsets, np.frombuffer(data or b"", dtype=np.uint8)
 
 
 def _terms(position: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Hashes:

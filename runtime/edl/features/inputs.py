@@ -21,12 +21,14 @@ class Inputs:
     def __init__(self, **inputs: Features) -> None:
         if not inputs:
             raise SemanticError("a model needs at least one input")
-        self._inputs = {name: Features(*each.columns, prefix=f"{name}_") for name, each in inputs.items()}
+        self._inputs = {
+            name: Features(*features.columns, prefix=f"{name}_") for name, features in inputs.items()
+        }
         self.entries: tuple[Entry, ...] = tuple(
-            entry for each in self._inputs.values() for entry in each.entries
+            entry for features in self._inputs.values() for entry in features.entries
         )
         self.source_columns: tuple[str, ...] = tuple(
-            dict.fromkeys(column for each in self._inputs.values() for column in each.source_columns)
+            dict.fromkeys(column for features in self._inputs.values() for column in features.source_columns)
         )
 
     def __getitem__(self, name: str) -> Features:
@@ -38,12 +40,12 @@ class Inputs:
         return iter(self._inputs)
 
     def __repr__(self) -> str:
-        return f"Inputs({', '.join(f'{name}={each!r}' for name, each in self._inputs.items())})"
+        return f"Inputs({', '.join(f'{name}={features!r}' for name, features in self._inputs.items())})"
 
     def transform(self, batch: pa.RecordBatch) -> dict[str, Any]:
         """Return the arrays of all inputs by name, see `Features.transform`."""
         arrays: dict[str, Any] = {}
         ids: dict[Any, Any] = {}
-        for each in self._inputs.values():
-            arrays |= each.transform(batch, ids)
+        for features in self._inputs.values():
+            arrays |= features.transform(batch, ids)
         return arrays

@@ -48,14 +48,14 @@ def numbers(column: pa.Array, source: Computed) -> Floats:
 
     Raises SemanticError as `texts` does, and for a text that is no number.
     """
-    found = _read(column, source)
-    other = pc.and_(pc.is_valid(found["value"]), pc.is_null(found["number"]))
+    table = _read(column, source)
+    other = pc.and_(pc.is_valid(table["value"]), pc.is_null(table["number"]))
     if (place := other.index(True).as_py()) >= 0:
         raise SemanticError(
-            f"{source} holds {_shorten_text(found['value'][place].as_py())}, which is no number",
+            f"{source} holds {_shorten_text(table['value'][place].as_py())}, which is no number",
             hint=f"write VOCABULARIZE({source}) for a category",
         )
-    values = found["number"].to_numpy()
+    values = table["number"].to_numpy()
     return np.asarray(values, dtype=np.float64)
 
 
@@ -71,18 +71,18 @@ def write_records(column: pa.Array) -> pa.Array:
 def _read(column: pa.Array, source: Computed) -> pa.Table:
     with _cursor() as cursor:
         cursor.register("texts", pa.table({"text": column.cast(pa.string())}))
-        found = cursor.sql(_QUERY, params={"path": source.path}).to_arrow_table()
-    if (place := found["is_bad"].index(True).as_py()) >= 0:
+        table = cursor.sql(_QUERY, params={"path": source.path}).to_arrow_table()
+    if (place := table["is_bad"].index(True).as_py()) >= 0:
         raise SemanticError(
             f"{source.operands[0]} holds {_shorten_text(column[place].as_py())}, which is no JSON",
             hint="leave such rows out of the query; in TRAIN, train.on_bad_row = skip does",
         )
-    if (place := found["is_nested"].index(True).as_py()) >= 0:
+    if (place := table["is_nested"].index(True).as_py()) >= 0:
         raise SemanticError(
-            f"{source} holds {_shorten_text(found['value'][place].as_py())}, which is no single value",
+            f"{source} holds {_shorten_text(table['value'][place].as_py())}, which is no single value",
             hint="go on with the path to a text, a number or a boolean",
         )
-    return found
+    return table
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:

@@ -141,8 +141,8 @@ class ClassTarget:
         _check_outputs(outputs, self.spec)
         if outputs.ndim == 3:
             rows, members, _ = outputs.shape
-            found = probabilities(outputs.reshape(rows * members, -1))
-            mean: Floats = found.reshape(rows, members, -1).mean(axis=1)
+            by_member = probabilities(outputs.reshape(rows * members, -1))
+            mean: Floats = by_member.reshape(rows, members, -1).mean(axis=1)
             return mean
         return probabilities(outputs)
 
@@ -157,7 +157,7 @@ class ClassTarget:
             value = value.decode("utf-8", "replace")
         return SemanticError(
             f"label {self.spec.column} is none of its {len(self.spec.classes)} classes in some rows, such as {value!r}",
-            hint=did_you_mean(str(value), [str(known) for known in self.spec.classes]),
+            hint=did_you_mean(str(value), [str(class_) for class_ in self.spec.classes]),
         )
 
 
@@ -204,8 +204,8 @@ class RankingTarget:
     def scores(self, outputs: Outputs) -> Floats:
         """Return the scores, float64 of shape (n, 1); only their order within a group has a meaning."""
         _check_outputs(outputs, self.spec)
-        found: Floats = outputs.astype(np.float64)
-        return found
+        values: Floats = outputs.astype(np.float64)
+        return values
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the scores as float64; NULL for NaN and infinities."""
@@ -229,8 +229,8 @@ class ClusterTarget:
     def scores(self, outputs: Outputs) -> Floats:
         """Return the distances to the centres, float64 of shape (n, clusters)."""
         _check_outputs(outputs, self.spec)
-        found: Floats = np.sqrt(np.maximum(outputs.astype(np.float64), 0))
-        return found
+        distances: Floats = np.sqrt(np.maximum(outputs.astype(np.float64), 0))
+        return distances
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the clusters with the nearest centre (the first of equals) as int64; NULL for non-finite scores."""
@@ -289,12 +289,12 @@ class ForecastTarget:
         Quantiles rise in each row, and those below and above a half lie on that side of the forecast.
         """
         _check_outputs(outputs, self.spec)
-        found: Floats = outputs.astype(np.float64)
-        found[:, 1:].sort(axis=1)
+        values: Floats = outputs.astype(np.float64)
+        values[:, 1:].sort(axis=1)
         for place, quantile in enumerate(self.spec.quantiles, 1):
             limit = np.minimum if quantile < 0.5 else np.maximum
-            found[:, place] = limit(found[:, place], found[:, 0])
-        return _shift_values(found, label_offset(self.spec))
+            values[:, place] = limit(values[:, place], values[:, 0])
+        return _shift_values(values, label_offset(self.spec))
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the forecasts as float64; NULL for NaN and infinities."""
@@ -310,8 +310,8 @@ class SeveralTarget:
             raise SemanticError("several labels are two or more")
         self.spec = spec
         self.targets = [
-            RegressionTarget(each) if isinstance(each, RegressionLabel) else ClassTarget(each)
-            for each in spec.labels
+            RegressionTarget(one_label) if isinstance(one_label, RegressionLabel) else ClassTarget(one_label)
+            for one_label in spec.labels
         ]
 
     def __getitem__(self, number: int) -> RegressionTarget | ClassTarget:
@@ -329,13 +329,19 @@ class SeveralTarget:
         return self._by_output("std", 1.0)
 
     def _by_output(self, name: str, otherwise: float) -> list[float]:
-        return [getattr(each, name, otherwise) for each in self.spec.labels for _ in range(each.outputs)]
+        return [
+            getattr(one_label, name, otherwise)
+            for one_label in self.spec.labels
+            for _ in range(one_label.outputs)
+        ]
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> Numbers | None:
         """Return labels as float32 of shape (n, outputs), float64 in evaluation, or None in prediction."""
         if mode == "predict":
             return None
-        return np.concatenate([self._side_by_side(each, batch, mode) for each in self.targets], axis=1)
+        return np.concatenate(
+            [self._side_by_side(one_target, batch, mode) for one_target in self.targets], axis=1
+        )
 
     @staticmethod
     def _side_by_side(target: RegressionTarget | ClassTarget, batch: pa.RecordBatch, mode: Mode) -> Labels:
@@ -346,7 +352,9 @@ class SeveralTarget:
 
     def learned(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return labels of shape (n, outputs) as the model learns them: numbers less their centres, float32."""
-        offsets = [label_offset(each) for each in self.spec.labels for _ in range(each.outputs)]
+        offsets = [
+            label_offset(one_label) for one_label in self.spec.labels for _ in range(one_label.outputs)
+        ]
         differences: Floats = values - np.array(offsets)
         return differences.astype(np.float32)
 
@@ -355,7 +363,7 @@ class SeveralTarget:
         _check_outputs(outputs, self.spec)
         parts = zip(self.targets, self.spec.places, strict=True)
         return np.concatenate(
-            [each.scores(outputs[..., first:last]) for each, (first, last) in parts], axis=1
+            [one_target.scores(outputs[..., first:last]) for one_target, (first, last) in parts], axis=1
         )
 
 
@@ -433,7 +441,7 @@ def forecast(
 
 def labels(*parts: RegressionTarget | ClassTarget) -> SeveralTarget:
     """Return the target that predicts several numbers and classes, made by `label` and `class_label`."""
-    return SeveralTarget(SeveralLabels(tuple(each.spec for each in parts)))
+    return SeveralTarget(SeveralLabels(tuple(part.spec for part in parts)))
 
 
 def target(spec: Label) -> Target:
@@ -455,12 +463,12 @@ def target(spec: Label) -> Target:
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 
-def learned_labels(wanted: Target, labels: Labels) -> Labels:
+def learned_labels(target_of_model: Target, labels: Labels) -> Labels:
     """Return labels of an evaluation as the model learns them: float64 numbers as float32, less their centre."""
     if labels.dtype != np.float64:
         return labels
-    if isinstance(wanted, RegressionTarget | ForecastTarget | SeveralTarget):
-        return wanted.learned(labels.astype(np.float64, copy=False))
+    if isinstance(target_of_model, RegressionTarget | ForecastTarget | SeveralTarget):
+        return target_of_model.learned(labels.astype(np.float64, copy=False))
     return labels.astype(np.float32)
 
 
@@ -473,8 +481,8 @@ def probabilities(logits: Outputs) -> Floats:
     by_class = np.ascontiguousarray(wide.T) if few else wide.T  # NumPy is slow to reduce short rows
     with np.errstate(invalid="ignore"):  # infinities of a diverged model; its scores are NaN
         powers = np.exp(by_class - by_class.max(axis=0))
-        found: Floats = (powers / powers.sum(axis=0)).T
-    return np.ascontiguousarray(found)
+        shares: Floats = (powers / powers.sum(axis=0)).T
+    return np.ascontiguousarray(shares)
 
 
 # Checks ----------------------------------------------------------------------------------------------------
@@ -516,8 +524,8 @@ def _check_classes(spec: ClassLabel) -> None:
 def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.Array:
     names = batch.schema.names
     if names.count(column) != 1:
-        found = "several columns" if column in names else "no column"
-        raise SemanticError(f"the data has {found} {column}, {what}", hint=did_you_mean(column, names))
+        how_many = "several columns" if column in names else "no column"
+        raise SemanticError(f"the data has {how_many} {column}, {what}", hint=did_you_mean(column, names))
     return batch.column(column)
 
 

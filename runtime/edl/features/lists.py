@@ -51,9 +51,9 @@ class Lists:
         wrong = np.flatnonzero(held & (counts != size))
         if len(wrong):
             raise self._refuse_cell(int(wrong[0]), f"not {size:,} {'number' if size == 1 else 'numbers'}")
-        found = np.full((len(counts), size), np.nan)
-        found[held] = self.numbers().reshape(-1, size)
-        return found
+        matrix = np.full((len(counts), size), np.nan)
+        matrix[held] = self.numbers().reshape(-1, size)
+        return matrix
 
     def _take_weights(self, separator: str) -> npt.NDArray[np.float32]:
         """Remove the weights from the items and return them."""
@@ -65,12 +65,12 @@ class Lists:
                 item, f"and {_short(self.items[item].as_py())} has no weight after {separator!r}"
             )
         flat, places = _strip_items(parts.flatten()), np.arange(len(self.items)) * 2
-        found = self._numbers(flat.take(places + 1))
-        unknown = np.flatnonzero(~np.isfinite(found))
+        weights = self._numbers(flat.take(places + 1))
+        unknown = np.flatnonzero(~np.isfinite(weights))
         if len(unknown):
             raise self._refuse(int(unknown[0]), "and a weight in it is not finite")
         self.items = flat.take(places)
-        return found.astype(np.float32)
+        return weights.astype(np.float32)
 
     def _numbers(self, items: pa.Array) -> Floats:
         if not is_text(items.type):
@@ -87,10 +87,10 @@ class Lists:
 
     def _refuse_cell(self, row: int, why: str) -> SemanticError:
         cell = plain(self._array[row : row + 1])[0].as_py()
-        written = isinstance(cell, str | bytes)
+        is_written = isinstance(cell, str | bytes)
         return SemanticError(
             f"column {self._column} holds {_short(cell)}, {why}",
-            hint=f"its items are read as separated by {self._delimiter!r}" if written else None,
+            hint=f"its items are read as separated by {self._delimiter!r}" if is_written else None,
         )
 
 

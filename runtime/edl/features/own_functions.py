@@ -42,9 +42,9 @@ def install(make: Make) -> None:
 
 def fit(function: Function, rows: pa.Table) -> str:
     """Return the state of the function for the training rows, as JSON. Raises JobError if it has no such form."""
-    found = _instance(function).fit(rows)
+    result = _instance(function).fit(rows)
     try:
-        state = msgspec.json.encode(found, enc_hook=_plain).decode()
+        state = msgspec.json.encode(result, enc_hook=_plain).decode()
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise JobError(
             f"{function.name}.fit returned a state that is no JSON ({error})",
@@ -64,17 +64,21 @@ def values(function: Function, rows: pa.Table) -> Floats:
     instance = _instance(function)
     if not rows.num_rows:
         return np.empty(0)
-    found = instance.transform(rows, msgspec.json.decode(function.state))  # its own copy, which it may change
+    result = instance.transform(
+        rows, msgspec.json.decode(function.state)
+    )  # its own copy, which it may change
     try:
-        column = found if isinstance(found, pa.Array) else pa.array(np.asarray(found))
-        if isinstance(found, pa.ChunkedArray):
-            column = found.combine_chunks()
-        made = numbers(column, function.name)
+        column = result if isinstance(result, pa.Array) else pa.array(np.asarray(result))
+        if isinstance(result, pa.ChunkedArray):
+            column = result.combine_chunks()
+        column_values = numbers(column, function.name)
     except (pa.ArrowException, SemanticError, TypeError, ValueError) as error:
         raise JobError(f"{function.name}.transform returned no column of numbers: {error}") from None
-    if len(made) != rows.num_rows:
-        raise JobError(f"{function.name}.transform returned {len(made):,} values for {rows.num_rows:,} rows")
-    return made
+    if len(column_values) != rows.num_rows:
+        raise JobError(
+            f"{function.name}.transform returned {len(column_values):,} values for {rows.num_rows:,} rows"
+        )
+    return column_values
 
 
 @lru_cache(maxsize=256)

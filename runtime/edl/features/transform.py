@@ -127,16 +127,18 @@ class Features:
     def __repr__(self) -> str:
         return f"Features({', '.join(map(repr, self.columns))})"
 
-    def transform(self, batch: pa.RecordBatch, known: dict[Category, Ids] | None = None) -> dict[str, Any]:
+    def transform(
+        self, batch: pa.RecordBatch, shared_ids: dict[Category, Ids] | None = None
+    ) -> dict[str, Any]:
         """Return the entries' arrays by name: "dense" and "positions" float32 (n, k), "dense" of trees float64,
         C-contiguous; others int64 (n,) or `edl.Ragged`.
 
         Columns are selected by name; others in the batch are ignored. Features over one category share one array.
-        `known` holds ids of the batch that are computed already; others are added. Raises SemanticError for a missing
-        column or one of an unsupported type.
+        `shared_ids` holds ids of the batch that are computed already; others are added. Raises SemanticError for a
+        missing column or one of an unsupported type.
         """
         _check_columns(self.source_columns, batch.schema)
-        ids = {} if known is None else known
+        ids = {} if shared_ids is None else shared_ids
         ids |= {category: encode(batch) for category, encode in self._encoders.items() if category not in ids}
         arrays: dict[str, Any] = {}
         for entry in self.entries:
@@ -184,14 +186,14 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
             yield Entry(f"{prefix}f{position}", "sequence", (column,), column.length, size)
 
 
-def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
+def _check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     present = Counter(schema.names)
-    missing = [name for name in wanted if name not in present]
+    missing = [name for name in names if name not in present]
     if missing:
         raise SemanticError(
             f"the data has no column {', '.join(missing)}", hint=did_you_mean(missing[0], present)
         )
-    twice = [name for name in wanted if present[name] > 1]
+    twice = [name for name in names if present[name] > 1]
     if twice:
         raise SemanticError(f"the data has several columns {', '.join(twice)}", hint="rename them with AS")
 
@@ -245,8 +247,8 @@ def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
         if isinstance(feature, PiecewiseLinear):
             values = numbers(column_of(batch, feature.column), str(feature.column))
             missing = -1.0 if feature.nulls else feature.bins / 2
-            found = np.interp(values, feature.boundaries, np.arange(feature.bins + 1))
-            matrix[:, number] = np.where(np.isfinite(values), found, missing)
+            positions = np.interp(values, feature.boundaries, np.arange(feature.bins + 1))
+            matrix[:, number] = np.where(np.isfinite(values), positions, missing)
     return matrix
 
 
@@ -274,9 +276,9 @@ def _in_order(ids: Any, length: int) -> npt.NDArray[np.int64]:
     kept = np.minimum(np.diff(ids.offsets), length)
     places = np.arange(length)
     taken = places < kept[:, None]
-    found = np.zeros(taken.shape, dtype=np.int64)
-    found[taken] = ids.values[((ids.offsets[1:] - kept)[:, None] + places)[taken]] + 1
-    return found
+    ordered = np.zeros(taken.shape, dtype=np.int64)
+    ordered[taken] = ids.values[((ids.offsets[1:] - kept)[:, None] + places)[taken]] + 1
+    return ordered
 
 
 def _raw(feature: Raw, array: pa.Array) -> Floats:
@@ -285,9 +287,9 @@ def _raw(feature: Raw, array: pa.Array) -> Floats:
     if feature.part == "year":
         return years(array, column)
     if feature.part:
-        found, known = parts(array, feature.part, column)
+        date_part, is_valid = parts(array, feature.part, column)
         first = 0 if feature.part in TIME_PARTS else 1
-        return np.where(known, found + first, np.nan)
+        return np.where(is_valid, date_part + first, np.nan)
     values = numbers(array, column)
     finite = np.isfinite(values)
     return values if finite.all() else np.where(finite, values, np.nan)

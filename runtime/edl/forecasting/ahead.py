@@ -12,13 +12,13 @@ from edl.forecasting.steps import Ints
 from edl.spec.forecast import DAY, Forecast
 
 
-def with_next_steps(rows: pa.Table, found: Grid, spec: Forecast) -> pa.Table:
+def with_next_steps(rows: pa.Table, series_grid: Grid, spec: Forecast) -> pa.Table:
     """Return the rows and, after them, `spec.horizon` more of each series, with its name, their times and NULL."""
-    last = rows.take(pa.array(found.rows[found.last - 1]))
+    last = rows.take(pa.array(series_grid.rows[series_grid.last - 1]))
     repeated = last.take(pa.array(np.repeat(np.arange(last.num_rows), spec.horizon)))
     steps = np.tile(np.arange(1, spec.horizon + 1), last.num_rows)
     columns = [
-        _later(repeated.column(field.name), steps * found.step.count, found.step.unit)
+        _later(repeated.column(field.name), steps * series_grid.step.count, series_grid.step.unit)
         if field.name == spec.time
         else repeated.column(field.name)
         if field.name in spec.series
@@ -47,6 +47,6 @@ def _months_later(seconds: Ints, months: Ints) -> Ints:
     first = month.astype("datetime64[D]").astype(np.int64)
     is_last = days + 1 == (month + 1).astype("datetime64[D]").astype(np.int64)
     later = month + months
-    start, end = (each.astype("datetime64[D]").astype(np.int64) for each in (later, later + 1))
-    found = np.where(is_last, end - 1, np.minimum(start + days - first, end - 1))
-    return found * DAY + seconds % DAY
+    start, end = (month_start.astype("datetime64[D]").astype(np.int64) for month_start in (later, later + 1))
+    moved = np.where(is_last, end - 1, np.minimum(start + days - first, end - 1))
+    return moved * DAY + seconds % DAY

@@ -62,11 +62,11 @@ def auto_ets(values: Floats, ends: Ints, firsts: Ints, horizon: int, season: int
         for kind in seasons
         for trend in trends
     ]
-    best = np.argmin([each.criterion for each in fitted], axis=0)
-    found = np.stack([each.forecasts for each in fitted])[best, np.arange(len(rows))]
+    best = np.argmin([form.criterion for form in fitted], axis=0)
+    forecasts = np.stack([form.forecasts for form in fitted])[best, np.arange(len(rows))]
     last = values[ends - 1][:, np.newaxis]
-    searched = (lengths >= FEWEST) & np.isfinite(np.min([each.criterion for each in fitted], axis=0))
-    return np.where(searched[:, np.newaxis] & np.isfinite(found), found, last)
+    searched = (lengths >= FEWEST) & np.isfinite(np.min([form.criterion for form in fitted], axis=0))
+    return np.where(searched[:, np.newaxis] & np.isfinite(forecasts), forecasts, last)
 
 
 def _fit_form(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Trend, kind: Season) -> _Fitted:
@@ -85,14 +85,14 @@ def _fit_form(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Tre
             tried[..., 3] = _LOW[3] + (_HIGH[3] - _LOW[3]) * random.random(candidates)
         criteria, ends = _smooth_series(rows, lengths, start, tried, season, trend, kind)
         chosen = criteria.argmin(axis=1)
-        each = np.arange(count)
-        better = criteria[each, chosen] < best
-        best = np.where(better, criteria[each, chosen], best)
-        at = np.where(better[:, np.newaxis], tried[each, chosen], at)
+        numbers = np.arange(count)
+        better = criteria[numbers, chosen] < best
+        best = np.where(better, criteria[numbers, chosen], best)
+        at = np.where(better[:, np.newaxis], tried[numbers, chosen], at)
         phis = at[:, 3]
         states = _States(
             *(
-                np.where(better, new[..., each, chosen], old[..., 0] if number == 0 else old)
+                np.where(better, new[..., numbers, chosen], old[..., 0] if number == 0 else old)
                 for new, old in zip(ends, states, strict=True)
             )
         )
@@ -108,33 +108,33 @@ def _smooth_series(
     alpha = tried[..., 0]
     beta, gamma = alpha * tried[..., 1], (1 - alpha) * tried[..., 2]
     phi = tried[..., 3] if trend == "damped" else np.ones_like(alpha)
-    level, slope = (np.broadcast_to(each, alpha.shape) for each in start[:2])
+    level, slope = (np.broadcast_to(state, alpha.shape) for state in start[:2])
     states = np.broadcast_to(start.season, (season, *alpha.shape)).copy()
     squares, relative, logs = (np.zeros(alpha.shape) for _ in range(3))
     for step in range(rows.shape[1]):
         value = rows[:, step, np.newaxis]
         base = level + phi * slope if trend != "none" else level
-        own = states[step % season]
-        mean = base if kind == "none" else base + own if kind == "added" else base * own
+        seasonal = states[step % season]
+        mean = base if kind == "none" else base + seasonal if kind == "added" else base * seasonal
         error = np.where(np.isnan(value), 0.0, value - mean)
         squares += error**2
         relative += (error / mean) ** 2
         logs += np.where(np.isnan(value), 0.0, np.log(mean))
-        change = error / own if kind == "multiplied" else error
+        change = error / seasonal if kind == "multiplied" else error
         active = (step < lengths)[:, np.newaxis]
         if trend != "none":
             slope = np.where(active, phi * slope + beta * change, slope)
         if kind != "none":
-            states[step % season] = own + gamma * (error / base if kind == "multiplied" else error)
+            states[step % season] = seasonal + gamma * (error / base if kind == "multiplied" else error)
         level = np.where(active, base + alpha * change, level)
-    known = (~np.isnan(rows)).sum(axis=1)[:, np.newaxis]
+    counts = (~np.isnan(rows)).sum(axis=1)[:, np.newaxis]
     numbers = 3 + {"none": 0, "linear": 2, "damped": 3}[trend] + (season if kind != "none" else 0)
-    penalty = 2 * numbers + 2 * numbers * (numbers + 1) / np.maximum(known - numbers - 1, 1e-9)
+    penalty = 2 * numbers + 2 * numbers * (numbers + 1) / np.maximum(counts - numbers - 1, 1e-9)
     # Of forms that fit exactly the penalty decides.
     least = _EXACT * np.nansum(rows**2, axis=1)[:, np.newaxis]
-    of_added = known * np.log(squares + least) if kind != "multiplied" else np.full_like(squares, np.inf)
-    of_multiplied = known * np.log(relative + _EXACT * known) + 2 * logs
-    criteria = np.fmin(of_added, of_multiplied) + np.where(known > numbers + 1, penalty, np.inf)
+    of_added = counts * np.log(squares + least) if kind != "multiplied" else np.full_like(squares, np.inf)
+    of_multiplied = counts * np.log(relative + _EXACT * counts) + 2 * logs
+    criteria = np.fmin(of_added, of_multiplied) + np.where(counts > numbers + 1, penalty, np.inf)
     return np.where(np.isnan(criteria), np.inf, criteria), _States(level, slope, states)
 
 
@@ -155,10 +155,10 @@ def _initial(rows: Floats, season: int, trend: Trend, kind: Season) -> _States:
         first = first.reshape(count, -1, season)
         middle = _mean(first, axis=2, keepdims=True)
         parts = first / middle if kind == "multiplied" else first - middle
-        found = _mean(parts, axis=1)
-        centre = found.mean(axis=1, keepdims=True)
-        found = found / centre if kind == "multiplied" else found - centre
-        states = np.nan_to_num(found, nan=1.0 if kind == "multiplied" else 0.0).T[..., np.newaxis]
+        factors = _mean(parts, axis=1)
+        centre = factors.mean(axis=1, keepdims=True)
+        factors = factors / centre if kind == "multiplied" else factors - centre
+        states = np.nan_to_num(factors, nan=1.0 if kind == "multiplied" else 0.0).T[..., np.newaxis]
         tiled = np.tile(states[..., 0].T, (1, -(-width // season)))[:, :width]
         seasonal = rows / tiled if kind == "multiplied" else rows - tiled
     head = seasonal[:, : max(10, 2 * season)]
@@ -177,18 +177,18 @@ def _initial(rows: Floats, season: int, trend: Trend, kind: Season) -> _States:
 def _mean(values: Floats, axis: int, *, keepdims: bool = False) -> Floats:
     """Return the mean of the known values, 0 if there are none."""
     counts = (~np.isnan(values)).sum(axis=axis, keepdims=keepdims)
-    found: Floats = np.nansum(values, axis=axis, keepdims=keepdims) / np.maximum(counts, 1)
-    return found
+    means: Floats = np.nansum(values, axis=axis, keepdims=keepdims) / np.maximum(counts, 1)
+    return means
 
 
 def _ahead(states: _States, lengths: Ints, phi: Floats, horizon: int, season: int, kind: Season) -> Floats:
     """Return the forecasts (series, horizon) from the states after the last values."""
     steps = np.arange(1, horizon + 1)
     damped = np.cumsum(phi[:, np.newaxis] ** steps, axis=1)
-    found: Floats = states.level[:, np.newaxis] + damped * states.trend[:, np.newaxis]
+    levels: Floats = states.level[:, np.newaxis] + damped * states.trend[:, np.newaxis]
     if kind == "none":
-        return found
+        return levels
     places = (lengths[:, np.newaxis] + steps - 1) % season
-    own = states.season[places, np.arange(len(lengths))[:, np.newaxis]]
-    seasonal: Floats = found * own if kind == "multiplied" else found + own
+    seasonal_states = states.season[places, np.arange(len(lengths))[:, np.newaxis]]
+    seasonal: Floats = levels * seasonal_states if kind == "multiplied" else levels + seasonal_states
     return seasonal

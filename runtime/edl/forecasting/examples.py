@@ -90,70 +90,76 @@ class Series:
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
-        found = self._grid(rows, Step.parse(self.spec.step))
+        series_grid = self._grid(rows, Step.parse(self.spec.step))
         make = {
             "train": self._training,
             "refit": self._refit,
             "evaluate": self._last_window,
             "predict": self._ahead,
         }
-        made = make[mode](found, rows)
+        result = make[mode](series_grid, rows)
         if baseline and mode in ("train", "evaluate"):
-            made = _with_baseline(made, found, self.spec)
-        made = made._replace(rows=made.rows.drop_columns([ORIGIN]))
-        return made if seed is None else _shuffle_examples(made, seed)
+            result = _with_baseline(result, series_grid, self.spec)
+        result = result._replace(rows=result.rows.drop_columns([ORIGIN]))
+        return result if seed is None else _shuffle_examples(result, seed)
 
     def _grid(self, rows: pa.Table, step: Step) -> Grid:
         """Return the series of the rows, less the centre."""
-        found = grid(rows, self.label, self.spec.time, self.spec.series, step)
-        return replace(found, values=found.values - self.spec.offset) if self.spec.offset else found
+        series_grid = grid(rows, self.label, self.spec.time, self.spec.series, step)
+        return (
+            replace(series_grid, values=series_grid.values - self.spec.offset)
+            if self.spec.offset
+            else series_grid
+        )
 
-    def _training(self, found: Grid, rows: pa.Table) -> Examples:
+    def _training(self, series_grid: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
-        ends, notes = _long_enough(found, spec, spec.windows * spec.horizon, 2 + spec.season)
+        ends, notes = _long_enough(series_grid, spec, spec.windows * spec.horizon, 2 + spec.season)
         trained, held_out = (
-            _keep_known_pairs(found, *_find_training_pairs(found, spec, ends)),
+            _keep_known_pairs(series_grid, *_find_training_pairs(series_grid, spec, ends)),
             _backtest(spec, ends, spec.windows),
         )
         count = len(trained[0])
         if not count:
             raise SemanticError(f"{self.label} is NULL in all rows before the backtest")
-        origins, steps = map(np.concatenate, zip(trained, _keep_known_pairs(found, *held_out), strict=True))
+        origins, steps = map(
+            np.concatenate, zip(trained, _keep_known_pairs(series_grid, *held_out), strict=True)
+        )
         return Examples(
-            self._table(found, rows, origins, steps), count, (*notes, *_sampling_notes(origins[count:]))
+            self._table(series_grid, rows, origins, steps), count, (*notes, *_sampling_notes(origins[count:]))
         )
 
-    def _refit(self, found: Grid, rows: pa.Table) -> Examples:
-        ends, _ = _long_enough(found, self.spec, 0, 2 + self.spec.season)
-        origins, steps = _keep_known_pairs(found, *_find_training_pairs(found, self.spec, ends))
-        return Examples(self._table(found, rows, origins, steps), len(origins))
+    def _refit(self, series_grid: Grid, rows: pa.Table) -> Examples:
+        ends, _ = _long_enough(series_grid, self.spec, 0, 2 + self.spec.season)
+        origins, steps = _keep_known_pairs(series_grid, *_find_training_pairs(series_grid, self.spec, ends))
+        return Examples(self._table(series_grid, rows, origins, steps), len(origins))
 
-    def _last_window(self, found: Grid, rows: pa.Table) -> Examples:
-        ends, notes = _long_enough(found, self.spec, self.spec.horizon, 1)
-        origins, steps = _keep_known_pairs(found, *_backtest(self.spec, ends, 1))
-        return Examples(self._table(found, rows, origins, steps), 0, notes)
+    def _last_window(self, series_grid: Grid, rows: pa.Table) -> Examples:
+        ends, notes = _long_enough(series_grid, self.spec, self.spec.horizon, 1)
+        origins, steps = _keep_known_pairs(series_grid, *_backtest(self.spec, ends, 1))
+        return Examples(self._table(series_grid, rows, origins, steps), 0, notes)
 
-    def _ahead(self, found: Grid, rows: pa.Table) -> Examples:
+    def _ahead(self, series_grid: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
-        if not self.known and not _has_rows_ahead(found):
-            rows = with_next_steps(rows, found, spec)
-            found = self._grid(rows, found.step)
-        origins, steps = _ahead(found, rows, self.label, spec)
-        return Examples(self._table(found, rows, origins, steps), 0)
+        if not self.known and not _has_rows_ahead(series_grid):
+            rows = with_next_steps(rows, series_grid, spec)
+            series_grid = self._grid(rows, series_grid.step)
+        origins, steps = _ahead(series_grid, rows, self.label, spec)
+        return Examples(self._table(series_grid, rows, origins, steps), 0)
 
-    def _table(self, found: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
+    def _table(self, series_grid: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
         """Return the rows at so many steps after the origins, with the columns of examples."""
-        places = found.rows[origins + steps]
+        places = series_grid.rows[origins + steps]
         table = rows.take(pa.array(places))
         unknown = {AUTO_ETS: np.full(len(origins), np.nan), ORIGIN: origins}
-        for name, values in (_features(found, self.spec, origins, steps) | unknown).items():
+        for name, values in (_features(series_grid, self.spec, origins, steps) | unknown).items():
             table = table.append_column(name, pa.array(values))
         return table
 
 
-def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
+def _with_baseline(examples: Examples, series_grid: Grid, spec: Forecast) -> Examples:
     """Return the examples with the forecasts of AutoETS for those of the backtest, or for some of its windows."""
-    held_out = made.rows.slice(made.training)
+    held_out = examples.rows.slice(examples.training)
     origins, steps = (held_out.column(name).to_numpy() for name in (ORIGIN, STEP))
     windows, place = np.unique(origins, return_inverse=True)
     chosen = _choose_windows(len(windows))
@@ -161,11 +167,11 @@ def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
     ends = windows[chosen] + 1
     with np.errstate(all="ignore"):  # of candidates that do not fit
         forecasts[chosen] = auto_ets(
-            found.values, ends, found.first[found.of[ends - 1]], spec.horizon, spec.season
+            series_grid.values, ends, series_grid.first[series_grid.of[ends - 1]], spec.horizon, spec.season
         )
-    values = np.r_[np.full(made.training, np.nan), forecasts[place, steps - 1] + spec.offset]
-    position = made.rows.column_names.index(AUTO_ETS)
-    return made._replace(rows=made.rows.set_column(position, AUTO_ETS, pa.array(values)))
+    values = np.r_[np.full(examples.training, np.nan), forecasts[place, steps - 1] + spec.offset]
+    position = examples.rows.column_names.index(AUTO_ETS)
+    return examples._replace(rows=examples.rows.set_column(position, AUTO_ETS, pa.array(values)))
 
 
 def _choose_windows(windows: int) -> Ints:
@@ -181,10 +187,10 @@ def _sampling_notes(origins: Ints) -> tuple[str, ...]:
     return (f"AutoETS forecasts {MOST_WINDOWS:,} of the {windows:,} windows of the backtest, evenly chosen",)
 
 
-def _shuffle_examples(made: Examples, seed: int) -> Examples:
-    order = np.arange(made.rows.num_rows)
-    order[: made.training] = np.random.default_rng(seed).permutation(made.training)
-    return made._replace(rows=made.rows.take(pa.array(order)))
+def _shuffle_examples(examples: Examples, seed: int) -> Examples:
+    order = np.arange(examples.rows.num_rows)
+    order[: examples.training] = np.random.default_rng(seed).permutation(examples.training)
+    return examples._replace(rows=examples.rows.take(pa.array(order)))
 
 
 def feature_names(spec: Forecast) -> list[str]:
@@ -198,16 +204,18 @@ def feature_names(spec: Forecast) -> list[str]:
 # Places ------------------------------------------------------------------------------------------------------
 
 
-def _long_enough(found: Grid, spec: Forecast, held_out: int, least: int) -> tuple[Ints, tuple[str, ...]]:
+def _long_enough(
+    series_grid: Grid, spec: Forecast, held_out: int, least: int
+) -> tuple[Ints, tuple[str, ...]]:
     """Return the end of the rows before the `held_out` last ones, of each series that is long enough.
 
     Another series is left out, with a note. least: the values before the end that are needed.
     """
-    ends = found.known - held_out
-    kept = ends - found.first >= least
+    ends = series_grid.known - held_out
+    kept = ends - series_grid.first >= least
     needed = least + held_out
     if not kept.any():
-        longest = int((found.known - found.first).max())
+        longest = int((series_grid.known - series_grid.first).max())
         raise SemanticError(
             f"the longest series has {longest:,} known values, and {needed:,} are needed: {held_out:,} for the "
             f"backtest and {least:,} before them",
@@ -217,8 +225,10 @@ def _long_enough(found: Grid, spec: Forecast, held_out: int, least: int) -> tupl
     notes = []
     if short := int((~kept).sum()):
         notes.append(f"{short:,} of {len(kept):,} series have fewer than {needed:,} values and are left out")
-    if found.missing:
-        notes.append(f"{found.missing:,} of {int((found.known - found.first).sum()):,} steps have no value")
+    if series_grid.missing:
+        notes.append(
+            f"{series_grid.missing:,} of {int((series_grid.known - series_grid.first).sum()):,} steps have no value"
+        )
     return ends[kept], tuple(notes)
 
 
@@ -228,12 +238,12 @@ def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
     return np.repeat(origins, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(origins))
 
 
-def _find_training_pairs(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
+def _find_training_pairs(series_grid: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
     """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES.
 
     They are fewer with many lags.
     """
-    firsts = found.first[found.of[ends - 1]] + spec.season
+    firsts = series_grid.first[series_grid.of[ends - 1]] + spec.season
     counts = np.maximum(ends - 1 - firsts, 0)
     most = min(MOST_EXAMPLES, MOST_VALUES // spec.lags)
     stride = -(-int(counts.sum()) * spec.horizon // most) or 1
@@ -244,37 +254,41 @@ def _find_training_pairs(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints,
     origins = last - 2 - stride * (np.arange(len(last)) - np.repeat(np.cumsum(counts) - counts, counts))
     steps = np.arange(1, spec.horizon + 1)
     origins, steps, last = (
-        each.reshape(-1)
-        for each in np.broadcast_arrays(origins[:, np.newaxis], steps[np.newaxis], last[:, np.newaxis])
+        matrix.reshape(-1)
+        for matrix in np.broadcast_arrays(origins[:, np.newaxis], steps[np.newaxis], last[:, np.newaxis])
     )
     inside = origins + steps < last
     return origins[inside], steps[inside]
 
 
-def _keep_known_pairs(found: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
+def _keep_known_pairs(series_grid: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
     """Return the pairs whose labels are known at the origin and at the time."""
-    known = ~np.isnan(found.values)
-    kept = known[origins] & known[origins + steps]
+    has_label = ~np.isnan(series_grid.values)
+    kept = has_label[origins] & has_label[origins + steps]
     return origins[kept], steps[kept]
 
 
-def _has_rows_ahead(found: Grid) -> bool:
-    return bool((found.last > found.known).any())
+def _has_rows_ahead(series_grid: Grid) -> bool:
+    return bool((series_grid.last > series_grid.known).any())
 
 
-def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
+def _ahead(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
     """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
-    if not _has_rows_ahead(found):
+    if not _has_rows_ahead(series_grid):
         raise SemanticError(
             f"there is nothing to forecast: {label} is known in the last row of each series",
             hint=f"select the rows to forecast, too: later times, with NULL as {label}",
         )
-    ahead = np.flatnonzero((np.arange(len(found.values)) >= found.known[found.of]) & (found.rows >= 0))
-    ahead = ahead[np.argsort(found.rows[ahead])]
-    origins = found.known[found.of[ahead]] - 1
-    unknown = np.flatnonzero(found.known[found.of[ahead]] == found.first[found.of[ahead]])
+    ahead = np.flatnonzero(
+        (np.arange(len(series_grid.values)) >= series_grid.known[series_grid.of]) & (series_grid.rows >= 0)
+    )
+    ahead = ahead[np.argsort(series_grid.rows[ahead])]
+    origins = series_grid.known[series_grid.of[ahead]] - 1
+    unknown = np.flatnonzero(
+        series_grid.known[series_grid.of[ahead]] == series_grid.first[series_grid.of[ahead]]
+    )
     if len(unknown):
-        name = name_of(rows, spec.series, int(found.rows[ahead[unknown[0]]]))
+        name = name_of(rows, spec.series, int(series_grid.rows[ahead[unknown[0]]]))
         raise SemanticError(
             f"{name} has no known {label}, from which it could be forecast",
             hint="select the rows before the forecast as well, with their labels",
@@ -282,7 +296,7 @@ def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Int
     steps = ahead - origins
     far = np.flatnonzero(steps > spec.horizon)
     if len(far):
-        name = name_of(rows, spec.series, int(found.rows[ahead[far[0]]]))
+        name = name_of(rows, spec.series, int(series_grid.rows[ahead[far[0]]]))
         raise SemanticError(
             f"{name} has a row {int(steps[far].max()):,} steps after its last known {label}, and the model forecasts "
             f"{spec.horizon:,}",
@@ -294,16 +308,16 @@ def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Int
 # Values ------------------------------------------------------------------------------------------------------
 
 
-def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
-    """Return the columns of examples at `steps` after `origins`, each (n,). found: series less the centre."""
-    season, firsts = spec.season, found.first[found.of[origins]]
-    own = _standardise_series(found)
-    centre, unit = own.centre[found.of[origins]], own.unit[found.of[origins]]
-    mean = functools.partial(_Means(own.values).mean, firsts=firsts)
-    squares = functools.partial(_Means(np.square(own.values)).mean, firsts=firsts)
+def _features(series_grid: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
+    """Return the columns of examples at `steps` after `origins`, each (n,). series_grid: series less the centre."""
+    season, firsts = spec.season, series_grid.first[series_grid.of[origins]]
+    standardised = _standardise_series(series_grid)
+    centre, unit = standardised.centre[series_grid.of[origins]], standardised.unit[series_grid.of[origins]]
+    mean = functools.partial(_Means(standardised.values).mean, firsts=firsts)
+    squares = functools.partial(_Means(np.square(standardised.values)).mean, firsts=firsts)
 
     def value(places: Ints) -> Floats:
-        return np.where(places >= firsts, own.values[np.maximum(places, 0)], np.nan)
+        return np.where(places >= firsts, standardised.values[np.maximum(places, 0)], np.nan)
 
     level, last = mean(origins, season), max(2 * season, _FEWEST)
     deviation = np.sqrt(np.maximum(squares(origins, last) - np.square(mean(origins, last)), 0))
@@ -325,7 +339,9 @@ def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[s
         PREFIX + name: (values - level) / scale for name, values in relative.items()
     }
     kept = {name: columns[name] for name in feature_names(spec) if name in columns}
-    errors = _Means(_naive_errors(found, own.values, season)).mean(origins, len(own.values), firsts=firsts)
+    errors = _Means(_naive_errors(series_grid, standardised.values, season)).mean(
+        origins, len(standardised.values), firsts=firsts
+    )
     of_values = {LEVEL: level * unit + centre, NAIVE: naive * unit + centre}
     if spec.offset:
         of_values = {name: values + spec.offset for name, values in of_values.items()}
@@ -341,16 +357,16 @@ class _Standardised(NamedTuple):
     unit: Floats
 
 
-def _standardise_series(found: Grid) -> _Standardised:
+def _standardise_series(series_grid: Grid) -> _Standardised:
     """Standardise each series: in running sums over all, large series would swallow the digits of small ones."""
-    series, known = len(found.first), ~np.isnan(found.values)
-    of, values = found.of[known], found.values[known]
+    series, has_value = len(series_grid.first), ~np.isnan(series_grid.values)
+    of, values = series_grid.of[has_value], series_grid.values[has_value]
     counts = np.bincount(of, minlength=series)
     centre = np.bincount(of, values, series) / np.maximum(counts, 1)
     unit = np.zeros(series)
     np.maximum.at(unit, of, np.abs(values - centre[of]))
     unit[unit == 0] = 1.0
-    return _Standardised((found.values - centre[found.of]) / unit[found.of], centre, unit)
+    return _Standardised((series_grid.values - centre[series_grid.of]) / unit[series_grid.of], centre, unit)
 
 
 class _Means:
@@ -366,8 +382,8 @@ class _Means:
         start = np.maximum(after - count, firsts)
         counts = self._counts[after] - self._counts[start]
         sums = self._sums[after] - self._sums[start]
-        found: Floats = np.divide(sums, counts, out=np.full(len(ends), np.nan), where=counts > 0)
-        return found
+        means: Floats = np.divide(sums, counts, out=np.full(len(ends), np.nan), where=counts > 0)
+        return means
 
 
 def _scale(deviation: Floats, level: Floats) -> Floats:
@@ -376,9 +392,9 @@ def _scale(deviation: Floats, level: Floats) -> Floats:
     return np.where(deviation > 1e-6 * size, deviation, size)
 
 
-def _naive_errors(found: Grid, values: Floats, season: int) -> Floats:
+def _naive_errors(series_grid: Grid, values: Floats, season: int) -> Floats:
     """Return the absolute error of the seasonal naive forecast of each place, NaN where it is unknown."""
     places = np.arange(len(values))
     earlier = np.maximum(places - season, 0)
-    inside = places - season >= found.first[found.of]
+    inside = places - season >= series_grid.first[series_grid.of]
     return np.where(inside, np.abs(values - values[earlier]), np.nan)

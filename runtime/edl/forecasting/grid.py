@@ -64,10 +64,10 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
     between = np.diff(ticks)
     wrong = np.flatnonzero(same & ((between % step.count != 0) | (between == 0)))
     if len(wrong):
-        here, there = (_text(sorted_times[int(place)]) for place in (wrong[0], wrong[0] + 1))
+        here, following = (_text(sorted_times[int(place)]) for place in (wrong[0], wrong[0] + 1))
+        of_series = _series_prefix(rows, series, int(order[wrong[0]]))
         raise SemanticError(
-            f"{time} has irregular steps: {_series_prefix(rows, series, int(order[wrong[0]]))}{there} follows {here}, and the "
-            f"usual step is {step.words}",
+            f"{time} has irregular steps: {of_series}{following} follows {here}, and the usual step is {step.words}",
             hint="round the times in the query, and aggregate the rows of each step: GROUP BY …",
         )
     starts = np.flatnonzero(np.r_[True, ~same])
@@ -86,8 +86,8 @@ def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Ste
     values[places] = _labels(rows, label)[order]
     of = np.repeat(np.arange(len(starts)), lengths)
     ends = np.where(np.isnan(values), 0, np.arange(1, total + 1))
-    known = np.maximum(np.maximum.reduceat(ends, first), first)
-    return Grid(step, values, positions, first, known, first + lengths, of)
+    ends_known = np.maximum(np.maximum.reduceat(ends, first), first)
+    return Grid(step, values, positions, first, ends_known, first + lengths, of)
 
 
 def name_of(rows: pa.Table, series: Sequence[str], row: int) -> str:
@@ -105,8 +105,8 @@ def _codes(rows: pa.Table, series: Sequence[str]) -> Ints:
     for column in series:
         encoded = _array(rows, column).dictionary_encode(null_encoding="encode")
         ranks = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False))
-        own = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
-        _, codes = np.unique(codes * len(encoded.dictionary) + own, return_inverse=True)
+        codes_of_column = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
+        _, codes = np.unique(codes * len(encoded.dictionary) + codes_of_column, return_inverse=True)
     return codes
 
 
@@ -115,8 +115,8 @@ def _array(rows: pa.Table, column: str) -> pa.Array:
 
 
 def _labels(rows: pa.Table, label: str) -> Floats:
-    found = numbers(_array(rows, label), label).astype(np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
+    values = numbers(_array(rows, label), label).astype(np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _check_duplicates(

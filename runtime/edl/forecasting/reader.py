@@ -48,11 +48,11 @@ def with_examples(reader: Reader, program: Program) -> Reader:
 
 
 def _call_examples(program: Program, table: pa.Table, mode: str) -> Examples:
-    found = program.call("examples", table, mode)
-    if isinstance(found, Examples):
-        return found
+    result = program.call("examples", table, mode)
+    if isinstance(result, Examples):
+        return result
     raise JobError(
-        f"examples in {program.file} returns a {type(found).__name__}, not an edl.forecasting.Examples"
+        f"examples in {program.file} returns a {type(result).__name__}, not an edl.forecasting.Examples"
     )
 
 

@@ -21,8 +21,8 @@ def ticks(step: Step, times: pa.Array, column: str) -> Ints:
     """Return the times as whole numbers of the step's unit."""
     if step.unit == "month":
         return _whole(pc.add(pc.multiply(pc.year(times), 12), pc.month(times)))
-    found = seconds_or_numbers(times, column)
-    return found // DAY if step.unit == "day" else found
+    seconds = seconds_or_numbers(times, column)
+    return seconds // DAY if step.unit == "day" else seconds
 
 
 def seconds_or_numbers(times: pa.Array, column: str) -> Ints:
@@ -57,8 +57,8 @@ def infer(times: pa.Array, same: npt.NDArray[np.bool_], column: str) -> Step:
     `times` are sorted within each series, `same` (n - 1,) is True where a row and the next are of one series. Raises
     SemanticError if there is no such pair.
     """
-    found = seconds_or_numbers(times, column)
-    between = np.diff(found)[same]
+    seconds = seconds_or_numbers(times, column)
+    between = np.diff(seconds)[same]
     if not len(between):
         raise SemanticError("each series has one row, and a forecast is learned from many")
     if types.is_integer(times.type):
@@ -66,7 +66,7 @@ def infer(times: pa.Array, same: npt.NDArray[np.bool_], column: str) -> Step:
     if between.min() >= _SHORTEST_MONTH * DAY and _is_monthly(times):
         return Step(_most_frequent(np.diff(ticks(Step(1, "month"), times, column))[same]), "month")
     count = _most_frequent(between)
-    whole_days = count % DAY == 0 and not (found % DAY).any()
+    whole_days = count % DAY == 0 and not (seconds % DAY).any()
     return Step(count // DAY, "day") if whole_days else Step(count, "second")
 
 
@@ -82,8 +82,8 @@ def _is_monthly(times: pa.Array) -> bool:
 
 
 def _most_frequent(values: Ints) -> int:
-    found, counts = np.unique(values, return_counts=True)
-    return int(found[counts.argmax()])
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[counts.argmax()])
 
 
 def _whole(array: pa.Array) -> Ints:

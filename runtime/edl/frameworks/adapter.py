@@ -270,9 +270,9 @@ def check_outputs(
         return
     if not whole_labels and len(labels) == len(outputs) and labels[1:] == outputs[1:]:
         return
-    wanted = "(n, classes)" if whole_labels else _shape(labels)
+    expected = "(n, classes)" if whole_labels else _shape(labels)
     raise JobError(
-        f"the model gives {_shape(outputs)} for labels of shape {_shape(labels)}; it must give {wanted}",
+        f"the model gives {_shape(outputs)} for labels of shape {_shape(labels)}; it must give {expected}",
         hint="labels of integers are classes; for one output, 0 and 1 are float32 of shape (n, 1)"
         if whole_labels
         else "shapes that differ would broadcast against each other in the loss",
@@ -296,9 +296,9 @@ def check_own_outputs(program: Program, shape: tuple[int | None, ...]) -> None:
     spec = program.spec
     if spec.own is None or program.edited or len(shape) != 2 or shape[1] == spec.label.outputs:
         return
-    wanted = f"{spec.label.column} needs (rows, {spec.label.outputs})"
+    expected = f"{spec.label.column} needs (rows, {spec.label.outputs})"
     raise UserCodeError(
-        f"{place(spec.own)}: {spec.own.attribute} gives outputs (rows, {shape[1]}) where the label {wanted}",
+        f"{place(spec.own)}: {spec.own.attribute} gives outputs (rows, {shape[1]}) where the label {expected}",
         hint="a parameter outputs or out_features of the model is given that number",
     )
 
@@ -347,15 +347,15 @@ def unpack_arrays(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> 
     raise JobError("the state of the random numbers is that of another model")
 
 
-def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:
+def check_fit(shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, Array]) -> None:
     """Raise JobError if the names or shapes of weights differ from the model's own."""
     problems = [
-        *_list_names("lacking", own.keys() - given.keys()),
-        *_list_names("not of this model", given.keys() - own.keys()),
+        *_list_names("lacking", shapes.keys() - weights.keys()),
+        *_list_names("not of this model", weights.keys() - shapes.keys()),
         *(
-            f"{name} is {tuple(given[name].shape)} instead of {shape}"
-            for name, shape in own.items()
-            if name in given and tuple(given[name].shape) != tuple(shape)
+            f"{name} is {tuple(weights[name].shape)} instead of {shape}"
+            for name, shape in shapes.items()
+            if name in weights and tuple(weights[name].shape) != tuple(shape)
         ),
     ]
     if problems:

@@ -65,10 +65,10 @@ class NetworkAdapter(ABC):
         return self.get_weights()
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        own = self._variables()
-        check_fit(_shapes(own) | self.tables.own_shapes(weights), weights)
+        variables = self._variables()
+        check_fit(_shapes(variables) | self.tables.own_shapes(weights), weights)
         self.tables.set_weights(weights)
-        for name, variable in own.items():
+        for name, variable in variables.items():
             self._assign(variable, weights[name])
 
     def get_trainable(self) -> dict[str, Floats]:
@@ -110,17 +110,17 @@ def dtype_of(variable: Variable) -> str:
     return str(variable.dtype).removeprefix("torch.")
 
 
-def checked_shapes(variables: Mapping[str, Variable], given: Mapping[str, Array]) -> None:
+def checked_shapes(variables: Mapping[str, Variable], weights: Mapping[str, Array]) -> None:
     """Raise JobError if names or shapes of arrays differ from those of the variables."""
-    check_fit(_shapes(variables), given)
+    check_fit(_shapes(variables), weights)
 
 
 def call_function(program: Program, function: str, kind: type, title: str, *arguments: Any) -> Any:
     """Return the result of a program's function. Raises JobError if it is no `kind`, which errors call `title`."""
-    made = program.call(function, *arguments)
-    if not isinstance(made, kind):
-        raise JobError(f"{function} in {program.file} returns a {type(made).__name__}, not a {title}")
-    return made
+    result = program.call(function, *arguments)
+    if not isinstance(result, kind):
+        raise JobError(f"{function} in {program.file} returns a {type(result).__name__}, not a {title}")
+    return result
 
 
 def check_model(model: object, kind: type, title: str) -> None:

@@ -21,14 +21,14 @@ _own_process = False
 _told = set[str]()  # lines in the log of the present job
 
 
-def choose(wanted: Device, count: int, library: str, *, with_cuda: bool) -> int | None:
+def choose(device: Device, count: int, library: str, *, with_cuda: bool) -> int | None:
     """Return the number of the GPU to use, among `count` that `library` sees, or None for the CPU.
 
     with_cuda: the library is built for GPUs. Raises JobError if a GPU is wanted and there is none.
     """
-    if wanted == "auto":
-        wanted = _of_machine()
-    if wanted == "cpu" or (wanted == "auto" and not count):
+    if device == "auto":
+        device = _of_machine()
+    if device == "cpu" or (device == "auto" and not count):
         return None
     if not count:
         raise JobError(
@@ -40,10 +40,10 @@ def choose(wanted: Device, count: int, library: str, *, with_cuda: bool) -> int 
 
 def _of_machine() -> Device:
     """Return the device that the environment says `auto` is. Raises JobError for another word."""
-    written = os.environ.get(AUTO, "auto")
-    if written not in get_args(Device):
-        raise JobError(f"{AUTO} is {written!r}", hint=f"known: {', '.join(get_args(Device))}")
-    return cast(Device, written)
+    text = os.environ.get(AUTO, "auto")
+    if text not in get_args(Device):
+        raise JobError(f"{AUTO} is {text!r}", hint=f"known: {', '.join(get_args(Device))}")
+    return cast(Device, text)
 
 
 def _explain_missing_gpu(library: str, with_cuda: bool) -> str:
@@ -79,9 +79,9 @@ def is_own_process() -> bool:
     return _own_process
 
 
-def tell(wanted: Device, device: str, precision: Precision) -> None:
+def tell(setting: Device, device: str, precision: Precision) -> None:
     """Log the device and the precision of a model, once in a job, unless nothing but the CPU was wanted."""
-    if wanted == "cpu" and precision == "float32":
+    if setting == "cpu" and precision == "float32":
         return
     line = f"device: {device}" + (f", precision: {precision}" if precision != "float32" else "")
     if _own_process and line not in _told:

@@ -61,8 +61,8 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
         frameworks.prepare(member.spec.framework, _threads, own_process=is_own_process())
         member = replace(member, spec=msgspec.structs.replace(member.spec, device=program.spec.device))
         for fold in range(folds):
-            found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
-            adapters[name, f"{fold}"] = found
+            adapter = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
+            adapters[name, f"{fold}"] = adapter
     return EnsembleAdapter(model, adapters, target(program.spec.label))
 
 
@@ -147,13 +147,13 @@ class EnsembleAdapter:
         split: dict[tuple[str, str], dict[str, Array]] = {place: {} for place in self._models}
         for name, values in weights.items():
             number, _, rest = name.partition(".")
-            fold, _, own = rest.partition(".")
+            fold, _, name_of_weight = rest.partition(".")
             if (number, fold) not in split:
                 raise JobError(
                     f"the ensemble has no model for the weights {name}",
                     hint="they were trained with another program",
                 )
-            split[number, fold][own] = values
+            split[number, fold][name_of_weight] = values
         for place, adapter in self._models.items():
             adapter.set_weights(split[place])
 

@@ -44,9 +44,9 @@ def check_target(framework: str, path: Path) -> None:
     """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
     formats = FORMATS[framework]
     if path.suffix not in formats:
-        known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
+        targets = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
         what = "an ensemble" if framework == ENSEMBLE else f"a model in {framework}"
-        raise JobError(f"{what} cannot be written to {path.name}", hint=f"there are {known}")
+        raise JobError(f"{what} cannot be written to {path.name}", hint=f"there are {targets}")
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
     if not path.parent.is_dir():
@@ -68,13 +68,13 @@ def export(framework: str, model: Any, features: Features, path: Path) -> str:
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it
-            written = write(model, features, partial)
+            words_of_writer = write(model, features, partial)
         partial.replace(path)
     except OSError as error:
         raise JobError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
-    return written or words
+    return words_of_writer or words
 
 
 def _keras(model: Any, features: Features, path: Path) -> None:
@@ -122,21 +122,23 @@ def network_file(program: Program, weights: Mapping[str, Array], suffix: str) ->
 
 def reason_against_tensors(spec: JobSpec) -> str:
     """Return the reason why the columns cannot be tensors, empty if they can."""
-    texts = [name for each in spec.features if is_text(each) for name in source_columns(each)]
+    texts = [name for feature in spec.features if is_text(feature) for name in source_columns(feature)]
     return f"its column {texts[0]} is a text, which no tensor holds, but FILE.onnx takes" if texts else ""
 
 
-def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
+def check_lists(framework: str, model: Any, features: Features, expected: Array) -> None:
     """Raise JobError if the model uses lists of ids beyond reading row tables, such as counting them.
 
-    `model` is the one to export; `wanted` are its outputs for the features before it contained its rows.
+    `model` is the one to export; `expected` are its outputs for the features before it contained its rows.
     """
     if not any(isinstance(array, Ragged) for _, array in arrays(features)):
         return
     try:
-        given = pad_lists(features)
-        found = model(given) if framework == "keras" else model.eval()(_tensors(features)).detach()
-        same = found.shape == wanted.shape and np.allclose(found.numpy(), wanted, rtol=1e-3, atol=1e-5)
+        padded = pad_lists(features)
+        outputs = model(padded) if framework == "keras" else model.eval()(_tensors(features)).detach()
+        same = outputs.shape == expected.shape and np.allclose(
+            outputs.numpy(), expected, rtol=1e-3, atol=1e-5
+        )
     except (TypeError, ValueError, RuntimeError):  # of a framework, about shapes
         same = False
     if not same:

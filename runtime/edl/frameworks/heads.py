@@ -14,22 +14,22 @@ def in_order(outputs: Any, label: SeveralLabels) -> list[Any]:
 
     The number of outputs of each is checked too.
     """
-    names = [each.column for each in label.labels]
-    wanted = ", ".join(f"{each.column} (rows, {each.outputs})" for each in label.labels)
-    hint = f"give a dict, or one tensor for each label: {wanted}"
+    names = [one_label.column for one_label in label.labels]
+    shapes = ", ".join(f"{one_label.column} (rows, {one_label.outputs})" for one_label in label.labels)
+    hint = f"give a dict, or one tensor for each label: {shapes}"
     if isinstance(outputs, Mapping):
         if outputs.keys() != set(names):
             raise JobError(f"the model gives outputs {', '.join(map(str, outputs))}", hint=hint)
         outputs = [outputs[name] for name in names]
     if not isinstance(outputs, list | tuple) or len(outputs) != len(names):
-        found = (
+        what = (
             f"{len(outputs)} outputs" if isinstance(outputs, list | tuple) else f"a {type(outputs).__name__}"
         )
-        raise JobError(f"the model gives {found} for {len(names)} labels", hint=hint)
-    for each, output in zip(label.labels, outputs, strict=True):
+        raise JobError(f"the model gives {what} for {len(names)} labels", hint=hint)
+    for one_label, output in zip(label.labels, outputs, strict=True):
         width = output.shape[1] if len(output.shape) == 2 else 1
-        if len(output.shape) > 2 or width != each.outputs:
+        if len(output.shape) > 2 or width != one_label.outputs:
             raise JobError(
-                f"the model gives {each.column} an output of the shape {tuple(output.shape)}", hint=hint
+                f"the model gives {one_label.column} an output of the shape {tuple(output.shape)}", hint=hint
             )
     return list(outputs)

@@ -53,8 +53,8 @@ TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated 
 
 def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to store with a job, so that it is resumed as it began, without URLs with accounts."""
-    found = {name: environment[name] for name in _REMEMBERED if environment.get(name)}
-    return {name: value for name, value in found.items() if not ("://" in value and "@" in value)}
+    present = {name: environment[name] for name in _REMEMBERED if environment.get(name)}
+    return {name: value for name, value in present.items() if not ("://" in value and "@" in value)}
 
 
 def master_timeout(environment: Mapping[str, str]) -> float:

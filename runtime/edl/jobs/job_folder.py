@@ -8,7 +8,8 @@ resumed or cancelled. A job whose result could not be stored is `failed`, and ke
 with its checkpoints and rows of predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
-data source. A process of a detached job, or a session with its source, stores it: see `find_unclaimed_jobs` and `claim`.
+data source. A process of a detached job, or a session with its source, stores it: see `find_unclaimed_jobs` and
+`claim`.
 """
 
 from __future__ import annotations
@@ -451,17 +452,17 @@ def find(job_id: str) -> JobFolder:
     """Return the job with an id, or with a unique beginning or end of one. Raises SemanticError if none or several
     match.
     """
-    known = {job.id: job for job in jobs()}
-    if job_id in known:
-        return known[job_id]
-    matches = [name for name in known if job_id and (name.startswith(job_id) or name.endswith(job_id))]
+    by_id = {job.id: job for job in jobs()}
+    if job_id in by_id:
+        return by_id[job_id]
+    matches = [name for name in by_id if job_id and (name.startswith(job_id) or name.endswith(job_id))]
     if len(matches) == 1:
-        return known[matches[0]]
+        return by_id[matches[0]]
     if matches:
         raise SemanticError(
             f"{len(matches)} jobs are named {job_id}…", hint=f"known: {', '.join(matches[:12])}"
         )
-    raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, known))
+    raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, by_id))
 
 
 def find_unclaimed_jobs() -> list[JobFolder]:

@@ -69,8 +69,12 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def bounded(self) -> NamedRows | None:
         """The only dataset, if it is trained on for a number of epochs: the master then knows every step in advance."""
-        found = [*self.datasets.values()]
-        return found[0] if len(found) == 1 and found[0].trained and found[0].epochs is not None else None
+        datasets = [*self.datasets.values()]
+        return (
+            datasets[0]
+            if len(datasets) == 1 and datasets[0].trained and datasets[0].epochs is not None
+            else None
+        )
 
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
@@ -121,14 +125,15 @@ def agree(job: Path, workload: Workload) -> None:
     check(read(job, Workload), workload)
 
 
-def check(found: Workload | None, workload: Workload) -> None:
+def check(first_workload: Workload | None, workload: Workload) -> None:
     """Raise JobError unless the workload that all workers have agreed on is that of this worker."""
-    agreed = found.datasets if found is not None else {}
+    agreed = first_workload.datasets if first_workload is not None else {}
     for name in {**workload.datasets, **agreed}:
-        here, there = workload.datasets.get(name), agreed.get(name)
-        if here != there:
+        here, other_rows = workload.datasets.get(name), agreed.get(name)
+        if here != other_rows:
             raise JobError(
-                f"of the dataset {name!r} this worker has {_describe_rows(here)}, another one {_describe_rows(there)}",
+                f"of the dataset {name!r} this worker has {_describe_rows(here)}, "
+                f"another one {_describe_rows(other_rows)}",
                 hint="every worker runs the whole script: call edl.elastic with the same rows in each",
             )
 

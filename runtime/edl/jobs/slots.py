@@ -49,23 +49,23 @@ class Demand(msgspec.Struct, frozen=True):
 def allot(demands: Iterable[Demand], slots: int) -> dict[str, int]:
     """Return the number of slots of each job. The sum exceeds the total only if the minimums of holders do."""
     ranked = sorted(demands, key=lambda demand: demand.rank)
-    given = {demand.job: demand.request.least if demand.holds else 0 for demand in ranked}
-    left = slots - sum(given.values())
+    allotted = {demand.job: demand.request.least if demand.holds else 0 for demand in ranked}
+    left = slots - sum(allotted.values())
     for demand in ranked:
         if not demand.holds and demand.request.least <= left:
-            given[demand.job] = demand.request.least
+            allotted[demand.job] = demand.request.least
             left -= demand.request.least
     for _, equals in groupby(ranked, key=lambda demand: demand.request.priority):
-        left = _level([demand for demand in equals if given[demand.job]], given, left)
-    return given
+        left = _level([demand for demand in equals if allotted[demand.job]], allotted, left)
+    return allotted
 
 
-def _level(equals: list[Demand], given: dict[str, int], left: int) -> int:
+def _level(equals: list[Demand], allotted: dict[str, int], left: int) -> int:
     """Give slots one by one to the job with the fewest, as long as a job can use one; return the rest."""
     while left > 0:
-        wanting = [demand for demand in equals if given[demand.job] < demand.request.most]
+        wanting = [demand for demand in equals if allotted[demand.job] < demand.request.most]
         if not wanting:
             break
-        given[min(wanting, key=lambda demand: given[demand.job]).job] += 1
+        allotted[min(wanting, key=lambda demand: allotted[demand.job]).job] += 1
         left -= 1
     return left

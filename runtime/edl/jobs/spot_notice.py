@@ -152,8 +152,8 @@ def _answer(address: str, headers: Mapping[str, str], method: str = "GET") -> st
 
     request = Request(address, headers=dict(headers), method=method)  # noqa: S310 (http:// alone is accepted)
     try:
-        with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_SECS) as found:
-            text: str = found.read(4096).decode("utf-8", "replace")
+        with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_SECS) as response:
+            text: str = response.read(4096).decode("utf-8", "replace")
             return text.strip()
     except HTTPError as error:
         error.close()

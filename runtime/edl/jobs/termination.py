@@ -30,9 +30,9 @@ class TerminatedError(KeyboardInterrupt):
     @property
     def report(self) -> str:
         """Last line for the user."""
-        found = [str(self)] if str(self) else []
-        found += [f"job {job} is kept for 7 days; `sqlflow cancel {job}` removes it" for job in self.kept]
-        return "\n".join(f"terminated; {text}" for text in found) or "terminated"
+        sentences = [str(self)] if str(self) else []
+        sentences += [f"job {job} is kept for 7 days; `sqlflow cancel {job}` removes it" for job in self.kept]
+        return "\n".join(f"terminated; {text}" for text in sentences) or "terminated"
 
 
 @contextlib.contextmanager

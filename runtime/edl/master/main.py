@@ -83,15 +83,15 @@ def flush_job(job: Path) -> None:
 
 def parser(name: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments that every master has."""
-    found = argparse.ArgumentParser(prog=name, description="Run one job with many workers.")
-    found.add_argument("job", type=Path, help="job folder")
-    found.add_argument(
+    new_parser = argparse.ArgumentParser(prog=name, description="Run one job with many workers.")
+    new_parser.add_argument("job", type=Path, help="job folder")
+    new_parser.add_argument(
         "--lease-secs",
         type=float,
         default=LEASE_SECS,
         help="seconds without a request after which a worker is given up",
     )
-    return found
+    return new_parser
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def serve(
 
 def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
-    with connect_master(folder, events, spec.cluster.workers) as found:
-        return run(spec, folder, found.backend, lease_secs)
+    with connect_master(folder, events, spec.cluster.workers) as connection:
+        return run(spec, folder, connection.backend, lease_secs)
 
 
 @dataclass(frozen=True, slots=True)

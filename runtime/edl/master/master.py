@@ -361,7 +361,7 @@ class Master:
             follow(
                 self._cluster,
                 changed=lambda change: loop.call_soon_threadsafe(self._changed, change),
-                found=lambda changes: loop.call_soon_threadsafe(self._found, changes),
+                report=lambda changes: loop.call_soon_threadsafe(self._found, changes),
             )
 
     def _found(self, changes: list[Change]) -> None:

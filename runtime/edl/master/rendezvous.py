@@ -211,8 +211,8 @@ class RendezvousManager:
         if candidate is not None and self._waits(candidate) and not self._is_member(candidate.key):
             return "joins"
         member = self._master_state.members.get(instance)
-        there = member is not None and not member.gone
-        return "not in the group" if there and self.members and instance not in self._names else ""
+        is_member = member is not None and not member.gone
+        return "not in the group" if is_member and self.members and instance not in self._names else ""
 
     def takes_part(self, instance: str) -> bool:
         """Return True if the instance is in the present group or requests to join one."""
@@ -340,8 +340,8 @@ class RendezvousManager:
 
     def _concerned(self, now: float) -> set[Key]:
         """Return the live members and holders that a group waits for."""
-        found = {*self._members, *map(_key, self._state.holders)}
-        return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
+        keys = {*self._members, *map(_key, self._state.holders)}
+        return {key for key in keys if self._is_alive(key) and not self.paused(key[0], now)}
 
     def _is_due(self, candidates: list[_Candidate], now: float) -> bool:
         if not candidates or (
@@ -415,12 +415,12 @@ class RendezvousManager:
         ]
         if not joiners or not self._names:
             return False
-        there = {
+        arrived = {
             *self._members,
             *(candidate.key for candidate in self._candidates.values() if self._is_alive(candidate.key)),
         }
         late = not self.complete and now >= self._first_free(joiners) + JOIN_SECS
-        return late or len(there) >= self.wanted
+        return late or len(arrived) >= self.wanted
 
     def _first_free(self, candidates: list[_Candidate]) -> float:
         """Return the second at which the first of them could have joined."""

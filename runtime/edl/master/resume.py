@@ -81,14 +81,14 @@ def prepare(job: JobFolder) -> Resumption:
         _verify_rows(job)
         folder = ClusterFolder(job.path)
         with contextlib.closing(_state_store(folder)) as store:
-            found = _reset(store, job)
+            resumption = _reset(store, job)
         _postpone(job)
         forget_end(folder.events)
         folder.snapshot.unlink(missing_ok=True)
         unmark_handled(job.path)
         us = Process.of(os.getpid())
         job.update(state="running", ended="", error="", pid=us.pid, started_as=us.started_as)
-        return found
+        return resumption
 
 
 def check(job: JobFolder) -> None:
@@ -174,12 +174,12 @@ def point(job: JobFolder) -> Resumption:
     state = encoding.decode(data, MasterState)
     checkpoint = state.checkpoint
     # Those in memory are gone.
-    there = (
+    is_complete = (
         checkpoint is not None
         and checkpoint.manifest is None
         and stored_checkpoints(_spec(job), factory.for_master(job.path)).is_there(checkpoint.folder)
     )
-    return _point(state, checkpoint if there else None)
+    return _point(state, checkpoint if is_complete else None)
 
 
 def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
@@ -202,10 +202,10 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
             return Resumption()
         state = encoding.decode(data, MasterState) if data is not None else MasterState()
         last = state.checkpoint_step
-        known = state.checkpoint if state.checkpoint is None or state.checkpoint.manifest is None else None
-        sound, wrong = checkpoints.newest_sound(known) if known is not None else (known, [])
+        recorded = state.checkpoint if state.checkpoint is None or state.checkpoint.manifest is None else None
+        sound, wrong = checkpoints.newest_sound(recorded) if recorded is not None else (recorded, [])
         warnings = (*wrong,)
-        if known is not None:
+        if recorded is not None:
             state.checkpoint = sound
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0
@@ -213,10 +213,10 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     if not spec.cluster.workers:  # it ran in one process
         state.workers = state.workers or 1
     store.write(encoding.encode(state))
-    found = _point(state, sound)
+    resumption = _point(state, sound)
     if spec.search is not None:
-        found = Resumption(trials=max(found.trials, job.ended_trials))
-    return msgspec.structs.replace(found, last=last if warnings else 0, warnings=warnings)
+        resumption = Resumption(trials=max(resumption.trials, job.ended_trials))
+    return msgspec.structs.replace(resumption, last=last if warnings else 0, warnings=warnings)
 
 
 def _postpone(job: JobFolder) -> None:

@@ -53,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
     records = JobFolder(folder.job).relayed / SCRIPT
-    with connect_master(folder, stream, spec.cluster.workers) as found:
-        backend, events = found.backend, _Events(stream, found.board)
-        found.output.restore(records)
-        scripts = ScriptMaster(folder, Pods(found.cluster, found.board.show), events, records)
+    with connect_master(folder, stream, spec.cluster.workers) as connection:
+        backend, events = connection.backend, _Events(stream, connection.board)
+        connection.output.restore(records)
+        scripts = ScriptMaster(folder, Pods(connection.cluster, connection.board.show), events, records)
         try:
             code = exit_codes.OK
             with _relaying(backend.relayed, folder.token()):
@@ -73,7 +73,7 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
             events.write(to_failed(error, folder.shown_log("master")))
             code = exit_codes.JOB_FAILED
         if code in (exit_codes.OK, exit_codes.JOB_FAILED):
-            found.cluster.end_all(GRACE)
+            connection.cluster.end_all(GRACE)
         return code
 
 
@@ -137,10 +137,10 @@ class Pods:
     def _refresh(self) -> None:
         """List the pods. One that is not there any more has ended, of which the master's watch may have been told."""
         listed = {change.instance.name: change for change in self._cluster.poll()}
-        for name, known in self._known.items():
-            found = listed.get(name)
-            if found is None or found.instance.incarnation < known.instance.incarnation:
-                listed[name] = self._cluster.end_of(known.instance) or known
+        for name, before in self._known.items():
+            now = listed.get(name)
+            if now is None or now.instance.incarnation < before.instance.incarnation:
+                listed[name] = self._cluster.end_of(before.instance) or before
         self._known = listed
 
 

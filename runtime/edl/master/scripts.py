@@ -260,8 +260,12 @@ class Gang:
         present = [change for change in changes if change.instance.incarnation == restarts]
         failed = [change for change in present if change.state == "ended" and change.reason != "done"]
         if not failed:
-            there = {change.instance.name for change in present}
-            return [(Instance(name, "worker", restarts), False) for name in self._names if name not in there]
+            names_present = {change.instance.name for change in present}
+            return [
+                (Instance(name, "worker", restarts), False)
+                for name in self._names
+                if name not in names_present
+            ]
         first = next((change for change in failed if change.reason != "stopped"), failed[0])
         if restarts >= self._max_restarts:
             times = f" after {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
@@ -272,11 +276,11 @@ class Gang:
         running = [change.instance for change in changes if change.state != "ended"]
         if not running:
             return [(Instance(name, "worker", restarts + 1), False) for name in self._names]
-        found = [(instance, True) for instance in running if instance.key not in self._stopped]
+        stops = [(instance, True) for instance in running if instance.key not in self._stopped]
         if not self._stopped & {change.instance.key for change in changes}:
             log(f"{first.instance.name} {_describe_end(first)}")
-        self._stopped |= {instance.key for instance, _ in found}
-        return found
+        self._stopped |= {instance.key for instance, _ in stops}
+        return stops
 
 
 class ScriptEnds:

@@ -62,8 +62,10 @@ class FileService(MasterServicer):
         return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
 
     async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
-        found = await self._kept(context, self._keeper, Keeper.files)
-        folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
+        files_of_folders = await self._kept(context, self._keeper, Keeper.files)
+        folders = (
+            pb.ListKeptResponse.Folder(name=name, files=files) for name, files in files_of_folders.items()
+        )
         return pb.ListKeptResponse(folders=folders)
 
     async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
@@ -176,8 +178,8 @@ class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], details: grpc.HandlerCallDetails
     ) -> Any:
-        given = dict(details.invocation_metadata).get(TOKEN, "")
-        if self._token and hmac.compare_digest(str(given).encode(), self._token):
+        token = dict(details.invocation_metadata).get(TOKEN, "")
+        if self._token and hmac.compare_digest(str(token).encode(), self._token):
             return await continuation(details)
         return _refusal
 

@@ -242,9 +242,11 @@ class MasterState(msgspec.Struct):
 
     def end_checkpoint(self, name: str) -> None:
         """Make the written checkpoint of this name the one to go back to."""
-        written = [checkpoint for checkpoint in self.pending_checkpoints if checkpoint.folder == name]
-        self.checkpoint = written[-1] if written else self.checkpoint
-        self.pending_checkpoints = [each for each in self.pending_checkpoints if each not in written]
+        ended = [checkpoint for checkpoint in self.pending_checkpoints if checkpoint.folder == name]
+        self.checkpoint = ended[-1] if ended else self.checkpoint
+        self.pending_checkpoints = [
+            checkpoint_left for checkpoint_left in self.pending_checkpoints if checkpoint_left not in ended
+        ]
 
     def go_back(self) -> JobState | None:
         """Begin the next generation, without any task; return the job at the checkpoint, None at the start."""

@@ -93,14 +93,14 @@ class StateLoop:
         self.notify()
         return joined
 
-    async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
+    async def exchange(self, request: Request, wait_secs: float, flags: Flag) -> Answer:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
         self.obstacles.heard(request.instance, request.incarnation, request.obstacle)
         answer = self._masked(self.tasks.exchange(request, self.now()))
         self.notify()
         end = asyncio.get_running_loop().time() + wait_secs
-        while _nothing(answer, request, known):
+        while _nothing(answer, request, flags):
             left = end - asyncio.get_running_loop().time()
             if left <= 0:
                 break
@@ -230,11 +230,11 @@ class StateLoop:
         return msgspec.structs.replace(answer, flags=answer.flags & ~Flag.FINISHED)
 
 
-def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
+def _nothing(answer: Answer, request: Request, flags: Flag) -> bool:
     """Return True if the answer contains no news, so that it may wait."""
     behind = answer.seen_upto < request.seen_upto
     said = answer.tasks or answer.revoked or answer.servers or answer.group
-    changed = answer.flags ^ known
+    changed = answer.flags ^ flags
     if request.join is not None:  # whoever waits for a group knows that its last one is over
         changed &= ~Flag.REGROUP
     return not (said or behind or changed)

@@ -36,8 +36,10 @@ def unpack(content: bytes, name: str) -> bytes:
     """
     version = _VERSION.match(content)
     if version is not None and version[0] != MAGIC:
-        found, own = version[1].decode(), MAGIC.split()[1].decode()
-        raise SpecError(f"{name} was written by another version: it is of version {found}, not {own}")
+        version_read, version_here = version[1].decode(), MAGIC.split()[1].decode()
+        raise SpecError(
+            f"{name} was written by another version: it is of version {version_read}, not {version_here}"
+        )
     body = content[len(MAGIC) + 4 :]
     if version is None or zlib.crc32(body) != int.from_bytes(content[len(MAGIC) :][:4], "little") or not body:
         raise DamagedError(f"{name} is damaged")
@@ -81,10 +83,10 @@ class FileStateStore:
 
     def read(self) -> bytes | None:
         try:
-            found = self._path.read_bytes()
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return None
-        return unpack(found, f"the state file {self._path}")
+        return unpack(content, f"the state file {self._path}")
 
     def write(self, data: bytes) -> None:
         if self._flushing is not None and self._flushing.ident is not None:

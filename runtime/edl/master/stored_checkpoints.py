@@ -102,15 +102,15 @@ class StoredCheckpoints:
 
     def older(self, name: str) -> Checkpoint | None:
         """Return the newest checkpoint that has a state and is not known to be damaged, apart from this one."""
-        return next((state.checkpoint for found, state in self._states() if found != name), None)
+        return next((state.checkpoint for folder, state in self._states() if folder != name), None)
 
-    def newest_sound(self, known: Checkpoint | None) -> tuple[Checkpoint | None, list[str]]:
+    def newest_sound(self, checkpoint: Checkpoint | None) -> tuple[Checkpoint | None, list[str]]:
         """Return the known checkpoint if it is sound, else the newest sound one; and what is wrong with others."""
         wrong = self.known_damage
-        while known is not None and (why := self.verify(known.folder)):
+        while checkpoint is not None and (why := self.verify(checkpoint.folder)):
             wrong += [why] if why not in wrong else []
-            known = self.older(known.folder)
-        return known, wrong
+            checkpoint = self.older(checkpoint.folder)
+        return checkpoint, wrong
 
     def newest_state(self) -> tuple[MasterState, list[str]]:
         """Return the state of the newest sound checkpoint, or one without a checkpoint, for a state store that is
@@ -129,8 +129,10 @@ class StoredCheckpoints:
     def listed(self) -> list[Listed]:
         """Return the checkpoints of the job, the newest last, without reading their arrays."""
         names = {*self._store.names(self._last), *self._store.names(DAMAGED)}
-        known = (name for name in names if not name.endswith(PARTIAL) and not name.startswith(manifests.BEST))
-        return [self._describe(name) for name in sorted(known)]
+        finished = (
+            name for name in names if not name.endswith(PARTIAL) and not name.startswith(manifests.BEST)
+        )
+        return [self._describe(name) for name in sorted(finished)]
 
     def _describe(self, name: str) -> Listed:
         state = ""
@@ -139,8 +141,8 @@ class StoredCheckpoints:
         step: int | None = None
         epoch: int | None = None
         try:
-            if name in self._store.names(STATE) and (found := self._state(name).checkpoint) is not None:
-                step, epoch = found.job.step, found.job.current_epoch
+            if name in self._store.names(STATE) and (checkpoint := self._state(name).checkpoint) is not None:
+                step, epoch = checkpoint.job.step, checkpoint.job.current_epoch
             elif self._last == POSITION:
                 step = read_position(self._store.fetch(name, POSITION)).step
         except (OSError, SQLFlowError) as error:

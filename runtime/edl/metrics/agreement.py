@@ -103,8 +103,8 @@ class TrueNegatives(_Count):
     name = "true_negatives"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        found: Floats = true.sum() - true - predicted + right
-        return found
+        counts: Floats = true.sum() - true - predicted + right
+        return counts
 
 
 class CohenKappa(PerClass):
@@ -161,5 +161,5 @@ class TopKAccuracy(Accuracy):
 
     def _right(self, truth: Ints, probabilities: Floats) -> Flags:
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.k]
-        found: Flags = (best == truth[:, np.newaxis]).any(axis=1)
-        return found
+        hits: Flags = (best == truth[:, np.newaxis]).any(axis=1)
+        return hits

@@ -78,8 +78,8 @@ class AveragePrecision(AUC):
     name = "average_precision"
 
     def _result(self, state: State) -> float:
-        found = [area for area in map(_average_precision, _merge_runs(_runs(state))) if not math.isnan(area)]
-        return sum(found) / len(found) if found else math.nan
+        areas = [area for area in map(_average_precision, _merge_runs(_runs(state))) if not math.isnan(area)]
+        return sum(areas) / len(areas) if areas else math.nan
 
 
 # States ----------------------------------------------------------------------------------------------------
@@ -160,6 +160,11 @@ def _average_precision(curve: Floats) -> float:
     total = inside.sum()
     if not total:
         return math.nan
-    found = np.cumsum(inside)
-    precision = np.divide(found, found + np.cumsum(outside), out=np.zeros_like(found), where=found > 0)
+    true_positives = np.cumsum(inside)
+    precision = np.divide(
+        true_positives,
+        true_positives + np.cumsum(outside),
+        out=np.zeros_like(true_positives),
+        where=true_positives > 0,
+    )
     return float((precision * inside).sum() / total)

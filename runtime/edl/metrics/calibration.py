@@ -23,8 +23,8 @@ def apply_temperature(probabilities: Floats, temperature: float) -> Floats:
     logits = np.log(np.maximum(probabilities, _SMALLEST)) / temperature
     logits -= logits.max(axis=1, keepdims=True)
     odds = np.exp(logits)
-    found: Floats = odds / odds.sum(axis=1, keepdims=True)
-    return found
+    tempered: Floats = odds / odds.sum(axis=1, keepdims=True)
+    return tempered
 
 
 class TemperedLoss(Metric):
@@ -64,10 +64,10 @@ class TemperedLoss(Metric):
         right = weight * (probabilities.argmax(axis=1) == truth)
         losses, bins = np.zeros(len(TEMPERATURES)), np.zeros((3, len(TEMPERATURES), BINS))
         for number, temperature in enumerate(TEMPERATURES):
-            found = apply_temperature(probabilities, temperature)
-            of_truth = np.take_along_axis(found, truth[:, np.newaxis], axis=1)[:, 0]
+            tempered = apply_temperature(probabilities, temperature)
+            of_truth = np.take_along_axis(tempered, truth[:, np.newaxis], axis=1)[:, 0]
             losses[number] = (-np.log(np.maximum(of_truth, _SMALLEST)) * weight).sum()
-            largest = found.max(axis=1)
+            largest = tempered.max(axis=1)
             places = np.minimum((largest * BINS).astype(np.int64), BINS - 1)
             for part, values in enumerate((weight * largest, right, weight)):
                 bins[part, number] = np.bincount(places, values, BINS)
@@ -99,12 +99,12 @@ def thresholds(state: State, temperature: float = 1.0) -> dict[str, Threshold]:
     if not hits[0] or not alarms[0]:
         return {}
     middles = np.concatenate([[-math.inf], (odds[1:] + odds[:-1]) / 2, [math.inf]])
-    found = {}
+    by_name = {}
     for name, values in _figures(hits, alarms).items():
         best = np.flatnonzero(values >= values.max() - 1e-12)
         place = best[np.abs(middles[best]).argmin()]
-        found[name] = Threshold(_probability(middles[place]), float(values[place]))
-    return found
+        by_name[name] = Threshold(_probability(middles[place]), float(values[place]))
+    return by_name
 
 
 def _figures(hits: Floats, alarms: Floats) -> Mapping[str, Floats]:

@@ -90,9 +90,9 @@ class Hinge(Metric):
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
         logits = np.log(np.clip(probabilities, _SMALLEST, 1))
-        own = np.take_along_axis(logits, truth[:, np.newaxis], axis=1)[:, 0]
+        truth_logits = np.take_along_axis(logits, truth[:, np.newaxis], axis=1)[:, 0]
         np.put_along_axis(logits, truth[:, np.newaxis], -np.inf, axis=1)
-        losses = np.maximum(0, 1 - own + logits.max(axis=1))
+        losses = np.maximum(0, 1 - truth_logits + logits.max(axis=1))
         return (np.array([(losses * weight).sum(), weight.sum()]),)
 
     def _result(self, state: State) -> float:
@@ -193,8 +193,8 @@ def decide_class(probabilities: Floats, threshold: float) -> Floats:
     """Return 1 for the predicted one of two classes and 0 for the other, (n, 2); what is not finite stays."""
     second = probabilities[:, 1] >= threshold
     classes = np.stack([~second, second], axis=1).astype(np.float64)
-    found: Floats = np.where(np.isfinite(probabilities), classes, probabilities)
-    return found
+    decided: Floats = np.where(np.isfinite(probabilities), classes, probabilities)
+    return decided
 
 
 def share(part: Floats, whole: Floats) -> Floats:

@@ -32,7 +32,7 @@ class _ClusterMean(Metric):
         return ratio(total, weight)
 
     @abc.abstractmethod
-    def _figures(self, own: Floats, other: Floats) -> Floats:
+    def _figures(self, nearest: Floats, other: Floats) -> Floats:
         """Return the figure of each row from its distances to the nearest and to the second nearest centre."""
 
 
@@ -42,8 +42,8 @@ class Inertia(_ClusterMean):
     name = "inertia"
     higher_is_better = False
 
-    def _figures(self, own: Floats, other: Floats) -> Floats:
-        return np.square(own)
+    def _figures(self, nearest: Floats, other: Floats) -> Floats:
+        return np.square(nearest)
 
 
 class Silhouette(_ClusterMean):
@@ -55,8 +55,8 @@ class Silhouette(_ClusterMean):
     name = "silhouette"
     higher_is_better = True
 
-    def _figures(self, own: Floats, other: Floats) -> Floats:
-        return np.divide(other - own, other, out=np.zeros_like(other), where=other > 0)
+    def _figures(self, nearest: Floats, other: Floats) -> Floats:
+        return np.divide(other - nearest, other, out=np.zeros_like(other), where=other > 0)
 
 
 class AnomalyRate(Metric):
@@ -73,5 +73,5 @@ class AnomalyRate(Metric):
         return (np.array([weight[scores[:, 0] > ANOMALOUS].sum(), weight.sum()]),)
 
     def _result(self, state: State) -> float:
-        found, weight = state[0]
-        return ratio(found, weight)
+        anomalies, weight = state[0]
+        return ratio(anomalies, weight)

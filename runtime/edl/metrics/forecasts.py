@@ -63,10 +63,10 @@ class _AutoETS:
     """Error of the forecast of AutoETS, of the rows that have one."""
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
-        found = forecast_rows(labels)[:, 1 + BESIDE.index(AUTO_ETS)][:, np.newaxis]
-        known = np.isfinite(found[:, 0])
-        weight = known.astype(np.float64) if weights is None else weights * known
-        return super()._measure(labels, np.where(known[:, np.newaxis], found, 0.0), weight)  # type: ignore[misc,no-any-return]  # of the metric beside it
+        forecasts = forecast_rows(labels)[:, 1 + BESIDE.index(AUTO_ETS)][:, np.newaxis]
+        is_finite = np.isfinite(forecasts[:, 0])
+        weight = is_finite.astype(np.float64) if weights is None else weights * is_finite
+        return super()._measure(labels, np.where(is_finite[:, np.newaxis], forecasts, 0.0), weight)  # type: ignore[misc,no-any-return]  # of the metric beside it
 
 
 class AutoETSMASE(_AutoETS, MASE):

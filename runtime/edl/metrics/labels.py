@@ -26,9 +26,9 @@ class OfLabel(Metric):
     higher_is_better: ClassVar[bool] = True
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
-        own = self.label.labels[self.number]
+        one_label = self.label.labels[self.number]
         labels = labels[:, slice(*self.label.places[self.number])]
-        if isinstance(own, ClassLabel) and not own.binary:
+        if isinstance(one_label, ClassLabel) and not one_label.binary:
             labels = labels.argmax(axis=1)
         scores = scores[:, slice(*self.label.score_places[self.number])]
         return self.metric.update(self.metric.zero(), labels, scores, weights)

@@ -238,11 +238,11 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
 @cache
 def _by_spelling() -> dict[str, list[str]]:
     """Return the metrics that each folded name or alias stands for, in the order of the table."""
-    found: dict[str, list[str]] = {}
+    canonicals: dict[str, list[str]] = {}
     for canonical, row in _TABLE.items():
         for spelling in dict.fromkeys(map(_fold, (canonical, *row.aliases))):
-            found.setdefault(spelling, []).append(canonical)
-    return found
+            canonicals.setdefault(spelling, []).append(canonical)
+    return canonicals
 
 
 def _fold(name: str) -> str:

@@ -79,8 +79,8 @@ def _bound_state(dropped: int, keys: npt.NDArray[np.float32], sums: Floats) -> S
 
 
 def _drop_bits(keys: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
-    found: npt.NDArray[np.float32] = np.copysign(coarse(np.abs(keys), dropped), keys)
-    return found
+    coarse_keys: npt.NDArray[np.float32] = np.copysign(coarse(np.abs(keys), dropped), keys)
+    return coarse_keys
 
 
 def _sum_by_key(keys: npt.NDArray[np.float32], sums: Floats) -> tuple[npt.NDArray[np.float32], Floats]:

@@ -75,8 +75,8 @@ class NDCG(RankingMetric):
     def _of_groups(self, ranked: _Ranked) -> Floats:
         gains = np.exp2(ranked.relevance) - 1
         best = ranked.sums(gains[ranked.best_order] * ranked.discounts)
-        found = ranked.sums(ranked.expected(gains) * ranked.discounts)
-        return found / np.where(best > 0, best, 1)
+        gained = ranked.sums(ranked.expected(gains) * ranked.discounts)
+        return gained / np.where(best > 0, best, 1)
 
 
 class MAP(RankingMetric):
@@ -115,13 +115,13 @@ class _Ranked:
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of each group."""
-        found: Floats = np.add.reduceat(values, self._starts)
-        return found
+        by_group: Floats = np.add.reduceat(values, self._starts)
+        return by_group
 
     def expected(self, values: Floats) -> Floats:
         """Return the mean value of the rows that may be at each rank: those of equal scores."""
-        found: Floats = (np.add.reduceat(values, self._tie_starts) / self._tie_sizes)[self._ties]
-        return found
+        means: Floats = (np.add.reduceat(values, self._tie_starts) / self._tie_sizes)[self._ties]
+        return means
 
     def before(self, hits: Floats) -> Floats:
         """Return the expected number of hits above each rank, provided that the row there is a hit."""
@@ -130,8 +130,8 @@ class _Ranked:
         equal = np.add.reduceat(hits, self._tie_starts)
         place = np.arange(len(hits)) - self._tie_starts[self._ties]
         share = (equal - 1) / np.maximum(self._tie_sizes - 1, 1)
-        found: Floats = above[self._ties] + place * share[self._ties]
-        return found
+        hits_before: Floats = above[self._ties] + place * share[self._ties]
+        return hits_before
 
     @cached_property
     def best_order(self) -> npt.NDArray[np.intp]:

@@ -42,8 +42,8 @@ class AbsoluteErrors(Metric):
         below = np.cumsum(weights)
         count = min(rows, MOST_QUANTILES)
         shares = np.arange(1, count + 1) / count * below[-1]
-        found = np.searchsorted(below, shares - _ROUNDING * below[-1])
-        return Residuals(rows, tuple(errors[np.minimum(found, len(errors) - 1)].tolist()))
+        places = np.searchsorted(below, shares - _ROUNDING * below[-1])
+        return Residuals(rows, tuple(errors[np.minimum(places, len(errors) - 1)].tolist()))
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
@@ -63,8 +63,8 @@ class AbsoluteErrors(Metric):
         return _bound_state(dropped, a[0][1] + b[0][1], errors.astype(np.float32), weights)
 
     def _result(self, state: State) -> float:
-        found = self.quantiles(state)
-        return math.nan if found is None else found.quantiles[(len(found.quantiles) - 1) // 2]
+        residuals = self.quantiles(state)
+        return math.nan if residuals is None else residuals.quantiles[(len(residuals.quantiles) - 1) // 2]
 
 
 class MedianAbsoluteError(AbsoluteErrors):

@@ -315,24 +315,26 @@ def _parse_entry(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
 
 
 def _calibration(archive: zipfile.ZipFile) -> Calibration:
-    found = _parse_entry(archive, _CALIBRATION, Calibration)
-    probabilities = [each.probability for each in found.thresholds.values()]
-    if not (0 < found.temperature < math.inf and all(0 <= each <= 1 for each in probabilities)):
+    calibration = _parse_entry(archive, _CALIBRATION, Calibration)
+    probabilities = [threshold.probability for threshold in calibration.thresholds.values()]
+    if not (
+        0 < calibration.temperature < math.inf and all(0 <= threshold <= 1 for threshold in probabilities)
+    ):
         raise SpecError(
             f"the archive's {_CALIBRATION} is damaged: a temperature or probability is out of range"
         )
-    for curve in found.curves:
+    for curve in calibration.curves:
         if not len(curve.thresholds) == len(curve.hits) == len(curve.alarms):
             raise SpecError(
                 f"the archive's {_CALIBRATION} is damaged: a curve has lists of different lengths"
             )
-    return found
+    return calibration
 
 
 def _residuals(archive: zipfile.ZipFile) -> Residuals:
-    found = _parse_entry(archive, _RESIDUALS, Residuals)
-    if not 0 < len(found.quantiles) <= found.rows:
+    residuals = _parse_entry(archive, _RESIDUALS, Residuals)
+    if not 0 < len(residuals.quantiles) <= residuals.rows:
         raise SpecError(
-            f"the archive's {_RESIDUALS} is damaged: {len(found.quantiles)} quantiles of {found.rows} rows"
+            f"the archive's {_RESIDUALS} is damaged: {len(residuals.quantiles)} quantiles of {residuals.rows} rows"
         )
-    return found
+    return residuals

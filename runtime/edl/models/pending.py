@@ -127,11 +127,11 @@ def destination(job: Path) -> Intent | None:
 
 
 def _damage(job: Path, error: Exception) -> SpecError:
-    found = JobFolder(job)
+    folder = JobFolder(job)
     hint = (
         f"`edl fetch {job.name} --output FILE` writes its result to a file"
-        if found.has_result
-        else found.export_hint
+        if folder.has_result
+        else folder.export_hint
     )
     return SpecError(f"the output destination of job {job.name} cannot be read: {error}", hint=hint)
 

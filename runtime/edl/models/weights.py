@@ -83,13 +83,13 @@ def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
 
 def whole(stream: Stream) -> dict[str, np.ndarray]:
     """Collect the arrays of a stream in memory."""
-    found = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
-    at = dict.fromkeys(found, 0)
+    weights = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
+    at = dict.fromkeys(weights, 0)
     for name, piece in stream.pieces:
-        flat = found[name].reshape(-1)
+        flat = weights[name].reshape(-1)
         flat[at[name] : at[name] + piece.size] = piece.reshape(-1)
         at[name] += piece.size
-    return found
+    return weights
 
 
 def loads(data: bytes) -> dict[str, np.ndarray]:

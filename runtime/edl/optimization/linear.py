@@ -57,15 +57,15 @@ def numbers(rows: pa.Table, column: str) -> Array:
     """Return a column as (rows,) of float64. Raises JobError for NULL, NaN and infinity, with the row."""
     values = rows[column]
     as_integers = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
-    found: Array = as_integers.cast(pa.float64(), safe=False).to_numpy()
-    missing = np.flatnonzero(~np.isfinite(found))
+    result: Array = as_integers.cast(pa.float64(), safe=False).to_numpy()
+    missing = np.flatnonzero(~np.isfinite(result))
     if missing.size:
         value = "NULL" if not values[int(missing[0])].is_valid else str(values[int(missing[0])])
         raise JobError(
             f"{column} is {value} in row {missing[0] + 1} of the query",
             hint="leave such rows out, or use COALESCE",
         )
-    return found
+    return result
 
 
 class Evaluation:

@@ -53,7 +53,7 @@ class Problem:
 
     @property
     def constraints(self) -> int:
-        return sum(each.count for each in self.blocks)
+        return sum(block.count for block in self.blocks)
 
 
 def build(spec: Optimization, rows: pa.Table) -> Problem:
@@ -65,9 +65,11 @@ def build(spec: Optimization, rows: pa.Table) -> Problem:
     form = Evaluation(rows, columns, everything, "the objective").form(spec.objective)
     cost = np.zeros(rows.num_rows) if form.coefficients is None else form.coefficients
     blocks = []
-    for each in spec.conditions:
-        groups = group_rows(rows, each.group) if each.per_group else everything
-        blocks.append(_block(each, Evaluation(rows, columns, groups, each.text).form(each.term), groups))
+    for condition in spec.conditions:
+        groups = group_rows(rows, condition.group) if condition.per_group else everything
+        blocks.append(
+            _block(condition, Evaluation(rows, columns, groups, condition.text).form(condition.term), groups)
+        )
     return Problem(spec, rows, cost, float(form.constant.sum()), tuple(blocks))
 
 

@@ -36,8 +36,8 @@ def solve(problem: Problem) -> Solution:
         raise KeyboardInterrupt
     if status in ("Infeasible", "Unbounded", "Primal infeasible or unbounded"):
         raise _infeasible(problem) or _unbounded_error(problem)
-    found = highs.getInfo().primal_solution_status == 2  # a feasible point
-    if status != "Optimal" and not (status == "Time limit reached" and found):
+    is_feasible = highs.getInfo().primal_solution_status == 2  # a feasible point
+    if status != "Optimal" and not (status == "Time limit reached" and is_feasible):
         raise JobError(f"HiGHS found no solution: {status.lower()}", hint="raise solver.time_limit")
     values = np.asarray(highs.getSolution().col_value)
     if problem.spec.domain.whole:
@@ -76,8 +76,8 @@ def _run_highs(
     lp.col_cost_ = np.concatenate((np.zeros(size), np.ones(slack))) if elastic else cost
     lp.col_lower_ = np.concatenate((np.full(size, lower), np.zeros(slack)))
     lp.col_upper_ = np.concatenate((np.full(size, upper), np.full(slack, np.inf)))
-    lp.row_lower_ = _join_parts([each.lower for each in problem.blocks])
-    lp.row_upper_ = _join_parts([each.upper for each in problem.blocks])
+    lp.row_lower_ = _join_parts([block.lower for block in problem.blocks])
+    lp.row_upper_ = _join_parts([block.upper for block in problem.blocks])
     starts, indices, values = _matrix(problem)
     if elastic:  # two slack variables at the end of each constraint
         starts = starts + 2 * np.arange(count + 1)
@@ -101,12 +101,12 @@ def _run_highs(
 def _matrix(problem: Problem) -> tuple[Array, Array, Array]:
     """Return starts, indices and values of all blocks, one below the other."""
     blocks = problem.blocks
-    before = np.cumsum([0, *(len(each.indices) for each in blocks)])
-    starts = [each.starts[:-1] + start for each, start in zip(blocks, before[:-1], strict=True)]
+    before = np.cumsum([0, *(len(block.indices) for block in blocks)])
+    starts = [block.starts[:-1] + start for block, start in zip(blocks, before[:-1], strict=True)]
     return (
         _join_parts([*starts, before[-1:]]),
-        _join_parts([each.indices for each in blocks]),
-        _join_parts([each.values for each in blocks]),
+        _join_parts([block.indices for block in blocks]),
+        _join_parts([block.values for block in blocks]),
     )
 
 
@@ -125,9 +125,7 @@ def _infeasible(problem: Problem) -> JobError | None:
     if solution.size <= size:
         return None if _is_feasible(problem) else JobError("no values satisfy all constraints")
     missed = solution[size:].reshape(-1, 2).max(axis=1)
-    worst = [
-        int(each) for each in np.argsort(-missed, kind="stable")[:_MOST_NAMED] if missed[each] > _TOLERANCE
-    ]
+    worst = [int(row) for row in np.argsort(-missed, kind="stable")[:_MOST_NAMED] if missed[row] > _TOLERANCE]
     if not worst:
         if _is_feasible(problem):
             return None
@@ -135,7 +133,7 @@ def _infeasible(problem: Problem) -> JobError | None:
             "no whole numbers satisfy all constraints, though fractions would",
             hint='loosen a constraint, or take var_type = "Reals"',
         )
-    names = [f"{_name(problem, each)} (missed by {missed[each]:g})" for each in worst]
+    names = [f"{_name(problem, row)} (missed by {missed[row]:g})" for row in worst]
     more = int((missed > _TOLERANCE).sum()) - len(worst)
     shown = "; ".join(names) + (f"; and {more} more" if more else "")
     return JobError(

@@ -20,25 +20,25 @@ METHODS = ("fit", "transform")
 
 def look_up(dotted: str) -> OwnModel:
     """Resolve the name by reading its source. Raises SemanticError if it is none that SQL may name."""
-    found = find(dotted)
-    check_origin(found)
-    lacking = [each for each in METHODS if each not in found.definition.methods]
-    if found.definition.kind != "class" or lacking:
+    model = find(dotted)
+    check_origin(model)
+    lacking = [method for method in METHODS if method not in model.definition.methods]
+    if model.definition.kind != "class" or lacking:
         raise SemanticError(
-            f"{found.name} is no class with {' and '.join(lacking or METHODS)}",
+            f"{model.name} is no class with {' and '.join(lacking or METHODS)}",
             hint="a function of columns has fit(self, rows), which returns a state, and transform(self, rows, state)",
         )
-    return found
+    return model
 
 
 class _Instance:
     """Instance whose exceptions name the line of the user's file."""
 
-    def __init__(self, function: Function, found: OwnModel) -> None:
-        self._name, self._file = found.attribute, found.file
-        make_importable(found.module)
+    def __init__(self, function: Function, model: OwnModel) -> None:
+        self._name, self._file = model.attribute, model.file
+        make_importable(model.module)
         with self._code("()"):
-            self._own = getattr(importlib.import_module(found.module), found.attribute)(
+            self._own = getattr(importlib.import_module(model.module), model.attribute)(
                 **dict(function.params)
             )
 
@@ -59,13 +59,13 @@ def make(function: Function) -> own_functions.OwnFunction:
 
     Raises SemanticError if SQL may not name it, JobError if its source is not that of the training.
     """
-    found = look_up(function.name)
-    if found.digest != function.digest:
+    model = look_up(function.name)
+    if model.digest != function.digest:
         raise JobError(
             f"{function.name} has changed since the model was trained",
-            hint=f"restore {found.file}, or train the model again",
+            hint=f"restore {model.file}, or train the model again",
         )
-    return _Instance(function, found)
+    return _Instance(function, model)
 
 
 own_functions.install(make)

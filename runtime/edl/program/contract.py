@@ -24,8 +24,8 @@ class Function:
     arguments: tuple[str, ...]
     required: bool = True
 
-    def call(self, found: str | None = None) -> str:
-        return f"{self.name}({', '.join(self.arguments) if found is None else found})"
+    def call(self, arguments: str | None = None) -> str:
+        return f"{self.name}({', '.join(self.arguments) if arguments is None else arguments})"
 
 
 FUNCTIONS = (
@@ -57,61 +57,65 @@ def functions(framework: str) -> tuple[Function, ...]:
     examples of rows.
     """
     if framework in (*TREES, ENSEMBLE):
-        shared = (each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
+        shared = (
+            shared_function
+            for shared_function in FUNCTIONS
+            if shared_function.name not in ("loss", "optimizer")
+        )
         return (*shared, _EXAMPLES) if framework in TREES else tuple(shared)
     if framework != "torch":
         return FUNCTIONS
-    own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
-    return (*own, *_TORCH_INPUTS, _EXAMPLES)
+    adapted = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
+    return (*adapted, *_TORCH_INPUTS, _EXAMPLES)
 
 
 def check(
-    module: ModuleType, framework: str, file: str, given: Mapping[str, object] | None = None
+    module: ModuleType, framework: str, file: str, overrides: Mapping[str, object] | None = None
 ) -> Mapping[str, Callable[..., Any]]:
     """Return the contract's functions that the module defines.
 
-    `given` are functions that replace those of the module, by their name in the contract. Raises JobError for the
+    `overrides` are functions that replace those of the module, by their name in the contract. Raises JobError for the
     first missing or unsuitable one.
     """
     contract = functions(framework)
-    found: dict[str, Callable[..., Any]] = {}
+    functions_by_name: dict[str, Callable[..., Any]] = {}
     for function in contract:
-        value: Any = (given or {}).get(function.name) or getattr(module, function.name, None)
+        value: Any = (overrides or {}).get(function.name) or getattr(module, function.name, None)
         if value is None:
             if function.required:
                 raise _absent(function, module, contract, file)
             continue
         _check_callable(function, value, file)
-        found[function.name] = value
-    _check_input(found, module, contract, file)
-    if framework == "keras" and "callbacks" in found:
-        found["callbacks"] = translate_callbacks(found["callbacks"], file)
-    return found
+        functions_by_name[function.name] = value
+    _check_input(functions_by_name, module, contract, file)
+    if framework == "keras" and "callbacks" in functions_by_name:
+        functions_by_name["callbacks"] = translate_callbacks(functions_by_name["callbacks"], file)
+    return functions_by_name
 
 
 def _check_input(
-    found: Mapping[str, object], module: ModuleType, contract: Iterable[Function], file: str
+    functions_by_name: Mapping[str, object], module: ModuleType, contract: Iterable[Function], file: str
 ) -> None:
-    given = [name for name in INPUTS if name in found]
-    if len(given) > 1:
+    inputs = [name for name in INPUTS if name in functions_by_name]
+    if len(inputs) > 1:
         raise JobError(
-            f"{file} defines {given[0]} and {given[1]}; only one function may convert rows to arrays",
+            f"{file} defines {inputs[0]} and {inputs[1]}; only one function may convert rows to arrays",
             hint="keep one of them, or rename the other",
         )
-    if not given:
+    if not inputs:
         raise _absent(
             next(function for function in contract if function.name == "feed"), module, contract, file
         )
 
 
 def _absent(function: Function, module: ModuleType, contract: Iterable[Function], file: str) -> JobError:
-    known = {other.name for other in contract}
-    own = [
+    contract_names = {other.name for other in contract}
+    functions_here = [
         name
         for name, value in vars(module).items()
-        if callable(value) and name not in known and name[0] != "_"
+        if callable(value) and name not in contract_names and name[0] != "_"
     ]
-    near = difflib.get_close_matches(function.name, own, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(function.name, functions_here, n=1, cutoff=0.6)
     hint = f"is {near[0]} meant to be it?" if near else f"the program needs a function {function.call()}"
     return JobError(f"{file} defines no {function.name}", hint=hint)
 

@@ -52,8 +52,8 @@ def always_compile(folder: Path | str) -> None:
     _folders.add(folder)
     # A process that loads many programs has many paths here: most are told apart without parsing them.
     first = os.path.normpath(folder)
-    known = [path for path in sys.path_importer_cache if folder.name in path]
-    inside = [path for path in known if os.path.normpath(path).startswith(first)]
+    cached = [path for path in sys.path_importer_cache if folder.name in path]
+    inside = [path for path in cached if os.path.normpath(path).startswith(first)]
     for path in [path for path in inside if _is_covered(Path(path))]:
         del sys.path_importer_cache[path]
 

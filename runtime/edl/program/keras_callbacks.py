@@ -29,19 +29,19 @@ def translate_callbacks(callbacks: Callable[[], Any], file: str) -> Callable[[],
     """
 
     def in_our_words() -> list[Any]:
-        return [ours for given in callbacks() for ours in _translate_each(given, file)]
+        return [ours for callback in callbacks() for ours in _translate_each(callback, file)]
 
     return in_our_words
 
 
-def _translate_each(given: Any, file: str) -> Iterator[Any]:
-    kind = type(given)
-    if isinstance(given, Callback) or not kind.__module__.startswith("keras."):
-        yield given
+def _translate_each(callback: Any, file: str) -> Iterator[Any]:
+    kind = type(callback)
+    if isinstance(callback, Callback) or not kind.__module__.startswith("keras."):
+        yield callback
     elif kind.__name__ == "EarlyStopping":
-        yield EarlyStopping(given, file)
+        yield EarlyStopping(callback, file)
     elif kind.__name__ == "LearningRateScheduler":
-        yield LearningRateScheduler(given, file)
+        yield LearningRateScheduler(callback, file)
     elif kind.__name__ != "TerminateOnNaN":
         raise JobError(
             f"callbacks in {file} gives Keras' {kind.__name__}, which has no equivalent in edl",
@@ -52,29 +52,29 @@ def _translate_each(given: Any, file: str) -> Iterator[Any]:
 class EarlyStopping(Callback):
     """Callback that ends training after `patience` epochs without a metric improvement of more than `min_delta`."""
 
-    def __init__(self, given: Any, file: str) -> None:
-        if given.restore_best_weights:
+    def __init__(self, callback: Any, file: str) -> None:
+        if callback.restore_best_weights:
             raise JobError(
                 f"callbacks in {file} uses restore_best_weights of EarlyStopping, which is not supported",
                 hint="leave restore_best_weights out",
             )
-        self._monitor = str(given.monitor)
+        self._monitor = str(callback.monitor)
         self._name = _name(self._monitor)
         lower = any(word in self._name.casefold() for word in _LOWER_IS_BETTER)
-        self._higher = given.mode == "max" or (given.mode == "auto" and not lower)
-        self._least = abs(float(given.min_delta))
-        self._patience = max(int(given.patience), 1)
-        self._after = int(given.start_from_epoch)
-        self._best = math.inf if given.baseline is None else self._signed(float(given.baseline))
+        self._higher = callback.mode == "max" or (callback.mode == "auto" and not lower)
+        self._least = abs(float(callback.min_delta))
+        self._patience = max(int(callback.patience), 1)
+        self._after = int(callback.start_from_epoch)
+        self._best = math.inf if callback.baseline is None else self._signed(float(callback.baseline))
         self._waited = 0
 
     def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
         if epoch <= self._after:
             return
         if self._name not in metrics:
-            known = did_you_mean(self._name, metrics)
+            hint = did_you_mean(self._name, metrics)
             raise JobError(
-                f"EarlyStopping monitors {self._monitor}, which is not a metric of an epoch", hint=known
+                f"EarlyStopping monitors {self._monitor}, which is not a metric of an epoch", hint=hint
             )
         value = self._signed(metrics[self._name])
         self._waited += 1
@@ -91,8 +91,8 @@ class EarlyStopping(Callback):
 class LearningRateScheduler(Callback):
     """Callback that sets the rate of each epoch to schedule(epoch, previous rate), or to schedule(epoch)."""
 
-    def __init__(self, given: Any, file: str) -> None:
-        self._schedule = given.schedule
+    def __init__(self, callback: Any, file: str) -> None:
+        self._schedule = callback.schedule
         self._takes_rate = _takes(self._schedule, 0, 0.1)
         self._rate = 0.0
         if not self._takes_rate and not _takes(self._schedule, 0):

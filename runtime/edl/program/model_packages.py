@@ -80,7 +80,7 @@ class ModelSources:
         return name.partition(".")[0] not in _OWN_PACKAGES and not is_standard(file)
 
     def _entry(self, name: str) -> str | None:
-        return next((each for each in self.packages if is_below(name, each)), None)
+        return next((package for package in self.packages if is_below(name, package)), None)
 
 
 def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
@@ -88,23 +88,23 @@ def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
 
     Raises JobError if it is neither a class of models nor a function, or its definition is not in `sources`.
     """
-    found = getattr(sys.modules[module], attribute)
+    value = getattr(sys.modules[module], attribute)
     name = f"{module}.{attribute}"
-    if isinstance(found, type):
-        if not issubclass(found, _model_bases()):
+    if isinstance(value, type):
+        if not issubclass(value, _model_bases()):
             raise JobError(
                 f"{name} is not a model class", hint="derive it from keras.Model or torch.nn.Module"
             )
-    elif not isinstance(getattr(found, "__wrapped__", found), FunctionType):
+    elif not isinstance(getattr(value, "__wrapped__", value), FunctionType):
         raise JobError(
-            f"{name} is a {type(found).__name__}, neither a class nor a function",
+            f"{name} is a {type(value).__name__}, neither a class nor a function",
             hint="a model is a class, or a function that returns a model",
         )
-    origin = str(found.__module__)
+    origin = str(value.__module__)
     file = getattr(sys.modules.get(origin), "__file__", None)
     if file is None or not sources.allows_origin(name, origin, Path(file)):
         raise JobError(
-            f"{name} is {origin}.{found.__qualname__}, which SQL may not name",
+            f"{name} is {origin}.{value.__qualname__}, which SQL may not name",
             hint=f"define the model in {module} itself",
         )
 

@@ -104,8 +104,8 @@ def _first_line(error: BaseException) -> str:
     """Return the error's message without the stack dumps that frameworks add."""
     text = str(error)
     for wrapping in _WRAPPINGS:
-        if found := wrapping.search(text):
-            text = found[1]
+        if match := wrapping.search(text):
+            text = match[1]
     lines = [line.strip() for line in text.splitlines()]
     node = next((number for number, line in enumerate(lines) if line.startswith("[[{{node")), None)
     if node:  # TensorFlow ends its dump with the message, and the node

@@ -122,41 +122,41 @@ def _is_name(part: str) -> bool:
     return part.isidentifier() and not keyword.iskeyword(part) and not dunder
 
 
-def check_origin(found: OwnModel) -> None:
+def check_origin(model: OwnModel) -> None:
     """Check by the sources alone that SQL text may name the object. Raises SemanticError with the reason if not."""
     sources = model_sources()
-    if not sources.allows(found.name, found.module_file):
-        raise _not_allowed(found, sources)
-    defined = found.definition
-    if defined.kind == "unseen" or not sources.allows_origin(found.name, defined.origin, found.file):
+    if not sources.allows(model.name, model.module_file):
+        raise _not_allowed(model, sources)
+    defined = model.definition
+    if defined.kind == "unseen" or not sources.allows_origin(model.name, defined.origin, model.file):
         raise SemanticError(
-            f"{found.module} does not define {found.attribute}, it imports it from {defined.origin}",
-            hint=f"define the model in {found.module}: a class of yours, or a function that returns the model",
+            f"{model.module} does not define {model.attribute}, it imports it from {defined.origin}",
+            hint=f"define the model in {model.module}: a class of yours, or a function that returns the model",
         )
 
 
-def check_permitted(found: OwnModel) -> None:
+def check_permitted(model: OwnModel) -> None:
     """Check by the sources alone that SQL text may use the model. Raises SemanticError with the reason if not."""
-    check_origin(found)
-    defined = found.definition
+    check_origin(model)
+    defined = model.definition
     if defined.kind == "class" and defined.is_model is False:
         raise SemanticError(
-            f"{found.name} is not a model: it derives from no class of Keras or PyTorch",
+            f"{model.name} is not a model: it derives from no class of Keras or PyTorch",
             hint="derive it from keras.Model or torch.nn.Module",
         )
     if defined.kind == "function" and not defined.is_model:
         raise SemanticError(
-            f"{found.name} cannot make a model: {found.file.name} imports neither Keras nor PyTorch",
+            f"{model.name} cannot make a model: {model.file.name} imports neither Keras nor PyTorch",
             hint="a function that SQL names returns a keras.Model or a torch.nn.Module",
         )
 
 
-def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
+def _not_allowed(model: OwnModel, sources: ModelSources) -> SemanticError:
     where = ", ".join(sources.folders)
     hint = f"a user-defined model is a module in a folder of {PATH_VARIABLE}: {where}"
-    if sources.may_be_allowed(found.module, found.module_file):
-        hint += f"\nif SQL may use this package, the operator allows it with {OPTION} {found.module}"
-    return SemanticError(f"SQL may not name {found.name}", hint=hint)
+    if sources.may_be_allowed(model.module, model.module_file):
+        hint += f"\nif SQL may use this package, the operator allows it with {OPTION} {model.module}"
+    return SemanticError(f"SQL may not name {model.name}", hint=hint)
 
 
 def model_sources() -> ModelSources:
@@ -172,29 +172,29 @@ def with_digest(spec: JobSpec) -> JobSpec:
     """
     if spec.own is None:
         return spec
-    found = find(spec.model.name)
-    if (found.module, found.attribute) != (spec.own.module, spec.own.attribute):
+    model = find(spec.model.name)
+    if (model.module, model.attribute) != (spec.own.module, spec.own.attribute):
         raise SpecError(
             f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
         )
-    check_permitted(found)
-    if lacking := [name for name in spec.own.functions if name not in found.functions]:
+    check_permitted(model)
+    if lacking := [name for name in spec.own.functions if name not in model.functions]:
         raise JobError(
-            f"{found.module} no longer defines {lacking[0]}, with which {spec.model.name} was trained",
-            hint=f"restore {found.file}, or train the model again",
+            f"{model.module} no longer defines {lacking[0]}, with which {spec.model.name} was trained",
+            hint=f"restore {model.file}, or train the model again",
         )
-    if spec.kind != "train" and found.digest != spec.own.digest:
+    if spec.kind != "train" and model.digest != spec.own.digest:
         raise JobError(
             f"{spec.model.name} has changed since the model was trained",
-            hint=f"restore {found.file}, or train the model again",
+            hint=f"restore {model.file}, or train the model again",
         )
-    return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=found.digest))
+    return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=model.digest))
 
 
-def place(own: Own) -> str:
+def place(model: Own) -> str:
     """Return file and line of the definition of an imported model, `/home/ann/nets.py:12`."""
-    found = inspect.unwrap(getattr(sys.modules[own.module], own.attribute))
-    return f"{inspect.getsourcefile(found)}:{inspect.getsourcelines(found)[1]}"
+    definition = inspect.unwrap(getattr(sys.modules[model.module], model.attribute))
+    return f"{inspect.getsourcefile(definition)}:{inspect.getsourcelines(definition)[1]}"
 
 
 def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
@@ -219,17 +219,15 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
 def _append_to_path(folders: Sequence[str]) -> None:
     """Add the folders behind Python's own path, ahead of earlier ones, whose modules may have the same names."""
     earlier = [folder for folder in _added if folder not in folders and folder in sys.path]
-    own = [folder for folder in sys.path if folder not in _added]
-    _added[:] = [*(folder for folder in folders if folder not in own), *earlier]
-    sys.path[:] = [*own, *_added]
+    earlier_folders = [folder for folder in sys.path if folder not in _added]
+    _added[:] = [*(folder for folder in folders if folder not in earlier_folders), *earlier]
+    sys.path[:] = [*earlier_folders, *_added]
 
 
 def search_path() -> list[str]:
     """Return the folders of SQLFLOW_MODEL_PATH, or else the current one."""
-    written = os.environ.get(PATH_VARIABLE, "")
-    return [str(Path(folder).absolute()) for folder in written.split(os.pathsep) if folder] or [
-        str(Path.cwd())
-    ]
+    text = os.environ.get(PATH_VARIABLE, "")
+    return [str(Path(folder).absolute()) for folder in text.split(os.pathsep) if folder] or [str(Path.cwd())]
 
 
 # Modules, found without importing them ------------------------------------------------------------------------
@@ -271,17 +269,19 @@ def has_module(name: str) -> bool:
 
 def _no_module(dotted: str) -> SemanticError:
     """Return the error that names the first missing part of the name."""
-    known, folders = "", _path()
+    imported, folders = "", _path()
     nearby: list[str] = search_path()
     for part in dotted.split("."):
-        spec = _find_module(f"{known}.{part}" if known else part, folders)
+        spec = _find_module(f"{imported}.{part}" if imported else part, folders)
         if spec is None:
             break
-        known = f"{known}.{part}" if known else part
+        imported = f"{imported}.{part}" if imported else part
         folders = nearby = list(spec.submodule_search_locations or [])
-    missing = f"{known}.{part}" if known else part
-    names = [f"{known}.{each.name}" if known else each.name for each in pkgutil.iter_modules(nearby)]
-    where = f"; looked in {', '.join(search_path())} and the installed packages" if not known else ""
+    missing = f"{imported}.{part}" if imported else part
+    names = [
+        f"{imported}.{module.name}" if imported else module.name for module in pkgutil.iter_modules(nearby)
+    ]
+    where = f"; looked in {', '.join(search_path())} and the installed packages" if not imported else ""
     hint = did_you_mean(missing, names, list_up_to=0) or f"set {PATH_VARIABLE} to the folder that holds it"
     return SemanticError(f"there is no module {missing}{where}", hint=hint)
 
@@ -361,13 +361,13 @@ def _describe_definition(definition: _Definition | None, at: _Source, attribute:
 
 def _functions(source: _Source) -> dict[str, Signature]:
     """Return those of `FUNCTIONS` that the module's top level defines or imports."""
-    found = {}
+    signatures = {}
     for name in FUNCTIONS:
         if name in source.names:
             definition, _ = _definition(source, name, _MOST_HOPS)
             function = isinstance(definition, ast.FunctionDef)
-            found[name] = _parameters(definition, skip=0) if function else Signature(anything=True)  # type: ignore[arg-type]
-    return found
+            signatures[name] = _parameters(definition, skip=0) if function else Signature(anything=True)  # type: ignore[arg-type]
+    return signatures
 
 
 def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | None, _Source]:
@@ -400,27 +400,29 @@ def _signature(definition: _Definition, source: _Source, hops: int) -> Signature
             return _parameters(statement, skip=1)
     for base in definition.bases:
         if isinstance(base, ast.Name) and hops:
-            found, at = _definition(source, base.id, hops - 1)
-            if isinstance(found, ast.ClassDef):
-                return _signature(found, at, hops - 1)
+            parent, at = _definition(source, base.id, hops - 1)
+            if isinstance(parent, ast.ClassDef):
+                return _signature(parent, at, hops - 1)
     return Signature(anything=True)
 
 
 def _parameters(function: ast.FunctionDef, skip: int) -> Signature:
-    given = function.args
-    positional = [argument.arg for argument in (*given.posonlyargs, *given.args)]
-    with_default = positional[len(positional) - len(given.defaults) :] if given.defaults else []
-    keywords = [argument.arg for argument in given.kwonlyargs]
+    arguments = function.args
+    positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    with_default = positional[len(positional) - len(arguments.defaults) :] if arguments.defaults else []
+    keywords = [argument.arg for argument in arguments.kwonlyargs]
     required = [name for name in positional[skip:] if name not in with_default]
-    required += [name for name, default in zip(keywords, given.kw_defaults, strict=True) if default is None]
+    required += [
+        name for name, default in zip(keywords, arguments.kw_defaults, strict=True) if default is None
+    ]
     optional = [name for name in (*positional[skip:], *keywords) if name not in required]
-    return Signature(tuple(required), tuple(optional), given.kwarg is not None)
+    return Signature(tuple(required), tuple(optional), arguments.kwarg is not None)
 
 
 def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
     """Return True if the class derives from one of a framework, or None if a base has no readable source."""
-    found = [_base_derives(base, definition, source, hops) for base in definition.bases]
-    return True if True in found else None if None in found else False
+    answers = [_base_derives(base, definition, source, hops) for base in definition.bases]
+    return True if True in answers else None if None in answers else False
 
 
 def _base_derives(base: ast.expr, definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
@@ -432,29 +434,29 @@ def _base_derives(base: ast.expr, definition: ast.ClassDef, source: _Source, hop
         return None
     if here is None:
         return False if hasattr(builtins, base.id) else None
-    found, at = _definition(source, base.id, hops - 1)
-    if not isinstance(found, ast.ClassDef) or found is definition:
+    parent, at = _definition(source, base.id, hops - 1)
+    if not isinstance(parent, ast.ClassDef) or parent is definition:
         return None
-    return _derives(found, at, hops - 1)
+    return _derives(parent, at, hops - 1)
 
 
 def _methods(definition: ast.ClassDef, source: _Source, hops: int) -> Iterator[str]:
-    yield from (each.name for each in definition.body if isinstance(each, ast.FunctionDef))
+    yield from (node.name for node in definition.body if isinstance(node, ast.FunctionDef))
     for base in definition.bases:
         if isinstance(base, ast.Name) and hops:
-            found, at = _definition(source, base.id, hops - 1)
-            if isinstance(found, ast.ClassDef) and found is not definition:
-                yield from _methods(found, at, hops - 1)
+            parent, at = _definition(source, base.id, hops - 1)
+            if isinstance(parent, ast.ClassDef) and parent is not definition:
+                yield from _methods(parent, at, hops - 1)
 
 
 def _uses_framework(source: _Source) -> bool:
     """Return True if the module imports a framework, directly or through modules that are not installed."""
     seen, waiting = {source.name}, [source]
     while waiting:
-        each = waiting.pop()
-        if _imported_packages(each.tree) & (_FRAMEWORKS | {"edl"}):
+        module_source = waiting.pop()
+        if _imported_packages(module_source.tree) & (_FRAMEWORKS | {"edl"}):
             return True
-        for name in _imported_modules(each):
+        for name in _imported_modules(module_source):
             spec = _module(name) if name not in seen else None
             seen.add(name)
             if spec and spec.origin and spec.origin.endswith(".py") and not is_installed(Path(spec.origin)):
@@ -484,10 +486,10 @@ def _framework(tree: ast.Module) -> str | None:
 
 def _imported_packages(tree: ast.Module) -> set[str]:
     """Return the packages that the module imports."""
-    found: set[str] = set()
+    packages: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name.partition(".")[0] for alias in node.names)
+            packages.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
+            packages.add((node.module or "").partition(".")[0])
+    return packages

@@ -44,14 +44,14 @@ def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
         names = [module.name for module in pkgutil.iter_modules([str(zoo)])]
         hint = did_you_mean(top, names) or "write --model_def like package.module.custom_model"
         raise SemanticError(f"the model zoo {zoo} has no module {top}", hint=hint)
-    found = find(model_def)
+    model_found = find(model_def)
     used = PathFinder.find_spec(top)
     if used is None or not _lies_in(used.origin or next(iter(used.submodule_search_locations or [""])), zoo):
         raise SemanticError(
             f"{top} of the model zoo is shadowed by the installed package of that name",
             hint=f"give the zoo's {top} another name",
         )
-    return found
+    return model_found
 
 
 def import_zoo(zoo: Zoo) -> ModuleType:
@@ -66,15 +66,16 @@ def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, C
     Raises JobError if one is missing or unsuitable.
     """
     file = str(module.__file__)
-    given: dict[str, object] = {
-        name: _get_named(written, module, Path(zoo.path)) for name, written in zoo.functions.items()
+    overrides: dict[str, object] = {
+        name: _get_named(name_of_function, module, Path(zoo.path))
+        for name, name_of_function in zoo.functions.items()
     }
     model = _attribute(module, zoo.attribute)
-    given["custom_model"] = functools.partial(model, **spec.model.params) if callable(model) else model
-    reader = given.get("custom_data_reader") or getattr(module, "custom_data_reader", None)
+    overrides["custom_model"] = functools.partial(model, **spec.model.params) if callable(model) else model
+    reader = overrides.get("custom_data_reader") or getattr(module, "custom_data_reader", None)
     if callable(reader):
-        given["custom_data_reader"] = _on_origin(reader, zoo.reader_params, file)
-    return check(module, spec.framework, file, given)
+        overrides["custom_data_reader"] = _on_origin(reader, zoo.reader_params, file)
+    return check(module, spec.framework, file, overrides)
 
 
 def _import(name: str, zoo: Path) -> ModuleType:
@@ -84,16 +85,18 @@ def _import(name: str, zoo: Path) -> ModuleType:
         return importlib.import_module(name)
 
 
-def _get_named(written: str, module: ModuleType, zoo: Path) -> object:
+def _get_named(dotted: str, module: ModuleType, zoo: Path) -> object:
     """Return the object that the job names, in the module itself or in another module of the zoo."""
-    other, _, name = written.rpartition(".")
+    other, _, name = dotted.rpartition(".")
     return _attribute(_import(other, zoo) if other else module, name)
 
 
 def _attribute(module: ModuleType, name: str) -> object:
     if not hasattr(module, name):
-        own = [each for each, value in vars(module).items() if callable(value) and each[0] != "_"]
-        raise JobError(f"{module.__file__} defines no {name}", hint=did_you_mean(name, own))
+        callables = [
+            candidate for candidate, value in vars(module).items() if callable(value) and candidate[0] != "_"
+        ]
+        raise JobError(f"{module.__file__} defines no {name}", hint=did_you_mean(name, callables))
     return getattr(module, name)
 
 

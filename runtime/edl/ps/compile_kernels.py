@@ -45,7 +45,7 @@ def _steps() -> None:
 
 
 def _compile_module(module: object) -> list[str]:
-    return [name for name, found in vars(module).items() if hasattr(found, "py_func")]
+    return [name for name, value in vars(module).items() if hasattr(value, "py_func")]
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ _32 = np.uint64(32)
 
 
 @jit
-def owners(ids: Array, servers: int, found: Array) -> None:
-    """Write the server index of each id, int64 (n,), into `found`."""
+def owners(ids: Array, servers: int, result: Array) -> None:
+    """Write the server index of each id, int64 (n,), into `result`."""
     for i in range(len(ids)):
-        found[i] = np.int64((mix(np.uint64(ids[i])) >> _32) % np.uint64(servers))
+        result[i] = np.int64((mix(np.uint64(ids[i])) >> _32) % np.uint64(servers))
 
 
 @jit
@@ -26,16 +26,16 @@ def split(ids: Array, sorted_ids: Array, places: Array, ends: Array) -> None:
 
     `ends` is zeros on entry, and on return the end of each server's ids in `sorted_ids`.
     """
-    found = np.empty(len(ids), np.int64)
-    owners(ids, len(ends), found)
+    owner_of = np.empty(len(ids), np.int64)
+    owners(ids, len(ends), owner_of)
     starts = np.zeros(len(ends), np.int64)
     for i in range(len(ids)):
-        ends[found[i]] += 1
+        ends[owner_of[i]] += 1
     for server in range(1, len(ends)):
         starts[server] = ends[server - 1]
         ends[server] += ends[server - 1]
     for i in range(len(ids)):
-        place = starts[found[i]]
+        place = starts[owner_of[i]]
         sorted_ids[place] = ids[i]
         places[place] = i
-        starts[found[i]] += 1
+        starts[owner_of[i]] += 1

@@ -305,8 +305,8 @@ class Sealed(msgspec.Struct, frozen=True):
 
     def lacks(self, instance: str, last: tuple[int, int]) -> bool:
         """Return True if this push is missing here, and not among those that are lost."""
-        known = self.heard is None or instance in self.heard
-        return known and self.applied.get(instance, (-1, 0)) != last
+        may_know = self.heard is None or instance in self.heard
+        return may_know and self.applied.get(instance, (-1, 0)) != last
 
 
 class Reopen(msgspec.Struct, frozen=True):

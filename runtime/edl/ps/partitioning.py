@@ -39,12 +39,12 @@ class Layout:
 
     def unflat(self, vector: Floats) -> dict[str, Floats]:
         """Return the parameters by name, as views of the vector (size,)."""
-        found = {}
+        arrays = {}
         at = 0
         for parameter, size in zip(self.parameters, self._sizes, strict=True):
-            found[parameter.name] = vector[at : at + size].reshape(parameter.shape)
+            arrays[parameter.name] = vector[at : at + size].reshape(parameter.shape)
             at += size
-        return found
+        return arrays
 
 
 class Placement:

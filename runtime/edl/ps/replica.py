@@ -169,7 +169,8 @@ class Replica:
             version = self.version
             arrays: list[Array] = [store.flat.read()] if pull.dense else []
             arrays += [
-                store.table(name).read(_ids(each)) for name, each in zip(pull.tables, ids, strict=True)
+                store.table(name).read(_ids(wanted_ids))
+                for name, wanted_ids in zip(pull.tables, ids, strict=True)
             ]
             private = b""
             if pull.state:
@@ -313,10 +314,10 @@ class Replica:
         """Return the gradients and the state from the arrays of a push. Raises JobError if they have another form."""
         if len(arrays) != 1 + 2 * len(push.tables) + push.state:
             raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
-        given = iter(arrays[1:])
-        tables = {name: RowGradients(next(given), next(given)) for name in push.tables}
+        remaining = iter(arrays[1:])
+        tables = {name: RowGradients(next(remaining), next(remaining)) for name in push.tables}
         # A copy, so that the payload can be freed.
-        state = np.array(_floats(next(given))) if push.state else None
+        state = np.array(_floats(next(remaining))) if push.state else None
         if state is not None and state.shape != self.push_log.first.shape:
             raise JobError(f"the state has {self.push_log.first.size:,} numbers, not {state.size:,}")
         return Gradients(arrays[0], tables, push.rate, push.rows), state

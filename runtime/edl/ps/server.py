@@ -183,7 +183,7 @@ class Server:
             reported = not (asked.wait or asked.last)
             changes = self._store.shared and not asked.memory
             taken = writer.take(asked.folder, write, reported=reported, changes=changes)
-            others = [each.result(msg.CheckpointTaken)[0] for each in pending]
+            others = [reply.result(msg.CheckpointTaken)[0] for reply in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")
         if not asked.wait:
@@ -193,17 +193,17 @@ class Server:
             )
             progress = {part.task.attempt: part for part in furthest_last}
             return msg.CheckpointTaken(taken.version, tuple(progress.values()), unfinished=unfinished), ()
-        written = [taken.written(_CUT_SECONDS)]
+        parts = [taken.written(_CUT_SECONDS)]
         if not alone:
             order = msgspec.structs.replace(asked, alone=True)
-            written += [
+            parts += [
                 shard
                 for other in peers.ask(order, msg.CheckpointTaken, _CUT_SECONDS)
                 for shard in other.shards
             ]
-            manifest = manifests.manifest_of(asked.folder, taken.version, replica.arranged.mode, written)
+            manifest = manifests.manifest_of(asked.folder, taken.version, replica.arranged.mode, parts)
             manifests.write_manifest(self._store, asked.folder, manifest)
-        return msg.CheckpointTaken(taken.version, taken.progress, tuple(written)), ()
+        return msg.CheckpointTaken(taken.version, taken.progress, tuple(parts)), ()
 
     # Calls of workers --------------------------------------------------------------------------------------
 
@@ -229,8 +229,8 @@ class Server:
             taken = replica.push(asked, mine)
         if asked.pull is None or not taken:
             return msg.Pushed(replica.version, revoked=not taken), ()
-        pulled, found = self._pulled(asked.pull, ids)
-        return msg.Pushed(replica.version, pulled=pulled), found
+        pulled, pulled_arrays = self._pulled(asked.pull, ids)
+        return msg.Pushed(replica.version, pulled=pulled), pulled_arrays
 
     def _pulled(self, asked: msg.Pull, ids: Sequence[Array]) -> tuple[msg.Pulled, Sequence[Array]]:
         replica = self._of(asked.generation)
@@ -240,9 +240,9 @@ class Server:
             with self._waits.place(seconds) as seconds:
                 replica.wait(asked.at_least, seconds)
         with self._counters.pull(ids):
-            pulled, found = replica.pull(asked, ids)
+            pulled, pulled_arrays = replica.pull(asked, ids)
         crowded = seconds < asked.wait_secs and pulled.version.step < asked.at_least
-        return msgspec.structs.replace(pulled, crowded=crowded), found
+        return msgspec.structs.replace(pulled, crowded=crowded), pulled_arrays
 
     def _ticket(self, asked: msg.Ticket, arrays: Sequence[Array]) -> Answer:
         with self._waits.place(asked.wait_secs) as seconds:
@@ -285,16 +285,18 @@ class Server:
             coordinator.seal(asked.folder)
         seal = msg.Seal(asked.generation, asked.folder)
         pending = self._peers.begin(seal, _CUT_SECONDS)
-        found = [replica.seal(seal), *(each.result(msg.Sealed)[0] for each in pending)]
+        all_sealed = [replica.seal(seal), *(reply.result(msg.Sealed)[0] for reply in pending)]
         if coordinator is not None:  # a round is on all servers
             return {}
         last: dict[str, tuple[int, int]] = {}
-        for sealed in found:
+        for sealed in all_sealed:
             last |= {name: max(at, last.get(name, at)) for name, at in sealed.applied.items()}
         seal = msgspec.structs.replace(seal, applied=last, wait_secs=REPEAT_SECS)
         pending = self._peers.begin(seal, _CUT_SECONDS)
-        found = [replica.seal(seal), *(each.result(msg.Sealed)[0] for each in pending)]
-        return {name: at[0] for name, at in last.items() if any(each.lacks(name, at) for each in found)}
+        all_sealed = [replica.seal(seal), *(reply.result(msg.Sealed)[0] for reply in pending)]
+        return {
+            name: at[0] for name, at in last.items() if any(reply.lacks(name, at) for reply in all_sealed)
+        }
 
     # Calls of adjacent servers -----------------------------------------------------------------------------
 

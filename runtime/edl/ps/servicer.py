@@ -44,8 +44,8 @@ class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no type
         }
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
-        given = dict(details.invocation_metadata).get(TOKEN, "")
-        if self._token and hmac.compare_digest(str(given).encode(), self._token):
+        token = dict(details.invocation_metadata).get(TOKEN, "")
+        if self._token and hmac.compare_digest(str(token).encode(), self._token):
             return self._methods.get(details.method)
         return _refusal
 

@@ -118,8 +118,8 @@ class Store:
         if flat.dtype != np.float32 or flat.shape not in ((0,), (self.layout.size,)):
             raise JobError(f"a push has {flat.size:,} gradients for {self.layout.size:,} parameters")
         for name, (ids, values) in gradients.tables.items():
-            wanted = (len(ids), self.table(name).spec.dim) if ids.ndim == 1 else ()
-            if ids.dtype != np.int64 or values.dtype != np.float32 or values.shape != wanted:
+            shape = (len(ids), self.table(name).spec.dim) if ids.ndim == 1 else ()
+            if ids.dtype != np.int64 or values.dtype != np.float32 or values.shape != shape:
                 raise JobError(
                     f"gradients of the table {name} have shape {values.shape} for ids of shape {ids.shape}"
                 )
@@ -140,21 +140,21 @@ class Store:
         if after is None or len(after.shard.earlier) == MOST_CHANGES:
             return StoreCut(self.flat.copied(room), tuple(table.cut() for table in tables))
         cuts = tuple(table.cut(step) for table, step in zip(tables, after.steps, strict=True))
-        found = StoreCut(self.flat.copied(room), cuts, after)
+        store_cut = StoreCut(self.flat.copied(room), cuts, after)
         rows = sum(table.count for table in cuts)
-        whole = not rows or any(table.is_whole for table in cuts) or found.changed > rows * LARGEST_CHANGE
-        return found.whole() if whole else found
+        whole = not rows or any(table.is_whole for table in cuts) or store_cut.changed > rows * LARGEST_CHANGE
+        return store_cut.whole() if whole else store_cut
 
-    def forget(self, written: Written) -> None:
+    def forget(self, mark: Written) -> None:
         """Forget what cuts after this shard do not need."""
-        for table, step in zip(self.tables.values(), written.steps, strict=True):
+        for table, step in zip(self.tables.values(), mark.steps, strict=True):
             table.forget(step)
 
     def adopt(self, copied: StoreCopy) -> None:
         """Restore a copy, and take ownership of its arrays."""
         self.flat.adopt(copied.flat)
-        for table, own in zip(self.tables.values(), copied.tables, strict=True):
-            table.adopt(own)
+        for table, table_copy in zip(self.tables.values(), copied.tables, strict=True):
+            table.adopt(table_copy)
 
 
 def mean(pushes: Sequence[Gradients]) -> Gradients:

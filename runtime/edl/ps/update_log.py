@@ -116,11 +116,11 @@ def take_over(folder: Path, generation: int, epoch: int) -> None:
     Raises JobError if that fails, for example because the disk is full.
     """
     with _translate_os_errors(folder):
-        for found in _processes(folder):
-            if found.name < _name(generation, epoch) and not found.name.endswith(_CLOSED):
-                found = _close(found)
-            if found.name < _name(generation, 0):
-                shutil.rmtree(found)
+        for process_folder in _processes(folder):
+            if process_folder.name < _name(generation, epoch) and not process_folder.name.endswith(_CLOSED):
+                process_folder = _close(process_folder)
+            if process_folder.name < _name(generation, 0):
+                shutil.rmtree(process_folder)
 
 
 def _close(process: Path) -> Path:

@@ -184,8 +184,8 @@ def _servers_to(servers: Servers | None) -> pb.Servers | None:
 def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | None:
     if not message.HasField("servers"):
         return None
-    found = message.servers
-    return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
+    servers = message.servers
+    return Servers(servers.number, servers.generation, tuple(servers.addresses), servers.ready)
 
 
 def _join_to(join: JoinRequest | None) -> pb.JoinRequest | None:

@@ -15,10 +15,10 @@ Options = Sequence[tuple[str, int | str]]
 
 def connect(address: str, options: Options) -> Any:
     """Return a channel to the instance at host:port."""
-    found = identity()
-    if found is None:
+    files = identity()
+    if files is None:
         return grpc.insecure_channel(address, options=options)
-    credentials = grpc.ssl_channel_credentials(found.authority, found.key, found.certificate)
+    credentials = grpc.ssl_channel_credentials(files.authority, files.key, files.certificate)
     # Pods have no constant names or addresses, so one name stands for all of them: the authority is the job's own.
     return grpc.secure_channel(
         address, credentials, options=(*options, ("grpc.ssl_target_name_override", NAME))
@@ -27,11 +27,11 @@ def connect(address: str, options: Options) -> Any:
 
 def listen(server: grpc.Server | aio.Server, address: str) -> int:
     """Let the server answer calls at host:port; return the port."""
-    found = identity()
-    if found is None:
+    files = identity()
+    if files is None:
         return int(server.add_insecure_port(address))
     credentials = grpc.ssl_server_credentials(
-        ((found.key, found.certificate),), found.authority, require_client_auth=True
+        ((files.key, files.certificate),), files.authority, require_client_auth=True
     )
     return int(server.add_secure_port(address, credentials))
 
@@ -39,5 +39,5 @@ def listen(server: grpc.Server | aio.Server, address: str) -> int:
 def describe_missing_answer(error: grpc.RpcError) -> str:
     """Describe why a call has no answer."""
     status = str(error.code().name).lower().replace("_", " ")
-    found = refusal(error.details() or "") if identity() is not None else ""
-    return f"{found}; {status}" if found else status
+    reason = refusal(error.details() or "") if identity() is not None else ""
+    return f"{reason}; {status}" if reason else status

@@ -140,15 +140,17 @@ def _lineage(spec: JobSpec, pinned: Pinned, outcome: Outcome, started: datetime)
 
 
 def _packages(spec: JobSpec) -> list[str]:
-    frameworks = dict.fromkeys(each.framework for each in (spec, *(member.spec for member in spec.members)))
+    frameworks = dict.fromkeys(
+        one_spec.framework for one_spec in (spec, *(member.spec for member in spec.members))
+    )
     return [package for framework in frameworks for package in _PACKAGES.get(framework, ())]
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {"edl": VERSION, "python": platform.python_version()}
+    versions = {"edl": VERSION, "python": platform.python_version()}
     for package in ("numpy", "pyarrow", *packages):
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:  # some have two package names
             continue
-    return found
+    return versions

@@ -54,12 +54,12 @@ def spread_rows(reader: Reader, start: int, end: int, count: int, columns: Seque
     """Return `count` of the rows [start, end), or all if they are fewer, in a few ranges with equal distances."""
     count = min(count, end - start)
     ranges = min(RANGES, count)
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     for number in range(ranges):
         first = start + (end - start) * number // ranges
         size = count * (number + 1) // ranges - count * number // ranges
-        found += [batch.select(list(columns)) for batch in reader.read(first, first + size, list(columns))]
-    rows = pa.concat_batches(found)
+        batches += [batch.select(list(columns)) for batch in reader.read(first, first + size, list(columns))]
+    rows = pa.concat_batches(batches)
     return rows.take(pa.array(np.arange(rows.num_rows)))  # without the buffers of the rows around them
 
 
@@ -76,9 +76,9 @@ def _within_limit(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _quantile_rows(rows: pa.RecordBatch, spec: JobSpec) -> pa.RecordBatch:
     columns = []
     for number, values in enumerate(rows.columns):
-        made = _quantiles(values) if _has_order(values.type) else _frequent(values)
-        order = generator(spec.training.seed, _STREAM, number).permutation(len(made))
-        columns.append(made.take(pa.array(order)))
+        column_values = _quantiles(values) if _has_order(values.type) else _frequent(values)
+        order = generator(spec.training.seed, _STREAM, number).permutation(len(column_values))
+        columns.append(column_values.take(pa.array(order)))
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
@@ -91,20 +91,22 @@ def _has_order(type_: pa.DataType) -> bool:
 
 def _quantiles(values: pa.Array) -> pa.Array:
     """Return values between the numbers, dates or times of a column, at equal distances by rank, and its NULLs."""
-    known = values.drop_null()
-    steps = round(QUANTILES * len(known) / max(1, len(values)))
+    present = values.drop_null()
+    steps = round(QUANTILES * len(present) / max(1, len(values)))
     if not steps:
         return pa.nulls(QUANTILES, values.type)
-    as_numbers = _as_numbers(known)
+    as_numbers = _as_numbers(present)
     levels = (np.arange(steps) + 0.5) / steps
-    found = np.quantile(as_numbers[np.isfinite(as_numbers)], levels) if np.isfinite(as_numbers).any() else []
-    if not len(found):
+    numbers = (
+        np.quantile(as_numbers[np.isfinite(as_numbers)], levels) if np.isfinite(as_numbers).any() else []
+    )
+    if not len(numbers):
         return pa.nulls(QUANTILES, values.type)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-        made = pa.array(found).cast(values.type, safe=False)
+        quantiles = pa.array(numbers).cast(values.type, safe=False)
     else:
-        made = _from_integers(np.round(found).astype(np.int64), values.type)
-    return pa.concat_arrays([made, pa.nulls(QUANTILES - steps, values.type)])
+        quantiles = _from_integers(np.round(numbers).astype(np.int64), values.type)
+    return pa.concat_arrays([quantiles, pa.nulls(QUANTILES - steps, values.type)])
 
 
 def _as_numbers(values: pa.Array) -> np.ndarray:
@@ -114,10 +116,10 @@ def _as_numbers(values: pa.Array) -> np.ndarray:
     return np.asarray(whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
-def _from_integers(found: np.ndarray, type_: pa.DataType) -> pa.Array:
+def _from_integers(integers: np.ndarray, type_: pa.DataType) -> pa.Array:
     if pa.types.is_integer(type_):
-        return pa.array(found).cast(type_, safe=False)
-    return pa.array(found).cast(_integer_of(type_), safe=False).cast(type_)
+        return pa.array(integers).cast(type_, safe=False)
+    return pa.array(integers).cast(_integer_of(type_), safe=False).cast(type_)
 
 
 def _integer_of(type_: pa.DataType) -> pa.DataType:

@@ -24,5 +24,5 @@ def with_rows(spec: JobSpec, pinned: Pinned, validation: int) -> JobSpec:
     if spec.kind != "predict":
         return msgspec.structs.replace(spec, rows=rows)
     column = spec.output.column
-    kept = tuple(each.name for each in pinned.schema if "binary" not in each.type and each.name != column)
+    kept = tuple(field.name for field in pinned.schema if "binary" not in field.type and field.name != column)
     return msgspec.structs.replace(spec, rows=rows, output=msgspec.structs.replace(spec.output, keep=kept))

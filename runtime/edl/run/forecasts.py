@@ -49,12 +49,12 @@ def _shifts(program: Program, reader: ExamplesReader, weights: Mapping[str, Arra
     label = program.spec.label
     if SHIFTS not in weights or reader.training == reader.rows or not isinstance(label, ForecastLabel):
         return {}
-    found = Blocks(program, reader).read(reader.training, reader.rows, "train").arrays
-    adapter = create(program, found.features, found.labels, seed=program.spec.training.seed)
+    block = Blocks(program, reader).read(reader.training, reader.rows, "train").arrays
+    adapter = create(program, block.features, block.labels, seed=program.spec.training.seed)
     adapter.set_weights(weights)
     places = range(1, label.outputs)
-    predicted = adapter.predict(found.features).astype(np.float64)
-    errors = (found.labels[:, :1] - predicted) / found.labels[:, [1 + BESIDE.index(SCALE)]]
+    predicted = adapter.predict(block.features).astype(np.float64)
+    errors = (block.labels[:, :1] - predicted) / block.labels[:, [1 + BESIDE.index(SCALE)]]
     shifts = [
         np.quantile(errors[:, place], share, method="weibull")
         for place, share in zip(places, label.quantiles, strict=True)

@@ -21,19 +21,19 @@ class IdleProcesses:
     def take(self, framework: str) -> TrainingProcess:
         """Return a living process of the framework, a new one if none is idle."""
         with self._lock:
-            found = next((each for each in self._idle if each.framework == framework), None)
-            if found is not None:
-                self._idle.remove(found)
-        if found is not None and found.alive:
-            return found
-        if found is not None:
-            found.close()
+            process = next((idle for idle in self._idle if idle.framework == framework), None)
+            if process is not None:
+                self._idle.remove(process)
+        if process is not None and process.alive:
+            return process
+        if process is not None:
+            process.close()
         return TrainingProcess.start(framework, self._threads)
 
     def has(self, framework: str) -> bool:
         """Return True if a living process of the framework is idle."""
         with self._lock:
-            return any(each.framework == framework and each.alive for each in self._idle)
+            return any(process.framework == framework and process.alive for process in self._idle)
 
     def put(self, process: TrainingProcess) -> None:
         """Keep a process for later jobs; of too many, the one that has been idle longest is ended."""

@@ -99,9 +99,11 @@ def run(
                 )
         else:
             do = predict if program.spec.work == "predict" else evaluate
-            found = trained_weights(weights)
+            given_weights = trained_weights(weights)
             background = trained_background(weights, program.spec)
-            outcome = do(program, reader, found, results, background, observer=observer, cancelled=cancelled)
+            outcome = do(
+                program, reader, given_weights, results, background, observer=observer, cancelled=cancelled
+            )
     except BaseException:
         results.clear()
         raise
@@ -178,8 +180,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
     columns = program.spec.columns
-    known = schema_of(field for field in program.spec.query.schema if field.name in columns)
-    types = {name: known.field(name).type if name in known.names else pa.null() for name in columns}
+    schema = schema_of(field for field in program.spec.query.schema if field.name in columns)
+    types = {name: schema.field(name).type if name in schema.names else pa.null() for name in columns}
     # What replaces NULLs is a valid example.
     nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
     exact = program.spec.framework in TREES
@@ -194,10 +196,10 @@ def export(program: Program, weights: Path, path: Path) -> str:
     if program.spec.framework == ENSEMBLE:
         return write(ENSEMBLE, adapter.standalone(), features, path)
     if (adapter.framework, path.suffix) in OVER_COLUMNS:
-        found = network_file(program, trained, path.suffix)
-        if not isinstance(found, str):
-            return write(adapter.framework, found, features, path)
-        reason = f" ({found})"
+        file = network_file(program, trained, path.suffix)
+        if not isinstance(file, str):
+            return write(adapter.framework, file, features, path)
+        reason = f" ({file})"
     model = adapter.standalone()
     outputs = adapter.predict(features)
     check_lists(adapter.framework, model, features, outputs)
@@ -210,7 +212,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
 
 def _without_centre(label: Label) -> str:
     """Return what an export says if its outputs are less a centre, which files of columns add."""
-    of_labels = [(each.column, label_offset(each)) for each in each_label(label)]
+    of_labels = [(one_label.column, label_offset(one_label)) for one_label in each_label(label)]
     return "".join(f", which gives {name} less {offset!r}" for name, offset in of_labels if offset)
 
 

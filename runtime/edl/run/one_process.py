@@ -57,8 +57,8 @@ def keeping_state(job: JobFolder, spec: JobSpec, interrupted: threading.Event | 
         try:
             yield prepare
         finally:
-            for each in kept:
-                each.close()
+            for resource in kept:
+                resource.close()
 
 
 @contextlib.contextmanager
@@ -103,7 +103,7 @@ class KeptTraining:
             spec.checkpoints,
             writer=WORKER,
             begin=self._begin,
-            written=self._write,
+            on_written=self._write,
         )
         trainer.worker.draining = interrupted
         trainer.write_checkpoints(self._checkpointer, may=self._may_write)

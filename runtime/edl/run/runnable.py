@@ -128,7 +128,9 @@ def _output(process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[list[s
 def _clean_line(line: bytes) -> str:
     """Return the line as a terminal shows it, where a carriage return begins it anew, without control characters."""
     text = line.decode("utf-8", "replace").rstrip().rpartition("\r")[2]
-    return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)
+    return "".join(
+        character if character.isprintable() or character == "\t" else "\ufffd" for character in text
+    )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -62,7 +62,7 @@ class Call:
 
 def call(
     model: Any,
-    given: Any,
+    data: Any,
     *,
     loss: Any,
     optimizer: Any,
@@ -85,7 +85,7 @@ def call(
             hint="give such a model, or a function without parameters that makes one",
         )
     apart = None if _share(validation) is not None else validation
-    rows = dataset(given, apart, framework, feed, shuffle=options.get("shuffle", True), seed=seed)
+    rows = dataset(data, apart, framework, feed, shuffle=options.get("shuffle", True), seed=seed)
     ours = objects(framework)
     measured = _metrics(metrics)
     rate = _rate(learning_rate, optimizer)
@@ -188,7 +188,7 @@ def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
 def _cluster(workers: int, options: Options) -> Cluster:
     """Return the cluster settings; one worker without other settings is this process."""
     waits = options.get("grads_to_wait", 0)
-    written = Cluster(
+    settings = Cluster(
         workers if workers > 1 else 0,
         options.get("num_ps_pods", 0),
         strategy_named(options.get("distribution_strategy", "auto"), waits),
@@ -199,9 +199,9 @@ def _cluster(workers: int, options: Options) -> Cluster:
         max_staleness=options.get("max_staleness", 0),
         durable_updates=options.get("durable_updates", "none"),
     )
-    for problem in problems(written):
+    for problem in problems(settings):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)
-    return written
+    return settings
 
 
 def _make_model(model: Any, seed: int) -> Any:
@@ -215,19 +215,19 @@ def _make_model(model: Any, seed: int) -> Any:
     return model()
 
 
-def _metrics(given: Metrics) -> dict[str, Metric]:
-    if isinstance(given, str):
-        given = [given]
+def _metrics(metrics: Metrics) -> dict[str, Metric]:
+    if isinstance(metrics, str):
+        metrics = [metrics]
     pairs: Iterable[tuple[str, str | Metric]] = (
-        given.items() if isinstance(given, Mapping) else (("", each) for each in given)
+        metrics.items() if isinstance(metrics, Mapping) else (("", item) for item in metrics)
     )
-    found = {}
-    for name, each in pairs:
-        metric = by_name(each, None) if isinstance(each, str) else each
+    by_title = {}
+    for name, item in pairs:
+        metric = by_name(item, None) if isinstance(item, str) else item
         if not isinstance(metric, Metric):
             raise SemanticError(
-                f"the metric {each!r} is a {type(each).__name__}",
+                f"the metric {item!r} is a {type(item).__name__}",
                 hint='a name such as "auc", or one of edl.metrics',
             )
-        found[name or metric.name] = metric
-    return found
+        by_title[name or metric.name] = metric
+    return by_title

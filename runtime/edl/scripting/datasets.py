@@ -60,19 +60,19 @@ class Dataset(Protocol):
 
 
 def dataset(
-    given: Any, validation: Any, framework: Framework, feed: Feed | None, *, shuffle: bool, seed: int
+    data: Any, validation: Any, framework: Framework, feed: Feed | None, *, shuffle: bool, seed: int
 ) -> Dataset:
     """Return the dataset with its validation rows of the same kind, or None. Raises SemanticError for other kinds."""
-    if isinstance(given, str | Path):
-        return _Files(given, validation, _require_feed(feed, "files"))
-    if all(hasattr(given, name) for name in ("rows", "schema", "read")):
-        return _Readers(given, validation, _require_feed(feed, "a reader"))
-    parts = [_make_part(given, "the dataset", framework, feed)]
+    if isinstance(data, str | Path):
+        return _Files(data, validation, _require_feed(feed, "files"))
+    if all(hasattr(data, name) for name in ("rows", "schema", "read")):
+        return _Readers(data, validation, _require_feed(feed, "a reader"))
+    parts = [_make_part(data, "the dataset", framework, feed)]
     if validation is not None:
         parts.append(_make_part(validation, "validation", framework, feed))
     if len({type(part) for part in parts}) > 1:
         raise SemanticError(
-            f"validation is {_a(validation)}, and the dataset {_a(given)}", hint="give both in the same form"
+            f"validation is {_a(validation)}, and the dataset {_a(data)}", hint="give both in the same form"
         )
     return _Numbered(parts, generator(seed).permutation(len(parts[0])) if shuffle else None)
 
@@ -196,12 +196,12 @@ class _Numbered:
         return _NumberReader(sum(map(len, self._parts)))
 
     def _digest(self) -> str:
-        found = hashlib.blake2b(digest_size=32)
+        checksum = hashlib.blake2b(digest_size=32)
         for part in self._parts:
-            found.update(f"{part.by} {len(part)}".encode())
+            checksum.update(f"{part.by} {len(part)}".encode())
             for piece in part.sample():
-                found.update(piece)
-        return found.hexdigest()
+                checksum.update(piece)
+        return checksum.hexdigest()
 
     def _fed(self, batch: pa.RecordBatch, mode: Mode) -> Any:
         return self._take(batch.column("row").to_numpy(), mode)
@@ -279,28 +279,30 @@ class _Readers:
 # What is given -------------------------------------------------------------------------------------------------
 
 
-def _make_part(given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
-    if isinstance(given, tuple | list) and len(given) in (2, 3):
+def _make_part(data_given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
+    if isinstance(data_given, tuple | list) and len(data_given) in (2, 3):
         if feed is not None:
             raise SemanticError(
                 "arrays need no feed", hint="feed converts record batches to arrays: leave it out"
             )
-        return _Arrays(name, *given)
-    if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, pa.Table):
-        return _Table(given, _require_feed(feed, "a pyarrow.Table"))
+        return _Arrays(name, *data_given)
+    if isinstance(data_given, pa.RecordBatch):
+        data_given = pa.Table.from_batches([data_given])
+    if isinstance(data_given, pa.Table):
+        return _Table(data_given, _require_feed(feed, "a pyarrow.Table"))
     data = sys.modules.get("torch.utils.data")
-    if data is not None and isinstance(given, data.DataLoader):
+    if data is not None and isinstance(data_given, data.DataLoader):
         raise SemanticError(
             "a DataLoader reads rows in its own order, but a job reads them by range",
             hint="give its dataset: edl.train(model, loader.dataset, batch_size=loader.batch_size, …)",
         )
-    if data is not None and isinstance(given, data.Dataset) and hasattr(given, "__len__"):
+    if data is not None and isinstance(data_given, data.Dataset) and hasattr(data_given, "__len__"):
         if framework != "torch":
             raise SemanticError("a Dataset of PyTorch trains models of PyTorch", hint=f"give {_KINDS}")
-        return _Items(given)
-    raise SemanticError(f"{name} is {_a(given)}, whose rows cannot be read by range", hint=f"give {_KINDS}")
+        return _Items(data_given)
+    raise SemanticError(
+        f"{name} is {_a(data_given)}, whose rows cannot be read by range", hint=f"give {_KINDS}"
+    )
 
 
 def _require_feed(feed: Feed | None, what: str) -> Feed:
@@ -320,8 +322,8 @@ def _sample_positions(rows: int) -> Numbers:
     return np.unique(np.linspace(0, max(rows - 1, 0), min(rows, _SAMPLE)).astype(np.int64))
 
 
-def _a(given: object) -> str:
-    return f"a {type(given).__module__}.{type(given).__qualname__}".replace("builtins.", "")
+def _a(value: object) -> str:
+    return f"a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
 
 
 def _other_rows() -> JobError:

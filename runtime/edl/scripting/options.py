@@ -72,14 +72,14 @@ class Options(TypedDict, total=False):
 
 def check_options(options: Mapping[str, Any]) -> Options:
     """Check the options and convert integers and the priority. Raises SemanticError for an unknown or invalid one."""
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for name, value in options.items():
         if name not in Options.__annotations__:
-            known = [*Options.__annotations__, *_INSTEAD.values()]
-            instead = f"it is called {_INSTEAD[name]} here" if name in _INSTEAD else did_you_mean(name, known)
+            names = [*Options.__annotations__, *_INSTEAD.values()]
+            instead = f"it is called {_INSTEAD[name]} here" if name in _INSTEAD else did_you_mean(name, names)
             raise SemanticError(f"edl.train has no argument {name}", hint=instead)
-        found[name] = _CHECKS[name](name, value)
-    return cast(Options, found)
+        checked[name] = _CHECKS[name](name, value)
+    return cast(Options, checked)
 
 
 def whole(name: str, value: object, least: int | None) -> int:
@@ -100,10 +100,11 @@ def _answer(name: str, value: object) -> bool:
     return value
 
 
-def _one_of(name: str, value: object, known: Sequence[str]) -> object:
-    if value not in known:
+def _one_of(name: str, value: object, choices: Sequence[str]) -> object:
+    if value not in choices:
         raise SemanticError(
-            f"{name} is {describe_value(value)}", hint="known: " + ", ".join(f'"{each}"' for each in known)
+            f"{name} is {describe_value(value)}",
+            hint="known: " + ", ".join(f'"{choice}"' for choice in choices),
         )
     return value
 
@@ -127,11 +128,11 @@ def _folder(name: str, value: object) -> object:
 
 
 def _priority(name: str, value: object) -> int:
-    written = int(value) if isinstance(value, Integral) else value
-    number = priority_of(written) if isinstance(written, str | int) else None
+    level = int(value) if isinstance(value, Integral) else value
+    number = priority_of(level) if isinstance(level, str | int) else None
     if number is None:
-        known = f"known: {', '.join(PRIORITIES)}, or a number from {LOWEST} to {HIGHEST}"
-        raise SemanticError(f"{name} is {describe_value(value)}", hint=known)
+        hint = f"known: {', '.join(PRIORITIES)}, or a number from {LOWEST} to {HIGHEST}"
+        raise SemanticError(f"{name} is {describe_value(value)}", hint=hint)
     return number
 
 
@@ -146,10 +147,10 @@ def _timeout(name: str, value: object) -> float:
 
 
 def _waiting_steps(name: str, value: object) -> int:
-    found = whole(name, value, 0)
-    if found > MOST_COUNT:
-        raise SemanticError(f"{name} is {found}, and steps are counted up to {MOST_COUNT}")
-    return found
+    steps = whole(name, value, 0)
+    if steps > MOST_COUNT:
+        raise SemanticError(f"{name} is {steps}, and steps are counted up to {MOST_COUNT}")
+    return steps
 
 
 _count, _positive = partial(whole, least=0), partial(whole, least=1)
@@ -157,7 +158,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "seed": partial(whole, least=None),
     "shuffle": _answer,
     "early_stopping": _count,
-    "keep": partial(_one_of, known=("best", "last")),
+    "keep": partial(_one_of, choices=("best", "last")),
     "max_step": _count,
     "num_minibatches_per_task": _count,
     "evaluation_steps": _count,
@@ -166,7 +167,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "local_steps": _positive,
     "grads_to_wait": _count,
     "max_staleness": _count,
-    "durable_updates": partial(_one_of, known=get_args(DurableUpdates)),
+    "durable_updates": partial(_one_of, choices=get_args(DurableUpdates)),
     "embedding_min_count": _waiting_steps,
     "embedding_max_rows": _count,
     "embedding_ttl_steps": _count,
@@ -176,7 +177,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "priority": _priority,
     "task_timeout": _timeout,
     "threads": _threads,
-    "device": partial(_one_of, known=get_args(Device)),
-    "precision": partial(_one_of, known=get_args(Precision)),
+    "device": partial(_one_of, choices=get_args(Device)),
+    "precision": partial(_one_of, choices=get_args(Precision)),
     "verbose": _answer,
 }

@@ -26,28 +26,28 @@ _HELD: Sequence[tuple[Callable[[pa.DataType], bool], Sequence[Callable[[pa.DataT
 
 def columns_for(
     target: str,
-    there: Sequence[str],
+    columns: Sequence[str],
     described: Callable[[list[str]], pa.Schema],
     added: pa.Schema,
     needed: Sequence[str] = (),
 ) -> list[str]:
     """Return the table's spelling of the name of each added column.
 
-    `there` are the names of the table's columns, and `described` returns the types of some. Columns that are not added
-    keep their defaults, and may be of any type; `needed` have none and are NOT NULL. Raises SourceError if an added one
-    is not there, or of a type that does not hold its values, or a needed one is not added.
+    `columns` are the names of the table's columns, and `described` returns the types of some. Columns that are not
+    added keep their defaults, and may be of any type; `needed` have none and are NOT NULL. Raises SourceError if an
+    added one is not there, or of a type that does not hold its values, or a needed one is not added.
     """
-    known = {name.casefold(): name for name in there}
-    unknown = [name for name in added.names if name.casefold() not in known]
+    by_folded = {name.casefold(): name for name in columns}
+    unknown = [name for name in added.names if name.casefold() not in by_folded]
     if unknown:
-        near = nearest(unknown[0], there)
+        near = nearest(unknown[0], columns)
         raise SourceError(
-            f"the table {target} has no column {_list_names(unknown)}: its columns are {_list_names(there)}, those of "
-            f"the rows {_list_names(added.names)}",
+            f"the table {target} has no column {_list_names(unknown)}: its columns are {_list_names(columns)}, "
+            f"those of the rows {_list_names(added.names)}",
             hint=(f"did you mean {near}? " if near else "")
             + f"choose columns by INSERT INTO {target} (…) SELECT … FROM PREDICT(…), or add some by ALTER TABLE",
         )
-    names = [known[name.casefold()] for name in added.names]
+    names = [by_folded[name.casefold()] for name in added.names]
     for field, column in zip(added, described(names), strict=True):
         if not _holds(column.type, field.type):
             raise SourceError(
@@ -72,7 +72,7 @@ def _holds(column: pa.DataType, values: pa.DataType) -> bool:
         return not (types.is_binary(values) or types.is_nested(values))
     for of_values, holding in _HELD:
         if of_values(values):
-            return any(each(column) for each in holding)
+            return any(test(column) for test in holding)
     return bool(column.id == values.id)  # timestamps of another unit, and the like
 
 

@@ -45,10 +45,10 @@ class FileSource(DuckDBSource):
 
     known_options: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, is_new: bool) -> None:
         super().__init__(connection, url, store)
         self._store = store
-        self._made = made
+        self._made = is_new
         self._paths: tuple[str, ...] = ()  # names of the views besides that of the table
         self._query = ""  # of the views; empty if they read what another connection does not have
         self.kept_in = os.path.relpath(store)
@@ -72,13 +72,13 @@ class FileSource(DuckDBSource):
     @classmethod
     def _beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
         """Open the database `store`, and create the views by `show`."""
-        made = not store.exists()
+        is_new = not store.exists()
         try:
-            source = cls(open_database(store), url, store, made)
+            source = cls(open_database(store), url, store, is_new)
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
         except KeyboardInterrupt:
-            if made:
+            if is_new:
                 store.unlink(missing_ok=True)
             raise
         try:
@@ -140,8 +140,8 @@ class FileSource(DuckDBSource):
     def _options(cls, url: SourceURL) -> dict[str, str]:
         for option, _ in url.options:
             if option not in cls.known_options:
-                known = did_you_mean(option, cls.known_options)
-                raise SourceError(f"{url.scheme} files have no option {option}", hint=known)
+                hint = did_you_mean(option, cls.known_options)
+                raise SourceError(f"{url.scheme} files have no option {option}", hint=hint)
         return dict(url.options)
 
 
@@ -150,8 +150,8 @@ class CSVSource(FileSource):
 
     known_options: ClassVar[tuple[str, ...]] = OPTIONS
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
-        super().__init__(connection, url, store, made)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, is_new: bool) -> None:
+        super().__init__(connection, url, store, is_new)
         self._copies = TemporaryDirectory(prefix="sqlflow-edl-", ignore_cleanup_errors=True)
         self._opened: csv.CSVFiles | None = None
         self._stated: Mapping[str, str] = {}
@@ -181,8 +181,8 @@ class CSVSource(FileSource):
 
     def read_as(self, readings: Mapping[str, str]) -> None:
         """Read these columns so from now on, and the others as they were found."""
-        found = self._files.readings
-        stated = {name: reading for name, reading in readings.items() if found[name] != reading}
+        present = self._files.readings
+        stated = {name: reading for name, reading in readings.items() if present[name] != reading}
         if stated != self._stated:
             self._end_result()
             self._show(self._name, self._files.select(stated))
@@ -243,13 +243,13 @@ def _files(pattern: str) -> list[str]:
     """Return the files of a pattern, sorted. Raises SourceError if there are none."""
     if Path(pattern).is_file():
         return [pattern]
-    found = duckdb.execute("SELECT file FROM glob(?) ORDER BY file", (pattern,)).fetchall()
-    if not found:
+    rows = duckdb.execute("SELECT file FROM glob(?) ORDER BY file", (pattern,)).fetchall()
+    if not rows:
         folder = Path(pattern).parent
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         near = did_you_mean(Path(pattern).name, names, list_up_to=0)
         raise SourceError(f"there is no file {pattern}", hint=near or "check the path")
-    return [file for (file,) in found]
+    return [file for (file,) in rows]
 
 
 def _name_and_store(pattern: str) -> tuple[str, Path]:

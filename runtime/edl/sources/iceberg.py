@@ -94,8 +94,8 @@ def _open_table(location: str) -> Table:
 def _store_options() -> dict[str, str]:
     """Return the options of an object store that pyiceberg does not take from the environment, as deltalake does."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    given = {"s3.endpoint": os.environ.get("AWS_ENDPOINT_URL"), "s3.region": region}
-    return {name: value for name, value in given.items() if value}
+    settings = {"s3.endpoint": os.environ.get("AWS_ENDPOINT_URL"), "s3.region": region}
+    return {name: value for name, value in settings.items() if value}
 
 
 def _is_metadata(location: str) -> bool:
@@ -109,9 +109,9 @@ def _newest_metadata(location: str) -> str:
 
     scheme, account, folder = PyArrowFileIO.parse_location(location)
     files = PyArrowFileIO(_store_options()).fs_by_scheme(scheme, account)
-    found = files.get_file_info(fs.FileSelector(f"{folder}/metadata", allow_not_found=True))
+    infos = files.get_file_info(fs.FileSelector(f"{folder}/metadata", allow_not_found=True))
     numbers = {
-        each.base_name: int(name[1]) for each in found if (name := _METADATA.fullmatch(each.base_name))
+        info.base_name: int(name[1]) for info in infos if (name := _METADATA.fullmatch(info.base_name))
     }
     newest = [name for name, number in numbers.items() if number == max(numbers.values())]
     if not newest:
@@ -129,8 +129,8 @@ def _newest_metadata(location: str) -> str:
 
 
 def _known_snapshots(table: Table) -> str:
-    known = [str(each.snapshot_id) for each in table.snapshots()[-3:]]
-    return f"the latest are {', '.join(known)}" if known else "the table has none"
+    latest = [str(snapshot.snapshot_id) for snapshot in table.snapshots()[-3:]]
+    return f"the latest are {', '.join(latest)}" if latest else "the table has none"
 
 
 def _unreadable(location: str, error: Exception) -> SourceError:

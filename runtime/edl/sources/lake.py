@@ -25,11 +25,11 @@ class LakeSource(FileSource):
     def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
         """Open the source. `create` has no effect: tables of a lake house are not written."""
         options = cls._options(url)
-        wanted = _whole_number(cls.version_option, options.get(cls.version_option))
+        version_asked = _whole_number(cls.version_option, options.get(cls.version_option))
         location = url.location.rstrip("/")
         is_local = "://" not in location and "catalog" not in options
         place = str(Path(location).expanduser().absolute()) if is_local else location
-        version, rows = cls._opened(place, wanted, options)
+        version, rows = cls._opened(place, version_asked, options)
         if version is not None:
             options[cls.version_option] = str(version)
         folder = Path(cls._folder(place, options))
@@ -53,7 +53,7 @@ class LakeSource(FileSource):
         return location
 
 
-def _whole_number(option: str, written: str | None) -> int | None:
-    if written is not None and not (written.isascii() and written.isdigit()):
-        raise SourceError(f"{option} is {written!r}", hint=f"write a whole number from 0, such as {option}=3")
-    return None if written is None else int(written)
+def _whole_number(option: str, text: str | None) -> int | None:
+    if text is not None and not (text.isascii() and text.isdigit()):
+        raise SourceError(f"{option} is {text!r}", hint=f"write a whole number from 0, such as {option}=3")
+    return None if text is None else int(text)

@@ -31,9 +31,9 @@ class NumberedStaging(Staging):
         """Append batches to the staging table. Their first column is the number of the row."""
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        there = self._columns(place, job)
-        if there != schema.names:
-            raise columns_differ(task, schema.names, there)
+        columns = self._columns(place, job)
+        if columns != schema.names:
+            raise columns_differ(task, schema.names, columns)
         stage, number = place.stage_table(job), self._number(schema.names)
         start, end = task * TASK_ROWS + 1, (task + 1) * TASK_ROWS + 1
         where = f"FROM {stage} WHERE {number} >= {start} AND {number} < {end}"

@@ -86,11 +86,11 @@ class TableReader(ABC, Generic[C]):
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
-        known = dict.fromkeys(self.schema.names)
-        names = list(known if columns is None else columns)
+        present = dict.fromkeys(self.schema.names)
+        names = list(present if columns is None else columns)
         self.check_columns(names)
         for name in names:
-            if name not in known:
+            if name not in present:
                 raise SourceError(
                     f"the pinned rows have no column {name}", hint=did_you_mean(name, self.schema.names)
                 )
@@ -168,13 +168,13 @@ def comment(folder: Path) -> str:
     return f"{_MARK}{state_id()}, {_today()}, {folder.absolute()}"
 
 
-def drop_abandoned(source: Source, found: Iterable[tuple[str, str]]) -> int:
+def drop_abandoned(source: Source, tables: Iterable[tuple[str, str]]) -> int:
     """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number.
 
-    `found` has each table's name as in a query, and its comment.
+    `tables` has each table's name as in a query, and its comment.
     """
     dropped = 0
-    for name, text in found:
+    for name, text in tables:
         if _is_abandoned(text):
             with suppress(SourceError):  # possibly another user's
                 source.execute(f"DROP TABLE IF EXISTS {name}")

@@ -24,12 +24,12 @@ class SharedFileSystem(AbstractFileSystem):  # type: ignore[misc]  # no types
         return SharedFile(lambda: self._system.open(path, *args, **kwargs))
 
     def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self._system.info(path, **kwargs)
-        return found
+        facts: dict[str, Any] = self._system.info(path, **kwargs)
+        return facts
 
     def size(self, path: str) -> int:
-        found: int = self._system.size(path)
-        return found
+        bytes_of_file: int = self._system.size(path)
+        return bytes_of_file
 
     def exists(self, path: str, **kwargs: Any) -> bool:
         return bool(self._system.exists(path, **kwargs))
@@ -44,8 +44,8 @@ class SharedFileSystem(AbstractFileSystem):  # type: ignore[misc]  # no types
         return list(self._system.glob(path, **kwargs))
 
     def modified(self, path: str) -> dt.datetime:
-        found: dt.datetime = self._system.modified(path)
-        return found
+        time: dt.datetime = self._system.modified(path)
+        return time
 
 
 class SharedWebFiles(SharedFileSystem):
@@ -77,21 +77,21 @@ class SharedFile:
     @property
     def _file(self) -> Any:
         thread = threading.get_ident()
-        if (found := self._files.get(thread)) is None:
-            found = self._files[thread] = self._open_file()
-        return found
+        if (file := self._files.get(thread)) is None:
+            file = self._files[thread] = self._open_file()
+        return file
 
     def seek(self, position: int, whence: int = 0) -> int:
-        found: int = self._file.seek(position, whence)
-        return found
+        place: int = self._file.seek(position, whence)
+        return place
 
     def tell(self) -> int:
-        found: int = self._file.tell()
-        return found
+        place: int = self._file.tell()
+        return place
 
     def read(self, size: int = -1) -> bytes:
-        found: bytes = self._file.read(size)
-        return found
+        data: bytes = self._file.read(size)
+        return data
 
     def close(self) -> None:
         for file in self._files.values():

@@ -81,16 +81,16 @@ def _files(system: Any, scheme: str, pattern: str) -> list[str]:
             raise SourceError(
                 f"{shown} is a pattern or a folder, and HTTP lists no files", hint="name one file"
             )
-        found = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
+        names = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
     elif is_pattern(pattern):
-        found = [f"{scheme}://{name.lstrip('/')}" for name in _ask_store(lambda: system.glob(pattern), shown)]
+        names = [f"{scheme}://{name.lstrip('/')}" for name in _ask_store(lambda: system.glob(pattern), shown)]
     else:
-        found = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
-    if not found:
+        names = [pattern] if _ask_store(lambda: _has(system, pattern), shown) else []
+    if not names:
         raise SourceError(
             f"there is no file {shown}", hint="check the path, and the rights of the credentials"
         )
-    return sorted(found)
+    return sorted(names)
 
 
 def _ask_store(ask: Any, shown: str) -> Any:

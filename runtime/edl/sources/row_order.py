@@ -62,21 +62,21 @@ def shuffle_query(
     rounded = ", ".join(_hash_input(name, kind, "REAL") for name, kind in columns if name != key)
     doubles = ", ".join(_hash_input(name, kind, "DOUBLE") for name, kind in columns if name != key)
     near, exact, nth, size = (quote_part(free_name(name, names)) for name in ("near", "exact", "nth", "size"))
-    given = f"SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)"
+    hashed = f"SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)"
     order = f"hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
     number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
     if split is None:
-        return f"SELECT {values} FROM (SELECT *, {number} FROM ({given})) ORDER BY {order}"
+        return f"SELECT {values} FROM (SELECT *, {number} FROM ({hashed})) ORDER BY {order}"
     mark = quote_part(free_name("held", names))
     if split.by == "column":
-        marked = f"SELECT *, coalesce({quote_part(split.column)}::BOOLEAN, true) AS {mark}, {number} FROM ({given})"
+        marked = f"SELECT *, coalesce({quote_part(split.column)}::BOOLEAN, true) AS {mark}, {number} FROM ({hashed})"
         return f"SELECT {values}, {mark} FROM ({marked}) ORDER BY {mark}, {order}"
     features = quote_part(free_name("features", names))
     others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
     rounded = ", ".join(_hash_input(name, kind, "REAL") for name, kind in others if name != key)
     # before the windows, which then need not keep columns that nothing else selects
-    given = f"SELECT *, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
-    numbered = f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size} FROM ({given})"
+    hashed = f"SELECT *, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({hashed})"
+    numbered = f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size} FROM ({hashed})"
     unit, kind = _unit(split, near, nth, dict(columns))
     # Equal rows have one unit, that of the first of them, so only units of several different rows are grouped.
     if split.by in ("time", "group"):
@@ -126,7 +126,7 @@ def _separate(nth: str, size: str, features: str) -> str:
 def _validation_units_query(split: Split, seed: int) -> str:
     """Return a query of the units of validation rows."""
     least = "CASE WHEN total > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
-    wanted = f"greatest(floor(total * {float(split.fraction)!r}::DOUBLE + 0.5), {least})"
+    count = f"greatest(floor(total * {float(split.fraction)!r}::DOUBLE + 0.5), {least})"
     order = (
         "unit DESC NULLS LAST"
         if split.by == "time"
@@ -135,9 +135,7 @@ def _validation_units_query(split: Split, seed: int) -> str:
     totals = f"SELECT kind, sum(size) AS total, sum(sum(size)) OVER () AS rows FROM {_UNITS} GROUP BY kind"
     classes = "PARTITION BY kind" if split.by == "stratified" else ""
     ends = f"sum(size) OVER ({classes} ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS last"
-    placed = (
-        f"SELECT *, {ends} FROM (SELECT *, {wanted} AS wanted FROM {_UNITS} JOIN ({totals}) USING (kind))"
-    )
+    placed = f"SELECT *, {ends} FROM (SELECT *, {count} AS wanted FROM {_UNITS} JOIN ({totals}) USING (kind))"
     # The unit that reaches the fraction is taken if that is nearer to it, the first one always, the last one never.
     nearer = "(last = size OR last - wanted <= wanted - (last - size))"
     return (
@@ -166,8 +164,8 @@ class Ordered:
 
     def pinned(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
         """Pin the rows in a file of the folder."""
-        found = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
-        return msgspec.structs.replace(found, validation=self.validation)
+        record = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
+        return msgspec.structs.replace(record, validation=self.validation)
 
 
 def _without_mark(reader: pa.RecordBatchReader, held: list[int]) -> Iterator[pa.RecordBatch]:

@@ -188,13 +188,13 @@ class Staging(ABC):
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         """Drop the rows of finished jobs in every writable database, see `Source.sweep`."""
-        dead = [found for found in self._stages() if is_over(found.job)]
-        for found in dead:
+        dead = [stage for stage in self._stages() if is_over(stage.job)]
+        for stage in dead:
             with self._source.transaction():
                 self._source.execute(
-                    f"DROP TABLE IF EXISTS {found.home}{quote_part(found.table, self.quote)}"
+                    f"DROP TABLE IF EXISTS {stage.home}{quote_part(stage.table, self.quote)}"
                 )
-                self._books(Place((), found.home), found.job).forget_all()
+                self._books(Place((), stage.home), stage.job).forget_all()
         return len(dead)
 
     # Steps specific to a database -------------------------------------------------------------------------
@@ -250,34 +250,34 @@ class Staging(ABC):
         return [f"CREATE TABLE {place.home}{PROBE} (a INTEGER)", *map(without_rows, others)]
 
     def _check(self, place: Place, target: str, job: str, appended: pa.Schema | None = None) -> None:
-        for found in self._existing(place, target):
-            found.check(target, job, append=appended is not None)
+        for existing in self._existing(place, target):
+            existing.check(target, job, append=appended is not None)
             if appended is not None:
                 self._check_appended(place, target, appended)
 
     def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
         """Return the target's spelling of the columns. Raises SourceError if the rows do not fit into it."""
-        there = [name for name, _ in self._source.column_types(place.name)]
+        columns = [name for name, _ in self._source.column_types(place.name)]
 
         def described(names: list[str]) -> pa.Schema:
             listed = ", ".join(quote_part(name, self.quote) for name in names)
             return self._source.schema(f"SELECT {listed} FROM {place.name}")
 
-        return columns_for(target, there, described, appended, self._needed(place))
+        return columns_for(target, columns, described, appended, self._needed(place))
 
     def _is_of_others(self, place: Place, target: str, job: str) -> bool:
         """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""
-        return any(found.mark != f"{MARK}, job {job}" for found in self._existing(place, target))
+        return any(existing.mark != f"{MARK}, job {job}" for existing in self._existing(place, target))
 
     def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
         """Add the rows of tasks 0 … tasks-1 to the target. Return their number."""
         names = ", ".join(quote_part(name, self.quote) for name in self._columns(place, job))
         rows, order = self._staged_rows(place, job, tasks)
         staged = self._source.schema(f"SELECT {names} {rows}")
-        for found in self._existing(place, target):
-            found.check(target, job, append=True)
-        there = self._check_appended(place, target, staged)
-        into = ", ".join(quote_part(name, self.quote) for name in there)
+        for existing in self._existing(place, target):
+            existing.check(target, job, append=True)
+        columns = self._check_appended(place, target, staged)
+        into = ", ".join(quote_part(name, self.quote) for name in columns)
         self._source.execute(f"INSERT INTO {place.name} ({into}) SELECT {names} {rows} ORDER BY {order}")
         return int(few_rows(self._source, f"SELECT count(*) {rows}")[0][0])
 
@@ -292,5 +292,5 @@ class Staging(ABC):
         self._books(place, job).forget()
 
 
-def columns_differ(task: int, columns: list[str], there: list[str]) -> SourceError:
-    return SourceError(f"task {task} has the columns {columns}, the tasks before it have {there}")
+def columns_differ(task: int, columns: list[str], expected: list[str]) -> SourceError:
+    return SourceError(f"task {task} has the columns {columns}, the tasks before it have {expected}")

@@ -61,8 +61,8 @@ class Bookkeeping:
         query = (
             f"SELECT attempt, row_count FROM {self.home}{STAGED} WHERE target = ? AND job = ? AND task = ?"
         )
-        found = few_rows(self.source, query, (self.target, self.job, task))
-        return (int(found[0][0]), int(found[0][1])) if found else None
+        rows = few_rows(self.source, query, (self.target, self.job, task))
+        return (int(rows[0][0]), int(rows[0][1])) if rows else None
 
     def record(self, task: int, attempt: int, rows: int) -> None:
         key = (self.target, self.job, task)
@@ -89,8 +89,8 @@ class Bookkeeping:
         if not self.exists(RESULTS):
             return None
         query = f"SELECT row_count FROM {self.home}{RESULTS} WHERE target = ? AND job = ?"
-        found = few_rows(self.source, query, (self.target, self.job))
-        return int(found[0][0]) if found else None
+        rows = few_rows(self.source, query, (self.target, self.job))
+        return int(rows[0][0]) if rows else None
 
     def record_commit(self, rows: int) -> None:
         now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

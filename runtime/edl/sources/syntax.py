@@ -17,5 +17,5 @@ PARSERS = {"duckdb": "edl.sources.duckdb.syntax", "sqlite": "edl.sources.sqlite.
 
 def syntax_error(sql: str, dialect: str) -> SourceError | None:
     """Return the error of one statement in a dialect of `PARSERS`, or None if its parser accepts the statement."""
-    found: SourceError | None = import_module(PARSERS[dialect]).syntax_error(sql)
-    return found
+    error: SourceError | None = import_module(PARSERS[dialect]).syntax_error(sql)
+    return error

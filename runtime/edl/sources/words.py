@@ -45,10 +45,10 @@ class Lexicon:
 
     def first_word(self, sql: str) -> str:
         """Return the first word in capitals. Raises SourceError if the text holds no statement."""
-        found = next((token[0] for token in self.words(sql) if token[0] != ";"), "")
-        if not found:
+        word = next((token[0] for token in self.words(sql) if token[0] != ";"), "")
+        if not word:
             raise not_one_statement("no statement")
-        return found.upper()
+        return word.upper()
 
     def one_statement(self, sql: str) -> None:
         """Raise SourceError if the text holds no statement, or several."""
@@ -105,8 +105,8 @@ class Lexicon:
         return place_of(names, list(self.words(sql)), self.bare, table=table)
 
 
-def not_one_statement(found: str) -> SourceError:
-    return SourceError(f"one statement is expected here, this text holds {found}")
+def not_one_statement(what: str) -> SourceError:
+    return SourceError(f"one statement is expected here, this text holds {what}")
 
 
 def not_a_query() -> SourceError:

@@ -130,7 +130,8 @@ def rename_columns(source: Source, names: Mapping[str, Source]) -> Source:
     if isinstance(source, str):
         return names.get(source, source)
     operands = tuple(
-        each if isinstance(each, float) else rename_columns(each, names) for each in source.operands
+        operand if isinstance(operand, float) else rename_columns(operand, names)
+        for operand in source.operands
     )
     function = source.function
     if function is not None and not function.columns and operands != source.operands:

@@ -403,8 +403,8 @@ def sources(column: Feature | Category) -> Iterator[Source]:
     if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
         yield from sources(column.category)
     elif isinstance(column, Concat):
-        for each in column.categories:
-            yield from sources(each)
+        for category in column.categories:
+            yield from sources(category)
     elif isinstance(column, Cross):
         for part in column.columns:
             yield from (part,) if isinstance(part, str) else sources(part)
@@ -430,7 +430,7 @@ def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
         return msgspec.structs.replace(
-            column, categories=tuple(with_columns(each, names) for each in column.categories)
+            column, categories=tuple(with_columns(category, names) for category in column.categories)
         )
     if isinstance(column, Cross):
         return msgspec.structs.replace(
@@ -442,7 +442,7 @@ def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
 def _rename_crossed(part: str | Crossed, names: Mapping[str, Source]) -> str | Crossed:
     if not isinstance(part, str):
         return with_columns(part, names)
-    found = names.get(part, part)
-    if not isinstance(found, str):
+    renamed = names.get(part, part)
+    if not isinstance(renamed, str):
         raise TypeError("a cross has a computed column in a category")
-    return found
+    return renamed

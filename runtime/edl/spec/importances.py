@@ -31,8 +31,8 @@ def mean_importances(parts: list[tuple[float, dict[str, float]]]) -> dict[str, f
     A column that a model does not read has none there.
     """
     total = sum(weight for weight, _ in parts)
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     for weight, values in parts:
         for name, value in values.items():
-            found[name] = found.get(name, 0.0) + value * weight / total
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+            means[name] = means.get(name, 0.0) + value * weight / total
+    return dict(sorted(means.items(), key=lambda item: -item[1]))

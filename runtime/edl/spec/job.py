@@ -432,14 +432,19 @@ class JobSpec(Struct, frozen=True):
     @property
     def features(self) -> tuple[Feature, ...]:
         """All features, over all model inputs; of an ensemble or a search, those of its models."""
-        own = tuple(feature for features in self.inputs.values() for feature in features)
-        return tuple(dict.fromkeys((*own, *(feature for model in self.models for feature in model.features))))
+        of_inputs = tuple(feature for features in self.inputs.values() for feature in features)
+        return tuple(
+            dict.fromkeys((*of_inputs, *(feature for model in self.models for feature in model.features)))
+        )
 
     @property
     def folds(self) -> int:
         """Trainings of each model of an ensemble or a search; 1 for other models."""
-        found = (self.search.folds if self.search is not None else 1, *(each.folds for each in self.members))
-        return max(found)
+        numbers = (
+            self.search.folds if self.search is not None else 1,
+            *(member.folds for member in self.members),
+        )
+        return max(numbers)
 
     @property
     def models(self) -> tuple[JobSpec, ...]:

@@ -149,21 +149,23 @@ class SeveralLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     @property
     def column(self) -> str:
         """Names of the columns for a reader."""
-        return ", ".join(each.column for each in self.labels)
+        return ", ".join(label.column for label in self.labels)
 
     @property
     def outputs(self) -> int:
-        return sum(each.outputs for each in self.labels)
+        return sum(label.outputs for label in self.labels)
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
         """First output of each label, and the first one behind it."""
-        return _side_by_side(each.outputs for each in self.labels)
+        return _side_by_side(label.outputs for label in self.labels)
 
     @property
     def score_places(self) -> tuple[tuple[int, int], ...]:
         """Places of each label among the scores, of which a class has one each."""
-        return _side_by_side(len(each.classes) if isinstance(each, ClassLabel) else 1 for each in self.labels)
+        return _side_by_side(
+            len(label.classes) if isinstance(label, ClassLabel) else 1 for label in self.labels
+        )
 
 
 def _side_by_side(widths: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -205,5 +207,5 @@ def label_columns(label: Label) -> tuple[str, ...]:
     if isinstance(label, ForecastLabel):
         return (label.column, *BESIDE)
     if isinstance(label, SeveralLabels):
-        return tuple(each.column for each in label.labels)
+        return tuple(one_label.column for one_label in label.labels)
     return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)

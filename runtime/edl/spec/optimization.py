@@ -93,5 +93,5 @@ class Optimization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns of the query that solving it reads, each once."""
-        groups = (each.group for each in self.conditions if each.group)
+        groups = (condition.group for condition in self.conditions if condition.group)
         return tuple(dict.fromkeys((*self.keys, *self.columns, *groups)))

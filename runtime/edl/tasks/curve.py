@@ -70,8 +70,8 @@ class Standing(msgspec.Struct, frozen=True):
     ) -> Standing:
         """Return the standing after an epoch whose validation rows gave `figures`; a loss that is no number gains
         nothing."""
-        found = figures.get("loss")
-        loss = math.inf if found is None else found
+        value = figures.get("loss")
+        loss = math.inf if value is None else value
         standing = self
         if loss < self.loss:
             standing = msgspec.structs.replace(
@@ -121,5 +121,5 @@ class LearningCurve(msgspec.Struct):
 
 def _loss(row: EpochEnd) -> float:
     """Return the validation loss, or without validation rows the training loss; infinite when it is no number."""
-    found = row.metrics.get("loss") if row.metrics else row.loss
-    return math.inf if found is None else found
+    value = row.metrics.get("loss") if row.metrics else row.loss
+    return math.inf if value is None else value

@@ -146,10 +146,10 @@ class Job:
     @property
     def available(self) -> set[TaskType]:
         """Types of the tasks that are available now."""
-        found = {pool.state.type for pool in self._pools if pool.todo}
-        if "conclude" in found and not any(pool.todo for pool in self._ready("conclude")):
-            found.discard("conclude")
-        return found if "train" in found or not self._may_begin_epoch() else {*found, "train"}
+        types = {pool.state.type for pool in self._pools if pool.todo}
+        if "conclude" in types and not any(pool.todo for pool in self._ready("conclude")):
+            types.discard("conclude")
+        return types if "train" in types or not self._may_begin_epoch() else {*types, "train"}
 
     def waits(self, kind: TaskType) -> bool:
         """Return True if a task of that type is available now."""
@@ -298,10 +298,10 @@ class Job:
         self.state.rounds += 1
         self.state.measured_at = (self.state.step, now)
         measured_on: MeasuredOn = "validation" if self.plan.validation else ""
-        found = Round(
+        round_ = Round(
             self.state.rounds, epoch, final, self.state.step, self._trained(epoch), measured_on=measured_on
         )
-        self._open("evaluate" if measured_on else "conclude", found.number, found)
+        self._open("evaluate" if measured_on else "conclude", round_.number, round_)
 
     def _trained(self, epoch: int) -> Summary:
         """Return the sums of the epoch so far."""
@@ -309,37 +309,39 @@ class Job:
         return msgspec.structs.replace(self.state.trained.get(epoch) or open_pools[epoch])
 
     def _end_round(self, pool: Pool, now: float) -> None:
-        found = msgspec.structs.replace(pool.state.round or Round(), measured=pool.state.summary)
+        round_ = msgspec.structs.replace(pool.state.round or Round(), measured=pool.state.summary)
         if self.plan.kind == "evaluate":
-            self._export(found, now)
+            self._export(round_, now)
         else:
-            self._open("conclude", found.number, found)
+            self._open("conclude", round_.number, round_)
 
     def _conclude(self, pool: Pool, conclusion: Conclusion, now: float) -> list[EpochEnd | TrialEnd]:
-        found = pool.state.round or Round()
+        round_ = pool.state.round or Round()
         if conclusion.figures:
             self.state.figures = conclusion.figures
-            self.state.measured_on = found.measured_on
+            self.state.measured_on = round_.measured_on
             self.state.uncertainty = conclusion.uncertainty
         if conclusion.rate is not None:
-            self.state.rate = found.number, conclusion.rate
-        if not found.epoch:  # the training rows were measured, after the last epoch
-            self._export(found, now)
+            self.state.rate = round_.number, conclusion.rate
+        if not round_.epoch:  # the training rows were measured, after the last epoch
+            self._export(round_, now)
             return []
         row = EpochEnd(
-            found.epoch,
-            found.step,
-            found.trained.mean_loss,
+            round_.epoch,
+            round_.step,
+            round_.trained.mean_loss,
             conclusion.figures,
             now - self._began,
-            final=found.final,
+            final=round_.final,
         )
         settled = self._settled(row)
         self.state.curve.add(row, self.plan.training.min_delta, conclusion.uncertainty)
         self.state.callbacks = self.state.callbacks or conclusion.callbacks
-        if found.final:
-            self.state.trained.pop(found.epoch, None)
-        self.state.stopped = self.state.stopped or conclusion.stop or settled or self._out_of_time(found, now)
+        if round_.final:
+            self.state.trained.pop(round_.epoch, None)
+        self.state.stopped = (
+            self.state.stopped or conclusion.stop or settled or self._out_of_time(round_, now)
+        )
         self._end_training_when_concluded(now)
         return [row]
 
@@ -351,12 +353,12 @@ class Job:
         settled = before[0].loss - row.loss < share * abs(before[0].loss)
         return f"its loss fell by less than {100 * share:g} %" if settled else ""
 
-    def _out_of_time(self, found: Round, now: float) -> str:
+    def _out_of_time(self, round_: Round, now: float) -> str:
         """Return the reason to end the training if no other epoch fits into its time limit, else an empty string."""
         limit, spent = self.plan.training.time_limit, now - self._began
-        if not (limit and found.final and self._more_epochs()):
+        if not (limit and round_.final and self._more_epochs()):
             return ""
-        return f"the time limit of {limit:g} s" if spent + spent / found.epoch > limit else ""
+        return f"the time limit of {limit:g} s" if spent + spent / round_.epoch > limit else ""
 
     def _end_training_when_concluded(self, now: float) -> None:
         """Begin the final tasks after the last epoch, once no round of the training is open."""
@@ -367,13 +369,13 @@ class Job:
         if any(pool.state.type != "train" for pool in self._pools) or self.finished:
             return
         self.state.rounds += 1
-        found = Round(self.state.rounds, 0, True, self.state.step)
+        round_ = Round(self.state.rounds, 0, True, self.state.step)
         if self.plan.validation or not self.plan.measured:
-            self._export(found, now)
+            self._export(round_, now)
         else:
-            self._open("evaluate", found.number, msgspec.structs.replace(found, measured_on="training"))
+            self._open("evaluate", round_.number, msgspec.structs.replace(round_, measured_on="training"))
 
-    def _export(self, found: Round, now: float) -> None:
+    def _export(self, round_: Round, now: float) -> None:
         state = self.state
         progress = JobProgress(
             state.rows,
@@ -387,7 +389,7 @@ class Job:
             state.curve.standing,
             state.uncertainty,
         )
-        self._open("export", 0, msgspec.structs.replace(found, progress=progress))
+        self._open("export", 0, msgspec.structs.replace(round_, progress=progress))
 
     # Epochs and rounds ------------------------------------------------------------------------------------
 
@@ -431,16 +433,16 @@ class Job:
         if task.type == "conclude" and task.round is not None:
             curve = self.state.curve
             rows = curve.rows if self.state.callbacks else ()
-            found = msgspec.structs.replace(task.round, curve=rows, standing=curve.standing)
+            round_ = msgspec.structs.replace(task.round, curve=rows, standing=curve.standing)
         elif task.type == "train" and self.state.rate is not None:
             number, rate = self.state.rate
-            found = Round(number, rate=rate)
+            round_ = Round(number, rate=rate)
         else:
             return task
-        return msgspec.structs.replace(task, round=found)
+        return msgspec.structs.replace(task, round=round_)
 
-    def _open(self, kind: TaskType, number: int, found: Round | None = None) -> Pool:
-        state = PoolState(kind, number, round=found)
+    def _open(self, kind: TaskType, number: int, round_: Round | None = None) -> Pool:
+        state = PoolState(kind, number, round=round_)
         pool = Pool(state, self._ranges(state))
         self._pools.append(pool)
         return pool

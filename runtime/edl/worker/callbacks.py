@@ -86,14 +86,14 @@ def program_callbacks(program: Program) -> list[Callback]:
     """Return the program's callbacks. Raises JobError if one is not an edl.Callback."""
     if not program.has("callbacks"):
         return []
-    given = program.call("callbacks")
-    for callback in given:
+    all_callbacks = program.call("callbacks")
+    for callback in all_callbacks:
         if not isinstance(callback, Callback):
             raise JobError(
                 f"callbacks in {program.file} gives a {type(callback).__name__}, which is not an edl.Callback",
                 hint="from edl import Callback, and derive from it",
             )
-    return list(given)
+    return list(all_callbacks)
 
 
 def _known_values(values: Figures) -> dict[str, float]:

@@ -40,7 +40,7 @@ class Checkpointer:
         writer: str,
         disk: Callable[[], int] = lambda: 0,
         begin: Callable[[str, Report], None],
-        written: Callable[[str], None],
+        on_written: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class Checkpointer:
         self._writer = writer
         self._disk = disk
         self._begin = begin
-        self._written = written
+        self._written = on_written
         self._clock = clock
         self._at, self._step, self._on = 0.0, 0, 0
         self._kept: list[str] = []  # written by this trainer, oldest first; to be removed
@@ -81,7 +81,7 @@ class Checkpointer:
         One may be due after a step and taken again before leaving, when the end of the epoch was concluded meanwhile.
         """
         name = f"{step:012d}-{self._writer}"
-        count = sum(each == name or each.startswith(f"{name}.") for each in self._kept)
+        count = sum(kept == name or kept.startswith(f"{name}.") for kept in self._kept)
         return f"{name}.{count}" if count else name
 
     def wait(self, seconds: float | None = None) -> None:

@@ -23,23 +23,23 @@ def program_rates(program: Program) -> Rates | None:
         return None
 
     def rates(first: int, count: int) -> Floats:
-        given = program.call("learning_rate", np.arange(first, first + count))
-        return _check_rates(given, first, count, program)
+        value = program.call("learning_rate", np.arange(first, first + count))
+        return _check_rates(value, first, count, program)
 
     return rates
 
 
-def _check_rates(given: object, first: int, count: int, program: Program) -> Floats:
+def _check_rates(value: object, first: int, count: int, program: Program) -> Floats:
     where = f"learning_rate in {program.file}"
-    if not isinstance(given, np.ndarray) or given.shape != (count,) or given.dtype.kind not in "fiu":
-        shape = f" of shape {given.shape}" if isinstance(given, np.ndarray) else ""
+    if not isinstance(value, np.ndarray) or value.shape != (count,) or value.dtype.kind not in "fiu":
+        shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
         raise JobError(
-            f"{where} gives a {type(given).__name__}{shape} for {count} steps; it must give a rate for each",
+            f"{where} gives a {type(value).__name__}{shape} for {count} steps; it must give a rate for each",
             hint="steps is an array; compute with NumPy, as the functions of edl.schedules do",
         )
-    rates = given.astype(np.float32)
+    rates = value.astype(np.float32)
     unusable = ~(np.isfinite(rates) & (rates >= 0))
     if unusable.any():
         step = int(np.argmax(unusable))
-        raise JobError(f"{where} gives {given[step]} for step {first + step}; a rate is a number from 0")
+        raise JobError(f"{where} gives {value[step]} for step {first + step}; a rate is a number from 0")
     return rates

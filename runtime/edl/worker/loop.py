@@ -273,11 +273,11 @@ class Worker:
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
         """Yield the blocks of a task in order, read ahead by a thread unless they are in memory."""
-        found = self.blocks.stream(task, kind, self.scorer.streamed)
+        blocks_of_task = self.blocks.stream(task, kind, self.scorer.streamed)
         if self.blocks.are_kept(task, self.scorer.streamed):
-            yield self._counted(task, found, meter)
+            yield self._counted(task, blocks_of_task, meter)
             return
-        with Prefetch(found, AHEAD) as blocks:
+        with Prefetch(blocks_of_task, AHEAD) as blocks:
             yield self._counted(task, blocks, meter)
 
     def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:

@@ -220,8 +220,8 @@ class Trainer:
     def export(self, round_: Round) -> Conclusion:
         """Write the model, with the weights of the best epoch if the JobSpec says so."""
         progress = round_.progress or JobProgress()
-        wanted = progress.standing.best if self._program.spec.training.keep == "best" else 0
-        kept, weights = self._weights(wanted)
+        best_epoch = progress.standing.best if self._program.spec.training.keep == "best" else 0
+        kept, weights = self._weights(best_epoch)
         of_model = progress.standing if kept else progress  # figures and uncertainty of the exported weights
         self._callbacks.end(of_model.figures)
         outcome = Outcome(
@@ -231,7 +231,7 @@ class Trainer:
             steps=progress.steps,
             epochs=progress.epochs,
             kept_epoch=kept if kept != progress.epochs else 0,
-            lost_epoch=wanted if wanted != kept else 0,
+            lost_epoch=best_epoch if best_epoch != kept else 0,
             loss=progress.curve[-1].loss if progress.curve else None,
             figures=of_model.figures,
             measured_on=progress.measured_on,

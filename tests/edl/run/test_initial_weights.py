@@ -38,7 +38,7 @@ def trainers_checkpoints(folder: Path) -> Path:
         Checkpoints(),
         writer="w",
         begin=lambda name, done: None,
-        written=lambda name: None,
+        on_written=lambda name: None,
     )
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}

@@ -46,7 +46,7 @@ class Writer:
             writer=writer,
             disk=lambda: self.disk,
             begin=lambda name, done: self.told.append(f"begin {name}"),
-            written=self._written,
+            on_written=self._written,
             clock=lambda: self.now,
         )
 

@@ -483,7 +483,7 @@ def test_a_checkpoint_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_b
         Checkpoints(),
         writer="worker-0-0",
         begin=lambda name, done: None,
-        written=lambda name: None,
+        on_written=lambda name: None,
     )
     trainer.write_checkpoints(checkpointer, unconcluded=lambda: 2)
     trainer.worker.draining.set()

@@ -111,7 +111,7 @@ class Calls:
 
         client = self._api.configuration
         headers = {"Accept": _JSON, "Content-Type": _TYPES.get(method, _JSON), **self._api.default_headers}
-        headers |= {each["key"]: each["value"] for each in client.auth_settings().values()}
+        headers |= {setting["key"]: setting["value"] for setting in client.auth_settings().values()}
         parameters = f"?{urlencode(query)}" if query else ""
         try:
             response: BaseHTTPResponse = self._api.rest_client.pool_manager.request(
@@ -143,10 +143,10 @@ class Calls:
 
 def _refusal(data: bytes, reason: str) -> Refusal:
     try:
-        found = msgspec.json.decode(data, type=Refusal)
+        refusal = msgspec.json.decode(data, type=Refusal)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        found = Refusal(data.decode(errors="replace").strip())
-    return found if found.message else Refusal(reason, found.reason)
+        refusal = Refusal(data.decode(errors="replace").strip())
+    return refusal if refusal.message else Refusal(reason, refusal.reason)
 
 
 def _retry_after(response: BaseHTTPResponse) -> float:

@@ -88,8 +88,8 @@ class KubernetesCluster:
         if incarnation < newest:
             raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
-            made = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
-            self._calls.ask("POST", self._path, made)
+            manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
+            self._calls.ask("POST", self._path, manifest)
         except UnreachableError as error:
             raise NoRoomError(error.message) from None
         except RefusedError as error:
@@ -105,11 +105,11 @@ class KubernetesCluster:
 
     def _avoided(self) -> dict[str, int]:
         """Return the nodes to avoid, and log those that are new."""
-        found = self._cache.avoided
-        for node in found.keys() - self._told:
-            log(f"pods of the job avoid {node} from now on: {found[node]} instances have failed there")
-        self._told = set(found)
-        return found
+        failures = self._cache.avoided
+        for node in failures.keys() - self._told:
+            log(f"pods of the job avoid {node} from now on: {failures[node]} instances have failed there")
+        self._told = set(failures)
+        return failures
 
     def stop(self, instance: Instance, grace: float) -> None:
         with self._lock:
@@ -132,12 +132,12 @@ class KubernetesCluster:
 
         An instance whose pod was deleted is reported once.
         """
-        found = {change.instance.key: change for change in self.list()}
+        changes = {change.instance.key: change for change in self.list()}
         for change in self._look():
             if isinstance(change, Change):
-                found[change.instance.key] = change
+                changes[change.instance.key] = change
         self._tidy()
-        return [*found.values()]
+        return [*changes.values()]
 
     def end_of(self, instance: Instance) -> Change | None:
         """Return the end of an instance whose pod is gone, whoever was told of it; None for another instance."""
@@ -167,9 +167,9 @@ class KubernetesCluster:
         """Stop all instances that have not ended, several at once. Ended pods stay for their logs, until the Job is
         deleted.
         """
-        there = [change.instance for change in self.list() if change.state != "ended"]
+        present = [change.instance for change in self.list() if change.state != "ended"]
         with ThreadPoolExecutor(AT_ONCE, "edl-stop") as stopping:
-            for _ in stopping.map(partial(self.stop, grace=grace), there):
+            for _ in stopping.map(partial(self.stop, grace=grace), present):
                 pass
 
     def close(self) -> None:
@@ -197,10 +197,11 @@ class KubernetesCluster:
         page = self._calls.ask("GET", self._path, query={"fieldSelector": f"metadata.name={name}"})
         return all(self._owns(pod.metadata) for pod in _lists.decode(page).items)
 
-    def _owns(self, found: Metadata) -> bool:
-        owners = {owner.uid for owner in found.owner_references or ()}
+    def _owns(self, metadata: Metadata) -> bool:
+        owners = {owner.uid for owner in metadata.owner_references or ()}
         return (
-            self._deployment.uid in owners and (found.labels or {}).get(names.JOB_ID) == self._deployment.job
+            self._deployment.uid in owners
+            and (metadata.labels or {}).get(names.JOB_ID) == self._deployment.job
         )
 
     def _delete(self, pod: str, options: dict[str, object], patience: float | None = None) -> bool:
@@ -220,8 +221,8 @@ class KubernetesCluster:
     def _look(self) -> Iterator[Change]:
         """Give up stuck pods and yield their changes."""
         with self._lock:
-            found = self._cache.given_up(time.monotonic())
-        for pod, verdict in found:
+            given_up = self._cache.given_up(time.monotonic())
+        for pod, verdict in given_up:
             if not verdict.withdraw or self._withdraw(pod, unchanged=verdict.reason == "no room"):
                 with self._lock:
                     change = self._cache.give_up(pod, verdict)
@@ -232,13 +233,13 @@ class KubernetesCluster:
         """Delete a stuck pod; return False if that has to be retried. With `unchanged`, only if it has made no
         progress.
         """
-        found = pod.metadata
-        before = {"uid": found.uid}
+        metadata = pod.metadata
+        before = {"uid": metadata.uid}
         if unchanged:
-            before["resourceVersion"] = found.resource_version
+            before["resourceVersion"] = metadata.resource_version
         try:
             return self._delete(
-                found.name, {"gracePeriodSeconds": LEAST_GRACE, "preconditions": before}, SHORT
+                metadata.name, {"gracePeriodSeconds": LEAST_GRACE, "preconditions": before}, SHORT
             )
         except ClusterError:
             return False
@@ -246,9 +247,9 @@ class KubernetesCluster:
     def _tidy(self) -> None:
         """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
-            found = self._cache.superseded()
+            superseded = self._cache.superseded()
         with contextlib.suppress(RuntimeError):  # the pool is closed
-            for pod in found:
+            for pod in superseded:
                 options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}
                 self._tidying.submit(self._delete, pod.metadata.name, options)
 
@@ -256,18 +257,18 @@ class KubernetesCluster:
 def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
     """Return all pods and the version of their list. A list whose pages expire is read again in one request."""
     query: dict[str, str | int] = {"labelSelector": selector, "limit": PAGE}
-    found: list[Pod] = []
+    pods: list[Pod] = []
     while True:
         try:
             page = _lists.decode(calls.ask("GET", path, query=query))
         except RefusedError as error:
             if error.status != 410:
                 raise
-            found, query = [], {"labelSelector": selector}
+            pods, query = [], {"labelSelector": selector}
             continue
         except (msgspec.DecodeError, UnicodeDecodeError) as error:  # else it would end the watching thread
             raise ClusterError(f"the list of pods cannot be read: {error}") from None
-        found += page.items
+        pods += page.items
         if not page.metadata.continue_:
-            return found, page.metadata.resource_version
+            return pods, page.metadata.resource_version
         query["continue"] = page.metadata.continue_

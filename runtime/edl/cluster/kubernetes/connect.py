@@ -42,9 +42,9 @@ def default_namespace(context: str = "") -> str:
     _, config = _library()
     with contextlib.suppress(config.ConfigException):
         contexts, current = config.list_kube_config_contexts(_file())
-        named = (each for each in contexts if each["name"] == context)
-        found = next(named, {}) if context else current
-        return str(found.get("context", {}).get("namespace") or "default")
+        named = (entry for entry in contexts if entry["name"] == context)
+        context_entry = next(named, {}) if context else current
+        return str(context_entry.get("context", {}).get("namespace") or "default")
     return "default"
 
 

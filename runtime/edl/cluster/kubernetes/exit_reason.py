@@ -139,9 +139,9 @@ def _find_reason(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
         return "out of memory", f"out of memory {memory.of_pod(pod)}"
     if stopped:
         return "stopped", str(how or "")
-    if (found := _disruption(pod)) is not None:
+    if (disruption := _disruption(pod)) is not None:
         gave_back = how is not None and how.code == exit_codes.PREEMPTED
-        return ("preempted" if gave_back else found[0]), found[1]
+        return ("preempted" if gave_back else disruption[0]), disruption[1]
     if how is not None and pod.end is not None:
         last = _cut(pod.end.message.strip().rpartition("\n")[2])
         return find_reason(how, asked=False), f"{how}: {last}" if last else str(how)

@@ -67,8 +67,8 @@ def address(job: str, namespace: str) -> str:
 
 def labels(job: str, job_id: str, role: PodRole | None = None) -> dict[str, str]:
     """Return the labels of an object of the job, or of a pod with the role."""
-    found = {"app.kubernetes.io/name": APP, NAME: job, JOB_ID: job_id}
-    return {**found, ROLE: role} if role is not None else found
+    common = {"app.kubernetes.io/name": APP, NAME: job, JOB_ID: job_id}
+    return {**common, ROLE: role} if role is not None else common
 
 
 def selector(job: str) -> str:

@@ -51,7 +51,8 @@ class OutputMaps:
         pieces = [content[at : at + ROOM] for at in range(0, len(content), ROOM)] or [b""]
         if not self._keys:
             self._keys = [
-                {key: len(each) for key, each in read_map(self._calls, map_).items()} for map_ in self._paths
+                {key: len(content_of_key) for key, content_of_key in read_map(self._calls, map_).items()}
+                for map_ in self._paths
             ]
         for number, piece in enumerate(pieces):
             key = f"{file}.part-{number:02}-of-{len(pieces):02}"
@@ -60,7 +61,7 @@ class OutputMaps:
     def restore(self, folder: Path) -> None:
         """Write the files that an earlier master has stored into the folder."""
         files = join_parts(
-            {key: each for path in self._paths for key, each in read_map(self._calls, path).items()}
+            {key: piece for path in self._paths for key, piece in read_map(self._calls, path).items()}
         )
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -84,10 +85,10 @@ class OutputMaps:
 
     def _put(self, number: int, key: str, piece: bytes) -> None:
         while True:
-            found: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._paths[number]))
-            data = {**(found.get("binaryData") or {}), key: base64.b64encode(piece).decode()}
+            config_map: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._paths[number]))
+            data = {**(config_map.get("binaryData") or {}), key: base64.b64encode(piece).decode()}
             try:
-                self._calls.ask("PUT", self._paths[number], {**found, "binaryData": data})
+                self._calls.ask("PUT", self._paths[number], {**config_map, "binaryData": data})
             except RefusedError as error:
                 if error.status == 409:  # someone has changed its labels
                     continue
@@ -104,20 +105,20 @@ def paths(deployment: Deployment) -> list[str]:
 
 def read_map(calls: Calls, path: str) -> dict[str, bytes]:
     """Return the parts in one ConfigMap, by key."""
-    found = msgspec.json.decode(calls.ask("GET", path)).get("binaryData") or {}
-    return {key: base64.b64decode(text) for key, text in found.items()}
+    entries = msgspec.json.decode(calls.ask("GET", path)).get("binaryData") or {}
+    return {key: base64.b64decode(text) for key, text in entries.items()}
 
 
 def join_parts(parts: dict[str, bytes]) -> dict[str, bytes]:
     """Return the files whose parts are all there."""
-    found: dict[str, dict[int, bytes]] = {}
+    files: dict[str, dict[int, bytes]] = {}
     counts: dict[str, int] = {}
     for key, content in parts.items():
         if match := _PART.fullmatch(key):
-            found.setdefault(match[1], {})[int(match[2])] = content
+            files.setdefault(match[1], {})[int(match[2])] = content
             counts[match[1]] = int(match[3])
     return {
         file: b"".join(pieces[number] for number in sorted(pieces))
-        for file, pieces in found.items()
+        for file, pieces in files.items()
         if len(pieces) == counts[file]
     }

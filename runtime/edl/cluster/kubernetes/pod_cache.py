@@ -56,14 +56,14 @@ class PodCache:
 
     def listed(self, pods: Iterable[Pod]) -> list[Change]:
         """Replace the cache by a complete list; return the state of each name's newest pod, including deleted ones."""
-        found = {pod.instance.key: pod for pod in pods if pod.instance is not None}
+        present = {pod.instance.key: pod for pod in pods if pod.instance is not None}
         changes = [
-            change for key in self._known.keys() - found.keys() if (change := self._gone(key)) is not None
+            change for key in self._known.keys() - present.keys() if (change := self._gone(key)) is not None
         ]
-        for pod in found.values():
+        for pod in present.values():
             self.seen(pod)
         newest: dict[str, Change] = {}
-        for change in [*changes, *(known.change for known in self._known.values())]:
+        for change in [*changes, *(entry.change for entry in self._known.values())]:
             before = newest.get(change.instance.name)
             if before is None or before.instance.incarnation < change.instance.incarnation:
                 newest[change.instance.name] = change
@@ -74,19 +74,19 @@ class PodCache:
         instance = pod.instance
         if instance is None:
             return None
-        known = self._known.get(instance.key)
-        if known is not None and known.ended:
-            known.pod = pod
+        entry = self._known.get(instance.key)
+        if entry is not None and entry.ended:
+            entry.pod = pod
             return None
         change = to_change(pod, instance, stopped=instance.key in self._stopped)
         if ran_out_of_memory(pod):
             change = self._grow(pod, change)
-        elif known is None:
+        elif entry is None:
             self._inherit(instance, memory.of_pod(pod))
-        if known is None or known.change.state != change.state:
+        if entry is None or entry.change.state != change.state:
             self._nodes.saw(pod.spec.node_name, change)
         self._known[instance.key] = _Known(pod, change)
-        return change if known is None or known.change != change else None
+        return change if entry is None or entry.change != change else None
 
     def gone(self, pod: Pod) -> Change | None:
         """Return the change by the deletion of a pod, given its last version, or None."""
@@ -96,17 +96,17 @@ class PodCache:
         return self._gone(pod.instance.key)
 
     def _gone(self, key: Key) -> Change | None:
-        known = self._known.pop(key)
+        entry = self._known.pop(key)
         stopped = key in self._stopped
         self._stopped.discard(key)
-        self._waits.forget(known.pod.metadata.name)
+        self._waits.forget(entry.pod.metadata.name)
         end = (
-            known.change
-            if known.ended
-            else report_deleted_pod(known.pod, known.change.instance, stopped=stopped)
+            entry.change
+            if entry.ended
+            else report_deleted_pod(entry.pod, entry.change.instance, stopped=stopped)
         )
         self._ends[key] = end
-        return None if known.ended else end
+        return None if entry.ended else end
 
     def end_of(self, key: Key) -> Change | None:
         """Return the end of an instance whose pod is gone, also after its report; None for another instance."""
@@ -121,39 +121,39 @@ class PodCache:
     def given_up(self, now: float) -> list[tuple[Pod, GivenUp]]:
         """Return stuck pods with verdicts; `give_up` confirms one."""
         return [
-            (known.pod, verdict)
-            for known in self._known.values()
-            if not known.ended
-            and (verdict := self._waits.look(known.pod, known.change.instance, now)) is not None
+            (entry.pod, verdict)
+            for entry in self._known.values()
+            if not entry.ended
+            and (verdict := self._waits.look(entry.pod, entry.change.instance, now)) is not None
         ]
 
     def give_up(self, pod: Pod, verdict: GivenUp) -> Change | None:
         """Count a stuck pod as ended; return the change, or None if it has ended meanwhile."""
-        known = self._known.get(pod.instance.key) if pod.instance is not None else None
-        if known is None or known.ended:
+        entry = self._known.get(pod.instance.key) if pod.instance is not None else None
+        if entry is None or entry.ended:
             return None
-        known.change = msgspec.structs.replace(
-            known.change, state="ended", reason=verdict.reason, detail=verdict.detail
+        entry.change = msgspec.structs.replace(
+            entry.change, state="ended", reason=verdict.reason, detail=verdict.detail
         )
-        return known.change
+        return entry.change
 
     def superseded(self) -> list[Pod]:
         """Return ended pods to delete, each once. The last one of a name is kept for its log until the next runs."""
         newest: dict[str, int] = {}  # last started incarnation by name
-        for (name, incarnation), known in self._known.items():
-            if known.change.state != "pending":
+        for (name, incarnation), entry in self._known.items():
+            if entry.change.state != "pending":
                 newest[name] = max(newest.get(name, -1), incarnation)
-        found: list[Pod] = []
-        for (name, incarnation), known in self._known.items():
-            if known.ended and not known.superseded and incarnation < newest[name]:
-                known.superseded = True
-                found.append(known.pod)
-        return found
+        pods: list[Pod] = []
+        for (name, incarnation), entry in self._known.items():
+            if entry.ended and not entry.superseded and incarnation < newest[name]:
+                entry.superseded = True
+                pods.append(entry.pod)
+        return pods
 
     def memory(self, name: str) -> Memory | None:
         """Return the memory of the next pod of a name, or None for that of its manifest."""
-        found = self._memory.get(name)
-        return found[1] if found else None
+        record = self._memory.get(name)
+        return record[1] if record else None
 
     @property
     def avoided(self) -> dict[str, int]:
@@ -165,11 +165,11 @@ class PodCache:
         """Names of the instances that run on nodes to avoid."""
         if not (avoided := self.avoided):
             return frozenset()
-        known = self._known.values()
+        entries = self._known.values()
         return frozenset(
-            each.change.instance.name
-            for each in known
-            if each.pod.spec.node_name in avoided and each.change.state == "running"
+            entry.change.instance.name
+            for entry in entries
+            if entry.pod.spec.node_name in avoided and entry.change.state == "running"
         )
 
     def _inherit(self, instance: Instance, has: Memory) -> None:

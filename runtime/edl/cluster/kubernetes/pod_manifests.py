@@ -27,10 +27,10 @@ def pod(
     """Return the manifest of an instance's pod. `workers` is the number in the JobSpec, `memory` replaces the
     manifest's; `avoided` are nodes on which it must not run.
     """
-    made = copy.deepcopy(deployment.manifest(instance.role))
+    manifest = copy.deepcopy(deployment.manifest(instance.role))
     job = deployment.name
     labels = names.labels(job, deployment.job, instance.role)
-    metadata = made.setdefault("metadata", {})
+    metadata = manifest.setdefault("metadata", {})
     metadata["name"] = names.pod(job, instance)
     metadata["labels"] = {
         **metadata.get("labels", {}),
@@ -39,19 +39,19 @@ def pod(
         names.INCARNATION: str(instance.incarnation),
     }
     metadata["ownerReferences"] = [owner(job, deployment.uid)]
-    container = made["spec"]["containers"][0]
+    container = manifest["spec"]["containers"][0]
     variable = {"name": "EDL_INSTANCE", "value": msgspec.json.encode(instance).decode()}
     container["env"] = [
         variable,
-        *(each for each in container.get("env", []) if each["name"] != variable["name"]),
+        *(entry for entry in container.get("env", []) if entry["name"] != variable["name"]),
     ]
     if memory is not None:
         _set_memory(container.setdefault("resources", {}), memory)
     if nodes := [*avoided]:
-        _avoid(made["spec"], nodes)
+        _avoid(manifest["spec"], nodes)
     if priority := _priority(deployment.priorities, instance, workers):
-        made["spec"]["priorityClassName"] = priority
-    return made
+        manifest["spec"]["priorityClassName"] = priority
+    return manifest
 
 
 def owner(job: str, uid: str) -> Manifest:

@@ -103,9 +103,9 @@ class Pod(msgspec.Struct):
     def instance(self) -> Instance | None:
         """Instance of the pod, or None if its labels name none."""
         labels = self.metadata.labels or {}
-        found = (labels.get(names.INSTANCE), labels.get(names.ROLE), labels.get(names.INCARNATION))
+        values = (labels.get(names.INSTANCE), labels.get(names.ROLE), labels.get(names.INCARNATION))
         try:
-            return msgspec.convert(found, _Labels, strict=False).instance
+            return msgspec.convert(values, _Labels, strict=False).instance
         except msgspec.ValidationError:
             return None
 
@@ -130,8 +130,8 @@ class Pod(msgspec.Struct):
         """End of the instance's container, or None if it has not ended or the end is unknown."""
         containers, statuses = self.spec.containers, self.status.container_statuses or []
         first = containers[0].name if containers else ""
-        found = next((each for each in statuses if each.name == first or not first), None)
-        return found.state.terminated if found else None
+        container = next((status for status in statuses if status.name == first or not first), None)
+        return container.state.terminated if container else None
 
     @property
     def has_ended(self) -> bool:
@@ -141,7 +141,7 @@ class Pod(msgspec.Struct):
         return self.status.phase in ("Succeeded", "Failed") or self.end is not None
 
     def condition(self, kind: str) -> Condition | None:
-        return next((each for each in self.status.conditions or () if each.type == kind), None)
+        return next((entry for entry in self.status.conditions or () if entry.type == kind), None)
 
 
 class PodList(msgspec.Struct):

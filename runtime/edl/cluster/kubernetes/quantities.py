@@ -18,13 +18,13 @@ MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 def value(quantity: str) -> Decimal:
     """Return the quantity in processors or bytes. Raises ValueError if the text is no quantity, or is negative."""
-    found = _QUANTITY.fullmatch(quantity)
-    if found is None or (found[3] or "") not in _SUFFIXES:
+    match = _QUANTITY.fullmatch(quantity)
+    if match is None or (match[3] or "") not in _SUFFIXES:
         raise ValueError(f"{quantity!r} is no quantity")
-    return Decimal(found[1]) * (Decimal(10) ** int(found[2]) if found[2] else _SUFFIXES[found[3]])
+    return Decimal(match[1]) * (Decimal(10) ** int(match[2]) if match[2] else _SUFFIXES[match[3]])
 
 
 def memory(size: float) -> str:
     """Return the quantity of so many bytes in whole MiB, or in GiB if that is a whole number too."""
-    found = -int(-size // MEBIBYTE)
-    return f"{found}Mi" if found % (GIBIBYTE // MEBIBYTE) else f"{found * MEBIBYTE // GIBIBYTE}Gi"
+    mebibytes = -int(-size // MEBIBYTE)
+    return f"{mebibytes}Mi" if mebibytes % (GIBIBYTE // MEBIBYTE) else f"{mebibytes * MEBIBYTE // GIBIBYTE}Gi"

@@ -69,11 +69,11 @@ class ConfigMapStateStore:
             )
         kept = {KEY: base64.b64encode(packed).decode()}
         while not self._put(kept):
-            found = self._get()
-            if (found.get("data") or {}).get(HOLDER) != self._holder:
+            stored = self._get()
+            if (stored.get("data") or {}).get(HOLDER) != self._holder:
                 raise ClusterError("this job has another master")
-            self._map = found
-            if found.get("binaryData") == kept:  # the answer was lost, not the write
+            self._map = stored
+            if stored.get("binaryData") == kept:  # the answer was lost, not the write
                 return
 
     def close(self) -> None:
@@ -82,12 +82,12 @@ class ConfigMapStateStore:
 
     def _get(self) -> _Map:
         try:
-            found: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
+            config_map: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
         except RefusedError as error:
             if error.status == 404:  # the Job's objects go before the pod of its master ends
                 raise ClusterError("the job was deleted from the cluster") from None
             raise ClusterError(f"the state of the job cannot be read: {error.message}") from None
-        return found
+        return config_map
 
     def _put(self, kept: dict[str, str]) -> bool:
         """Write; return False after a conflict, with another writer or with an own write whose answer was lost."""

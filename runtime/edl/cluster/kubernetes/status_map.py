@@ -91,9 +91,9 @@ class StatusMap:
     def _write(self, data: dict[str, str]) -> None:
         """Replace the data, which only this master writes. A conflict is a change of labels or owners."""
         while True:
-            found: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
+            config_map: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
             try:
-                self._calls.ask("PUT", self._path, {**found, "data": data})
+                self._calls.ask("PUT", self._path, {**config_map, "data": data})
                 return
             except RefusedError as error:
                 if error.status != 409:

@@ -62,12 +62,12 @@ class Waits:
         After one pod was given up, others with the same image and an obstacle are given up at once, until a pod runs
         with it.
         """
-        found = obstacle(pod)
-        if found is None:
+        obstruction = obstacle(pod)
+        if obstruction is None:
             return None
-        if secs > self._policy.image_secs or found.final:
-            self._given_up.add(found.image)
-        return GivenUp("failed", found.words) if found.image in self._given_up else None
+        if secs > self._policy.image_secs or obstruction.final:
+            self._given_up.add(obstruction.image)
+        return GivenUp("failed", obstruction.words) if obstruction.image in self._given_up else None
 
 
 def _waits_for(pod: Pod) -> str:

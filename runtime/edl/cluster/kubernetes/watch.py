@@ -53,12 +53,12 @@ class PodStream:
         Raises ClusterError if the stream cannot resume; list the pods and open a new one.
         """
         try:
-            found = self._news.get(timeout=secs)
+            news = self._news.get(timeout=secs)
         except queue.Empty:
             return None
-        if isinstance(found, ClusterError):
-            raise found
-        return found
+        if isinstance(news, ClusterError):
+            raise news
+        return news
 
     def close(self) -> None:
         self._closed.set()

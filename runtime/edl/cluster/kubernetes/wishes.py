@@ -60,12 +60,12 @@ class JobWishes:
 
 def wishes_of(job: Metadata) -> Wishes:
     """Return the wishes that a Job is annotated with; a number that is none is ignored."""
-    found = job.annotations or {}
-    workers, servers = (_number(found.get(name, "")) for name in (names.WORKERS, names.SERVERS))
-    return Wishes(workers, found.get(names.PAUSED) == "true", servers)
+    notes = job.annotations or {}
+    workers, servers = (_number(notes.get(name, "")) for name in (names.WORKERS, names.SERVERS))
+    return Wishes(workers, notes.get(names.PAUSED) == "true", servers)
 
 
 def _number(text: str) -> int | None:
     with contextlib.suppress(ValueError):
-        return found if (found := int(text)) > 0 else None
+        return number if (number := int(text)) > 0 else None
     return None

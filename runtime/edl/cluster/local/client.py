@@ -274,7 +274,7 @@ def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
 
 
 def _supervisor(job: JobFolder) -> Process:
-    found = ClusterFolder(job.path).process("supervisor")
-    if found is None:
+    process = ClusterFolder(job.path).process("supervisor")
+    if process is None:
         raise ClusterError(f"job {job.id} is not run by a supervisor", hint="its own client runs it")
-    return found
+    return process

@@ -118,7 +118,7 @@ class Instances:
             record.killer.cancel()
         was = record.change
         self._change(record, Change(was.instance, "ended", was.place, reason, code, detail, hint))
-        if all(each.change.state == "ended" for each in self._records.values()):
+        if all(other.change.state == "ended" for other in self._records.values()):
             self._all_ended.set()
 
     # -----------------------------------------------------------------------------------------------------

@@ -53,10 +53,10 @@ class Quota:
             raise ClusterError(f"a quota has at least one slot, not {slots}")
         with self._readably():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = {path.name for path in self.folder.iterdir()}
-            if _SIZE in found:
+            names = {path.name for path in self.folder.iterdir()}
+            if _SIZE in names:
                 self.slots()  # fails if the file is of another kind
-            elif found - {_LOCK, _PARTIAL}:  # more than an interrupted resize leaves
+            elif names - {_LOCK, _PARTIAL}:  # more than an interrupted resize leaves
                 raise ClusterError(
                     f"{self.folder} is not a quota, and not empty",
                     hint="name a folder that is empty or does not exist",
@@ -112,14 +112,14 @@ class Quota:
 
     def demands(self) -> list[Demand]:
         """Return the demands of running jobs; remove those of others."""
-        found = []
+        decoded = []
         for path in self._jobs.iterdir():
             with path.open("rb") as file:
                 if _lock(file.fileno()):
                     path.unlink()
                 else:
-                    found.append(msgspec.json.decode(file.read(), type=Demand))
-        return found
+                    decoded.append(msgspec.json.decode(file.read(), type=Demand))
+        return decoded
 
     @contextlib.contextmanager
     def _readably(self) -> Iterator[None]:
@@ -142,12 +142,12 @@ class Membership:
         self._path = quota.folder / "jobs" / demand.job
         self._file = self._enter()
 
-    def turn(self, occupied: int, wanted: tuple[int, int] | None = None) -> int:
+    def turn(self, occupied: int, range_wanted: tuple[int, int] | None = None) -> int:
         """Take and return slots; return the number of instances that the job may have from now on.
 
-        `occupied` counts present instances, whose slots are free for others once they have ended. `wanted` replaces
-        the least number of slots and the number that the job can use. Raises ClusterError if that is impossible now;
-        the previous state then holds.
+        `occupied` counts present instances, whose slots are free for others once they have ended. `range_wanted`
+        replaces the least number of slots and the number that the job can use. Raises ClusterError if that is
+        impossible now; the previous state then holds.
         """
         with self._quota.locked(TURN_SECONDS):
             if not self._is_there:  # the folder was removed and created again
@@ -155,8 +155,8 @@ class Membership:
                 os.close(left)
                 # Other jobs have not joined it yet.
                 raise ClusterError(f"the quota {self._quota.folder} was created anew")
-            if wanted is not None:
-                self._request(*wanted)
+            if range_wanted is not None:
+                self._request(*range_wanted)
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]

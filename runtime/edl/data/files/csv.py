@@ -88,7 +88,10 @@ class CSVFiles:
         groups: dict[tuple[Dialect, bool], list[str]] = {}
         for path, dialect in zip(self.paths, self.dialects, strict=True):
             groups.setdefault((dialect, path in self.copies), []).append(path)
-        parts = (f"SELECT * FROM {self._read(paths, each, types)}" for (each, _), paths in groups.items())
+        parts = (
+            f"SELECT * FROM {self._read(paths, own_dialect, types)}"
+            for (own_dialect, _), paths in groups.items()
+        )
         return " UNION ALL BY NAME ".join(parts)
 
     def _typed(self, name: str, reading: Reading | None) -> str:
@@ -96,19 +99,19 @@ class CSVFiles:
         column = quote_part(name)
         if reading is None or self._is_direct(name, reading):
             return column
-        found, value = self.columns[name], column
-        if not found.is_trimmed:
+        facts, value = self.columns[name], column
+        if not facts.is_trimmed:
             value = f"trim({value})"
-        if not found.is_full:
+        if not facts.is_full:
             value = f"nullif({value}, '')"
         return f"{reading.sql(value)} AS {column}"
 
     def _is_direct(self, name: str, reading: Reading) -> bool:
         """Return True if DuckDB's parser converts all values of the column as they are."""
-        found = self.columns[name]
+        facts = self.columns[name]
         if reading.steps or reading.has_na or reading.type == "TIMESTAMPTZ":
             return False
-        return found.is_trimmed and found.is_full
+        return facts.is_trimmed and facts.is_full
 
     def _read(self, paths: Sequence[str], dialect: Dialect, types: Mapping[str, str]) -> str:
         """Return SQL of a call of read_csv that detects nothing."""
@@ -169,27 +172,27 @@ def open_files(
     `folder` receives the copies in UTF-8 of files that DuckDB does not read. Raises SourceError if a file is damaged,
     or a part of its dialect is neither stated nor found.
     """
-    given = settings(url.options)
-    dialects = tuple(find_dialect(path, given, url) for path in paths)
+    options = settings(url.options)
+    dialects = tuple(find_dialect(path, options, url) for path in paths)
     check_same(paths, [dialect.names for dialect in dialects])
     copies: dict[str, str] = {}
     for path, dialect in zip(paths, dialects, strict=True):
         if dialect.is_copied:
             copies[path] = str(folder / f"{len(copies)}.csv")
             csv_encoding.copy_as_utf8(path, dialect.encoding, dialect.skip, Path(copies[path]))
-    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), given, url)
+    return observe_files(connection, CSVFiles(tuple(paths), dialects, {}, copies), options, url)
 
 
 def observe_files(
-    connection: duckdb.DuckDBPyConnection, files: CSVFiles, given: Mapping[str, str], url: SourceURL
+    connection: duckdb.DuckDBPyConnection, files: CSVFiles, options: Mapping[str, str], url: SourceURL
 ) -> CSVFiles:
-    """Return the files with what all their values tell of the columns. given: the options of the URL.
+    """Return the files with what all their values tell of the columns. options: the options of the URL.
 
     Raises SourceError if a file is damaged.
     """
     names = files.dialects[0].names
-    readings = csv_readings.candidates(given, files.dialects[0].delim)
-    texts = _text_columns(given, names)
+    readings = csv_readings.candidates(options, files.dialects[0].delim)
+    texts = _text_columns(options, names)
     while True:
         try:
             batches = _batches(connection, files.texts({}), len(names))
@@ -199,30 +202,30 @@ def observe_files(
             files = _next_attempt(files, error, url)
 
 
-def _text_columns(given: Mapping[str, str], names: Sequence[str]) -> list[str]:
+def _text_columns(options: Mapping[str, str], names: Sequence[str]) -> list[str]:
     """Return the columns that the option `text` keeps as text. Raises SourceError for a name that no column has."""
-    found = [name.strip() for name in given["text"].split(",")] if "text" in given else []
-    for name in found:
+    columns = [name.strip() for name in options["text"].split(",")] if "text" in options else []
+    for name in columns:
         if name not in names:
             raise SourceError(
                 f"the option text names the unknown column {name}", hint=did_you_mean(name, names)
             )
-    return found
+    return columns
 
 
 def find_misfits(
     connection: duckdb.DuckDBPyConnection, files: CSVFiles, readings: Mapping[str, str]
 ) -> dict[str, SourceError]:
     """Return an error for each column that has a value which the reading of that name does not fit."""
-    wanted = {name: csv_readings.reading_named(reading) for name, reading in readings.items()}
-    wanted = {name: reading for name, reading in wanted.items() if reading is not None}
-    if not wanted:
+    expected = {name: csv_readings.reading_named(reading) for name, reading in readings.items()}
+    expected = {name: reading for name, reading in expected.items() if reading is not None}
+    if not expected:
         return {}
-    query = f"SELECT {', '.join(map(quote_part, wanted))} FROM ({files.texts({})})"
+    query = f"SELECT {', '.join(map(quote_part, expected))} FROM ({files.texts({})})"
     misfits: dict[str, SourceError] = {}
     first = 1
-    for batch in _batches(connection, query, len(wanted)):
-        for name, reading in wanted.items():
+    for batch in _batches(connection, query, len(expected)):
+        for name, reading in expected.items():
             if name in misfits or reading is None:
                 continue
             if (bad := csv_readings.first_misfit(reading, batch[name])) is not None:

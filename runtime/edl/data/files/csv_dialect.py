@@ -74,35 +74,35 @@ def settings(options: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     Raises SourceError for an option that is given twice, or has an invalid value.
     """
-    found: dict[str, str] = {}
+    stated: dict[str, str] = {}
     for option, value in options:
         if option == "nullstr":
-            number = sum(each.startswith(option) for each in found) + 1
-            found[option if number == 1 else f"{option}{number}"] = value
-        elif option in found:
+            number = sum(key.startswith(option) for key in stated) + 1
+            stated[option if number == 1 else f"{option}{number}"] = value
+        elif option in stated:
             raise SourceError(f"the option {option} is given twice", hint=f"keep one: ?{option}={value}")
         else:
-            found[option] = value
+            stated[option] = value
     for option, values in _CHOICES.items():
-        if option in found and found[option].lower() not in values:
-            raise SourceError(f"the option {option} is {' or '.join(values)}, not {found[option]}")
+        if option in stated and stated[option].lower() not in values:
+            raise SourceError(f"the option {option} is {' or '.join(values)}, not {stated[option]}")
     for option in ("delim", "quote", "escape", "comment"):
-        if option in found and len(found[option]) != 1:
-            raise SourceError(f"the option {option} is one character, not {found[option]!r}")
-    if "skip" in found and not (found["skip"].isascii() and found["skip"].isdigit()):
-        raise SourceError(f"the option skip is a number of lines, not {found['skip']}")
-    if "encoding" in found:
-        csv_encoding.named_encoding(found["encoding"])
-    return found
+        if option in stated and len(stated[option]) != 1:
+            raise SourceError(f"the option {option} is one character, not {stated[option]!r}")
+    if "skip" in stated and not (stated["skip"].isascii() and stated["skip"].isdigit()):
+        raise SourceError(f"the option skip is a number of lines, not {stated['skip']}")
+    if "encoding" in stated:
+        csv_encoding.named_encoding(stated["encoding"])
+    return stated
 
 
-def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect:
-    """Return the dialect of a file. `given`: options that state parts of it; `url`: for hints.
+def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> Dialect:
+    """Return the dialect of a file. `options`: options that state parts of it; `url`: for hints.
 
     Raises SourceError if the file cannot be read, or a part is neither stated nor found.
     """
     try:
-        encoding = _encoding(path, given)
+        encoding = _encoding(path, options)
         sample = _Sample(path, encoding)
     except csv_encoding.EncodingError as error:
         western = with_options(url, ("encoding", csv_encoding.WESTERN))
@@ -112,12 +112,12 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
         raise SourceError(
             f"{path} is empty", hint="its first line has the names of the columns, the others the rows"
         )
-    form, skip = _find_form(path, sample, given, url)
+    form, skip = _find_form(path, sample, options, url)
     records = form.records(sample.lines_from(skip), complete=sample.complete)
-    records = records if form.width(records) == 1 else [each for each in records if each]
+    records = records if form.width(records) == 1 else [record for record in records if record]
     if not records or not records[0]:
         raise SourceError(f"{path} has no first line of names or values")
-    header = find_header(path, records, given, url)
+    header = find_header(path, records, options, url)
     if header and not any(map(str.strip, records[0])):
         hint = f"write {with_options(url, ('header', 'false'))} if it has values"
         raise SourceError(f"the first line of {path} has no names", hint=hint)
@@ -134,43 +134,47 @@ def find_dialect(path: str, given: Mapping[str, str], url: SourceURL) -> Dialect
         ("skip", str(skip), not skip, f"from line {skip + 1}"),
         ("header", "false", header, "without a line of names"),
     ]
-    said = [(option, value, words) for option, value, plain, words in facts if not (plain or option in given)]
+    said = [
+        (option, value, words) for option, value, plain, words in facts if not (plain or option in options)
+    ]
     notes, stated = [words for _, _, words in said], [(option, value) for option, value, _ in said]
-    if not given.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
+    if not options.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
         notes.append(f"as one column; {mark} would divide the rows behind the first line")
-    found = Dialect(
-        form.delim, form.quote, form.escape, header, encoding, skip, null_texts(given),
+    dialect = Dialect(
+        form.delim, form.quote, form.escape, header, encoding, skip, null_texts(options),
         compression=csv_encoding.find_compression(path),
         # DuckDB would look for the end of a quote in the lines that it skips.
         is_copied=encoding != csv_encoding.UTF8 or form.quote in sample.text[: start_of_table(sample.text, skip)],
         notes=tuple(notes), stated=tuple(stated),
     )  # fmt: skip
-    return name_columns(path, records[0], found)
+    return name_columns(path, records[0], dialect)
 
 
-def same_dialect(path: str, given: Mapping[str, str]) -> Dialect:
+def same_dialect(path: str, stated: Mapping[str, str]) -> Dialect:
     """Return the dialect that complete options state, with the names in a file's header."""
-    escape, quote = given.get("escape", given["quote"]), given["quote"]
-    encoding = csv_encoding.named_encoding(given["encoding"])
-    skip = int(given.get("skip", "0"))
-    found = Dialect(
-        given["delim"], quote, escape, given["header"].lower() == "true", encoding, skip, null_texts(given)
+    escape, quote = stated.get("escape", stated["quote"]), stated["quote"]
+    encoding = csv_encoding.named_encoding(stated["encoding"])
+    skip = int(stated.get("skip", "0"))
+    dialect = Dialect(
+        stated["delim"], quote, escape, stated["header"].lower() == "true", encoding, skip, null_texts(stated)
     )
     sample = _Sample(path, encoding)
-    form = _Form(found.delim, quote, escape)
+    form = _Form(dialect.delim, quote, escape)
     records = form.records(sample.lines_from(skip), complete=sample.complete)
-    return name_columns(path, records[0] if records else [], found)
+    return name_columns(path, records[0] if records else [], dialect)
 
 
-def null_texts(given: Mapping[str, str]) -> tuple[str, ...]:
+def null_texts(stated: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts that are NULL: the empty one, and the values of the option `nullstr`."""
-    return tuple(dict.fromkeys(["", *(value for name, value in given.items() if name.startswith("nullstr"))]))
+    return tuple(
+        dict.fromkeys(["", *(value for name, value in stated.items() if name.startswith("nullstr"))])
+    )
 
 
 def options_of(dialect: Dialect) -> dict[str, str]:
     """Return the options that state the dialect; `same_dialect` reads them."""
     first, *others = dialect.nulls[1:] or ("",)
-    found = {
+    stated = {
         "header": "true" if dialect.header else "false",
         "delim": dialect.delim,
         "quote": dialect.quote,
@@ -178,8 +182,8 @@ def options_of(dialect: Dialect) -> dict[str, str]:
         "encoding": dialect.encoding,
         "escape": dialect.escape,
     }
-    found |= {f"nullstr{number}": text for number, text in enumerate(others, 2)}
-    return found | ({"skip": str(dialect.skip)} if dialect.skip else {})
+    stated |= {f"nullstr{number}": text for number, text in enumerate(others, 2)}
+    return stated | ({"skip": str(dialect.skip)} if dialect.skip else {})
 
 
 def with_options(url: SourceURL, *more: tuple[str, str]) -> str:
@@ -198,16 +202,16 @@ class _Sample:
     """Beginning of the text of a file. `complete`: it is all of it."""
 
     def __init__(self, path: str, encoding: str) -> None:
-        text, self.complete, wanted = "", False, SAMPLE_BYTES
+        text, self.complete, size = "", False, SAMPLE_BYTES
         blocks = csv_encoding.decode_blocks(path, encoding)
-        while not self.complete and len(text) < wanted:
+        while not self.complete and len(text) < size:
             block = next(blocks, None)
             self.complete = block is None
             text += block or ""
-            if len(text) >= wanted and text.count("\n", 0, wanted) + text.count("\r", 0, wanted) < 3:
-                wanted = min(wanted * 8, _MOST_SAMPLE)
-        self.complete = self.complete and len(text) <= wanted
-        self.text = text[:wanted]
+            if len(text) >= size and text.count("\n", 0, size) + text.count("\r", 0, size) < 3:
+                size = min(size * 8, _MOST_SAMPLE)
+        self.complete = self.complete and len(text) <= size
+        self.text = text[:size]
 
     def lines_from(self, skip: int) -> str:
         """Return the text without its first lines."""
@@ -260,9 +264,9 @@ def _usual(path: str) -> str:
     return "\t" if re.search(r"\.tsv(\.gz|\.zst)?$", path, re.IGNORECASE) else ","
 
 
-def _encoding(path: str, given: Mapping[str, str]) -> str:
-    found = csv_encoding.find_encoding(path) if "encoding" not in given else ""
-    return found or csv_encoding.named_encoding(given["encoding"])
+def _encoding(path: str, stated: Mapping[str, str]) -> str:
+    detected = csv_encoding.find_encoding(path) if "encoding" not in stated else ""
+    return detected or csv_encoding.named_encoding(stated["encoding"])
 
 
 def start_of_table(text: str, lines: int) -> int:
@@ -276,25 +280,25 @@ def start_of_table(text: str, lines: int) -> int:
     return place
 
 
-def _find_form(path: str, sample: _Sample, given: Mapping[str, str], url: SourceURL) -> tuple[_Form, int]:
+def _find_form(path: str, sample: _Sample, options: Mapping[str, str], url: SourceURL) -> tuple[_Form, int]:
     """Return the separator and quote, and the number of lines before the table."""
-    quote = given.get("quote", '"')
-    escape = given.get("escape", quote)
-    if "delim" in given:
-        forms = [_Form(given["delim"], quote, escape)]
+    quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
+    if "delim" in options:
+        forms = [_Form(options["delim"], quote, escape)]
     else:
         forms = [_Form(delim, quote, escape) for delim in dict.fromkeys((_usual(path), *_SEPARATORS))]
-    if "skip" in given:
-        return _find_separator(path, sample, int(given["skip"]), forms, given, url), int(given["skip"])
-    skip = _leading_lines(sample.text, given.get("comment", "#"))
+    if "skip" in options:
+        return _find_separator(path, sample, int(options["skip"]), forms, options, url), int(options["skip"])
+    skip = _leading_lines(sample.text, options.get("comment", "#"))
     stated = re.match(r'"?sep=(.)"?[\r\n]', sample.text)  # Excel's own
     if stated and stated[1] in _SEPARATORS:
-        forms = [each for each in forms if each.delim == stated[1]] or forms
-        return _find_separator(path, sample, 1, forms, given, url), 1
+        forms = [candidate for candidate in forms if candidate.delim == stated[1]] or forms
+        return _find_separator(path, sample, 1, forms, options, url), 1
     if not skip:
-        return _find_separator(path, sample, 0, forms, given, url), 0
-    form = _find_separator(path, sample, skip, forms, given, url)
-    if "comment" in given:
+        return _find_separator(path, sample, 0, forms, options, url), 0
+    form = _find_separator(path, sample, skip, forms, options, url)
+    if "comment" in options:
         return form, skip
     rest = form.records(sample.lines_from(skip), complete=sample.complete)
     while skip:  # a row of names may begin with `#`
@@ -318,7 +322,7 @@ def _leading_lines(text: str, mark: str) -> int:
 
 
 def _find_separator(
-    path: str, sample: _Sample, skip: int, forms: Sequence[_Form], given: Mapping[str, str], url: SourceURL
+    path: str, sample: _Sample, skip: int, forms: Sequence[_Form], stated: Mapping[str, str], url: SourceURL
 ) -> _Form:
     """Return the only form in which all rows have the same number of fields, or else the usual one."""
     text = sample.lines_from(skip)
@@ -330,7 +334,7 @@ def _find_separator(
         raise SourceError(f"the fields of {path} may be separated by {marks}", hint=f"write {ways}")
     if even:
         return even[0]
-    if "quote" not in given and '"' not in text and "'" in text:
+    if "quote" not in stated and '"' not in text and "'" in text:
         others = [replace(form, quote="'", escape="'") for form in forms]
         even = [form for form in others if form.width(form.records(text, complete=sample.complete)) > 1]
         if len(even) == 1:
@@ -338,7 +342,7 @@ def _find_separator(
     first = {form: len(rows[form][0]) if rows[form] else 0 for form in forms}
     if forms[0].width(rows[forms[0]]) == 1 and max(first.values()) == 1:
         return forms[0]
-    if "skip" not in given:
+    if "skip" not in stated:
         _check_lines_before(path, sample, forms, url)
     return max(forms, key=lambda form: first[form])  # rows of other lengths: reading the file says which
 
@@ -372,16 +376,17 @@ def _mark_of_rows(records: Sequence[Sequence[str]], form: _Form) -> str | None:
         return None
     counts = {mark: {row[0].count(mark) for row in records[1:] if row} for mark in _SEPARATORS}
     return next(
-        (_SEPARATORS[mark] for mark, found in counts.items() if len(found) == 1 and 0 not in found), None
+        (_SEPARATORS[mark] for mark, numbers in counts.items() if len(numbers) == 1 and 0 not in numbers),
+        None,
     )
 
 
 def find_header(
-    path: str, records: Sequence[Sequence[str]], given: Mapping[str, str], url: SourceURL
+    path: str, records: Sequence[Sequence[str]], stated: Mapping[str, str], url: SourceURL
 ) -> bool:
     """Return True if the first row has the names. Raises SourceError if that is neither stated nor found."""
-    if "header" in given:
-        return given["header"].lower() == "true"
+    if "header" in stated:
+        return stated["header"].lower() == "true"
     first, rest = records[0], records[1:]
     values = [place for place, name in enumerate(first) if _DATA.fullmatch(name)]
     if not values:
@@ -408,7 +413,7 @@ def name_columns(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
     if not dialect.header:
         return replace(dialect, names=tuple(f"column{place}" for place in range(len(first))))
     names, notes = [name.strip() for name in first], list(dialect.notes)
-    if trimmed := [name for name, written in zip(names, first, strict=True) if name != written]:
+    if trimmed := [name for name, cell in zip(names, first, strict=True) if name != cell]:
         notes.append(
             f"without the blanks around the name{'s' if len(trimmed) > 1 else ''} {listed_names(trimmed)}"
         )

@@ -79,14 +79,14 @@ def find_compression(path: str) -> str | None:
 def named_encoding(name: str) -> str:
     """Return Python's name of an encoding; Latin-1 is read as Windows-1252. Raises SourceError if there is none."""
     try:
-        found = codecs.lookup(name).name
-        b"a".decode(found, "ignore")  # not of text: base64
+        codec = codecs.lookup(name).name
+        b"a".decode(codec, "ignore")  # not of text: base64
     except (LookupError, ValueError):
         raise SourceError(
             f"the encoding {name} is not known",
             hint="known are utf-8, utf-16, cp1252 (latin-1) and the other encodings of Python",
         ) from None
-    return WESTERN if found == "iso8859-1" else found
+    return WESTERN if codec == "iso8859-1" else codec
 
 
 def find_encoding(path: str) -> str:

@@ -49,8 +49,8 @@ def index(files: Files, note: Callable[[str], None]) -> FileSet:
 
     Raises SourceError if a file is damaged.
     """
-    given = settings(files.options)
-    dialects = [find_dialect(path, given, files.url) for path in files.paths]
+    options = settings(files.options)
+    dialects = [find_dialect(path, options, files.url) for path in files.paths]
     for path, dialect in zip(files.paths, dialects, strict=True):
         _check(path, dialect)
         if options_of(dialect) != options_of(dialects[0]):
@@ -60,16 +60,16 @@ def index(files: Files, note: Callable[[str], None]) -> FileSet:
                 hint=f"convert it, or state what holds: {stated}",
             )
     check_same(files.paths, [dialect.names for dialect in dialects])
-    indexed = tuple(_index(*each) for each in zip(files.paths, dialects, strict=True))
-    texts = [Texts(*each) for each in zip(indexed, dialects, strict=True)]
-    readings = csv_readings.candidates(given, dialects[0].delim)
-    batches = (batch for each in texts for batch in each.all())
+    indexed = tuple(_index(*arguments) for arguments in zip(files.paths, dialects, strict=True))
+    texts = [Texts(*arguments) for arguments in zip(indexed, dialects, strict=True)]
+    readings = csv_readings.candidates(options, dialects[0].delim)
+    batches = (batch for arguments in texts for batch in arguments.all())
     columns = csv_readings.observe_columns(dialects[0].names, readings, batches)
-    found = {name: columns[name].reading for name in column_names(dialects[0], columns)}
+    chosen = {name: columns[name].reading for name in column_names(dialects[0], columns)}
     for line in describe_files(files.paths, dialects, columns):
         note(line)
-    types = {name: reading.name if reading else TEXT for name, reading in found.items()}
-    return FileSet("csv", indexed, {**options_of(dialects[0]), **given}, types)
+    types = {name: reading.name if reading else TEXT for name, reading in chosen.items()}
+    return FileSet("csv", indexed, {**options_of(dialects[0]), **options}, types)
 
 
 def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
@@ -175,8 +175,10 @@ class Texts:
         """Translate Arrow's report, which counts rows from the beginning of the piece."""
         path, before = self._file.path, self._file.starts[piece]
         if match := _FIELDS.search(report):
-            row, expected, found = map(int, match.groups())
-            message = f"row {before + row:,} of {path}: {expected} fields are expected, but there are {found}"
+            row, expected, present = map(int, match.groups())
+            message = (
+                f"row {before + row:,} of {path}: {expected} fields are expected, but there are {present}"
+            )
             return SourceError(message, hint="check its quotes")
         words = report.splitlines()[0].removeprefix("CSV parse error: ")
         hint = f"name its encoding: ?encoding={csv_encoding.WESTERN}" if "UTF" in report else None

@@ -137,7 +137,7 @@ class Reading:
             self.convert(matching)
         except pa.ArrowInvalid:
             distinct = matching.dictionary_encode()
-            are_cast = [self._casts(each) for each in distinct.dictionary.to_pylist()]
+            are_cast = [self._casts(value) for value in distinct.dictionary.to_pylist()]
             return pc.fill_null(pc.take(pa.array(are_cast, pa.bool_()), distinct.indices), False)
         return matches
 
@@ -165,7 +165,7 @@ def _are_exact(values: pa.Array) -> pa.BooleanArray:
     """Return False for numbers whose whole part a float64 would change. Few are long enough to be looked at."""
     is_long = pc.match_substring_regex(values, rf"^[+-]?\d{{{_EXACT_DIGITS + 1},}}([.,]\d*)?$")
     wholes = pc.if_else(is_long, pc.replace_substring_regex(values, "[.,].*", ""), None).to_pylist()
-    return pa.array([each is None or int(float(each)) == int(each) for each in wholes], pa.bool_())
+    return pa.array([value is None or int(float(value)) == int(value) for value in wholes], pa.bool_())
 
 
 ARROW: Mapping[str, pa.DataType] = {
@@ -181,7 +181,7 @@ ARROW: Mapping[str, pa.DataType] = {
 
 def _dates() -> list[Reading]:
     """Make the readings of dates and times that are not ISO 8601: orders of their parts, and marks between them."""
-    found = []
+    readings = []
     orders = {
         # order -> pattern, evidence, words, replacement, option
         "d{0}m{0}Y": (r"\d{1,2}[{0}]\d{1,2}[{0}]\d{4}", r"(1[3-9]|2\d|3[01])[{0}].*", r"\3-\2-\1", "day-first"),
@@ -200,12 +200,14 @@ def _dates() -> list[Reading]:
                 (rf"\b(\d)([{mark}]|\b)", r"0\1\2"),
                 (rf"^(\d+)[{mark}](\d+)[{mark}](\d+)", replacement),
             )
-            words = "/".join({"d": "day", "m": "month", "Y": "year"}[each] for each in letters.split(mark))
+            words = "/".join(
+                {"d": "day", "m": "month", "Y": "year"}[letter] for letter in letters.split(mark)
+            )
             options = (("dates", option),) if option else ()
             date = Reading(f"DATE {letters}", "DATE", day, steps, decides, words.replace("/", mark), options)
             name, pattern = f"TIMESTAMP {letters}", f"{day}({_TIME})?"
-            found += [date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name)]
-    return [*found, *_dates_with_names()]
+            readings += [date, replace(date, name=name, type="TIMESTAMP", pattern=pattern, covers=date.name)]
+    return [*readings, *_dates_with_names()]
 
 
 def _dates_with_names() -> Iterator[Reading]:
@@ -230,7 +232,12 @@ def _amounts() -> list[Reading]:
 
     `€1,234` may be a thousand or a fraction: some value must tell.
     """
-    found = [_grouped_reading(",", "."), _grouped_reading(".", ","), _spaced_reading(), _spaced_reading(".")]
+    readings = [
+        _grouped_reading(",", "."),
+        _grouped_reading(".", ","),
+        _spaced_reading(),
+        _spaced_reading("."),
+    ]
     for symbol in CURRENCIES:
         plain = Reading(
             f"DOUBLE {symbol}",
@@ -239,12 +246,12 @@ def _amounts() -> list[Reading]:
             words=f"numbers with {symbol}",
         )
         remove = (rf"{re.escape(symbol)}|[ {_NARROW}]", "")
-        found.append(replace(plain, steps=(remove,)))
-        for grouped in found[:4]:
+        readings.append(replace(plain, steps=(remove,)))
+        for grouped in readings[:4]:
             thousands, decimal = grouped.name[-2], grouped.name[-1]
             between = f" {_NARROW}" if thousands == " " else thousands
             whole = rf"(0|[1-9]\d{{0,2}}([{between}]\d{{3}}){{1,4}}|[1-9]\d{{0,14}})([{decimal}]\d*)?"
-            found.append(
+            readings.append(
                 replace(
                     grouped,
                     name=f"DOUBLE {symbol}{thousands}{decimal}",
@@ -254,7 +261,7 @@ def _amounts() -> list[Reading]:
                     covers=plain.name,
                 )
             )
-    return found
+    return readings
 
 
 def _symbol_pattern(symbol: str, number: str) -> str:
@@ -383,7 +390,7 @@ def is_plain(name: str) -> bool:
 
 def are_alike(name: str, other: str) -> bool:
     """Return True if both readings give numbers, or both days and times without a zone."""
-    kinds = {_FAMILIES.get(each.partition(" ")[0], each) for each in (name, other)}
+    kinds = {_FAMILIES.get(text.partition(" ")[0], text) for text in (name, other)}
     return len(kinds) == 1
 
 
@@ -405,18 +412,22 @@ class Column:
     @property
     def reading(self) -> Reading | None:
         """First reading with evidence, or None: text."""
-        decided = (each for each in self.fitting if not each.evidence or each.name in self.evident)
-        found = next(decided, None) if self.number else None
-        if found is None or found.type == TEXT:
+        decided = (
+            candidate
+            for candidate in self.fitting
+            if not candidate.evidence or candidate.name in self.evident
+        )
+        chosen = next(decided, None) if self.number else None
+        if chosen is None or chosen.type == TEXT:
             return None
-        return na_reading(found) if self.has_na else found
+        return na_reading(chosen) if self.has_na else chosen
 
     @property
     def undecided(self) -> list[Reading]:
         """Readings that fit a column of text, but are not decided."""
         if not self.number or self.reading is not None:
             return []
-        return [each for each in self.fitting if each.options or each.type == TEXT]
+        return [reading for reading in self.fitting if reading.options or reading.type == TEXT]
 
     def observe(self, texts: pa.Array) -> None:
         """Drop the readings that some of the texts do not fit."""
@@ -442,7 +453,7 @@ class Column:
         readings = self.fitting
         if not self.number:  # most readings fall at the first value
             first = values[0].as_py()
-            readings = [each for each in readings if re.fullmatch(each.pattern, first)]
+            readings = [candidate for candidate in readings if re.fullmatch(candidate.pattern, first)]
         fitting = set(self._whole_numbers(values, readings))
         for reading in readings:
             if reading.name in fitting:
@@ -488,7 +499,7 @@ def first_misfit(reading: Reading, texts: pa.Array) -> int | None:
 def candidates(options: Mapping[str, str], delimiter: str) -> list[Reading]:
     """Return the readings that a column may have. A comma between fields is none in numbers unless that is stated."""
     decimal, dates = options.get("decimal", ""), options.get("dates", "")
-    found = []
+    readings = []
     for reading in READINGS.values():
         stated = dict(reading.options)
         mark = stated.get("decimal")
@@ -502,8 +513,8 @@ def candidates(options: Mapping[str, str], delimiter: str) -> list[Reading]:
             continue
         if stated and any(options.get(option) == value for option, value in stated.items()):
             reading = replace(reading, evidence="")
-        found.append(reading)
-    return found
+        readings.append(reading)
+    return readings
 
 
 def observe_columns(
@@ -535,14 +546,14 @@ def describe(columns: Mapping[str, Column], names: Sequence[str]) -> tuple[str, 
             by_words.setdefault(f"as {column.reading.words}", []).append(name)
             options |= dict.fromkeys(column.reading.options)
         elif undecided := column.undecided:
-            words = " or ".join(dict.fromkeys(each.words for each in undecided))
-            states = dict.fromkeys(option for each in undecided for option in each.options)
+            words = " or ".join(dict.fromkeys(reading.words for reading in undecided))
+            states = dict.fromkeys(option for reading in undecided for option in reading.options)
             ways = " or ".join(f"?{option}={value}" for option, value in states)
             why = f"{words}? {ways} decides" if ways else f"its numbers have {words}"
             by_words.setdefault(f"as text: {why}", []).append(name)
-    shown = (f"with {listed_names(found)} {words}" for words, found in by_words.items())
+    shown = (f"with {listed_names(columns_of_words)} {words}" for words, columns_of_words in by_words.items())
     counts = Counter(option for option, _ in options)  # columns of two forms need none: their values tell
-    return "; ".join(shown), tuple(each for each in options if counts[each[0]] == 1)
+    return "; ".join(shown), tuple(reading for reading in options if counts[reading[0]] == 1)
 
 
 def listed_names(names: Sequence[str]) -> str:

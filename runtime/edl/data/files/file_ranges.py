@@ -68,7 +68,7 @@ class FileSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def digest(self) -> str:
         """Digest of sizes, times and contents, independent of the files' location."""
-        seen = [msgspec.structs.replace(each, path="") for each in self.files]
+        seen = [msgspec.structs.replace(file, path="") for file in self.files]
         data = msgspec.json.encode((self.format, seen, self.options, self.types), order="deterministic")
         return hashlib.blake2b(data, digest_size=32).hexdigest()
 
@@ -91,24 +91,24 @@ class _Format(Protocol):
     def open_pieces(self, files: FileSet, file: FileIndex) -> Pieces: ...
 
 
-def pin_files(written: str, folder: Path, note: Callable[[str], None] = lambda text: None) -> Pinned:
-    """Fix the rows of the files that `written` names: a path, a folder, a pattern, or a URL with options.
+def pin_files(location: str, folder: Path, note: Callable[[str], None] = lambda text: None) -> Pinned:
+    """Fix the rows of the files that `location` names: a path, a folder, a pattern, or a URL with options.
 
     `note` receives lines on how they are read, where that is not plain. Writes the index into `folder`. Raises
     SourceError if there are no such files, or one cannot be read.
     """
-    files = found_files(written)
-    found = _module(files.format).index(files, note)
-    reader = RangeReader(found)
+    files = found_files(location)
+    file_set = _module(files.format).index(files, note)
+    reader = RangeReader(file_set)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_bytes(msgspec.json.encode(found))
+    (folder / FILE).write_bytes(msgspec.json.encode(file_set))
     return Pinned(
         source=str(files.url),
         select="",
         file=FILE,
         rows=reader.rows,
         schema=fields(reader.schema),
-        digest=found.digest,
+        digest=file_set.digest,
         seed=0,
         shuffled=False,
     )
@@ -117,15 +117,15 @@ def pin_files(written: str, folder: Path, note: Callable[[str], None] = lambda t
 def open_files(pinned: Pinned, folder: Path) -> RangeReader:
     """Return a reader of rows fixed by `pin_files`. Raises SourceError if a file is missing or has changed."""
     try:
-        found = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
+        file_set = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
     except OSError as error:
         raise SourceError(f"the index of this job's files is missing: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{folder / pinned.file} is damaged: {error}") from None
-    if found.format not in FORMATS:
-        raise SpecError(f"{folder / pinned.file} is damaged: there is no format {found.format}")
+    if file_set.format not in FORMATS:
+        raise SpecError(f"{folder / pinned.file} is damaged: there is no format {file_set.format}")
     return RangeReader(
-        msgspec.structs.replace(found, files=tuple(_place_index(each, folder) for each in found.files))
+        msgspec.structs.replace(file_set, files=tuple(_place_index(file, folder) for file in file_set.files))
     )
 
 
@@ -143,16 +143,16 @@ def _place_index(file: FileIndex, folder: Path) -> FileIndex:
 class RangeReader:
     """Reader of row ranges of several files. Safe to use from several threads."""
 
-    def __init__(self, found: FileSet) -> None:
-        self._files = found.files
-        for file in found.files:
+    def __init__(self, file_set: FileSet) -> None:
+        self._files = file_set.files
+        for file in file_set.files:
             check_unchanged(file)
-        module = _module(found.format)
-        self._pieces = [module.open_pieces(found, file) for file in found.files]
+        module = _module(file_set.format)
+        self._pieces = [module.open_pieces(file_set, file) for file in file_set.files]
         self.schema: pa.Schema = normal_schema(self._pieces[0].schema)
         for file, pieces in zip(self._files, self._pieces, strict=True):
             _check_same(file, normal_schema(pieces.schema), self._files[0], self.schema)
-        self._firsts = list(itertools.accumulate((file.rows for file in found.files), initial=0))
+        self._firsts = list(itertools.accumulate((file.rows for file in file_set.files), initial=0))
         self.rows = self._firsts[-1]
         self._kept = _Kept()
 
@@ -164,10 +164,10 @@ class RangeReader:
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
-        known = dict.fromkeys(self.schema.names)
+        names = dict.fromkeys(self.schema.names)
         for name in columns or ():
-            if name not in known:
-                hint = did_you_mean(name, known)
+            if name not in names:
+                hint = did_you_mean(name, names)
                 raise SourceError(f"{self._files[0].path} has no column {name}", hint=hint)
         return self._slices(start, end, None if columns is None else tuple(columns))
 
@@ -267,9 +267,9 @@ def _module(name: str) -> _Format:
     return cast(_Format, import_module(FORMATS[name]))
 
 
-def _check_same(file: FileIndex, schema: pa.Schema, first: FileIndex, wanted: pa.Schema) -> None:
+def _check_same(file: FileIndex, schema: pa.Schema, first: FileIndex, expected: pa.Schema) -> None:
     """Raise SourceError unless both files have the same columns, in any order."""
-    ours, theirs = ({field.name: field.type for field in each} for each in (schema, wanted))
+    ours, theirs = ({field.name: field.type for field in one_schema} for one_schema in (schema, expected))
     if ours != theirs:
         differing = sorted({name for name, _ in ours.items() ^ theirs.items()})
         raise SourceError(

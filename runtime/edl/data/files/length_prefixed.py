@@ -37,10 +37,10 @@ def decode(bodies: Sequence[bytes], records: int) -> pa.BinaryArray:
         column = parquet.ParquetFile(pa.BufferReader(file)).read(use_threads=False).column(0)
     except (pa.ArrowException, OSError):
         raise ValueError(f"the lengths of its {records} records do not fit") from None
-    found = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if len(found) != records or _bytes(found) + 4 * records != size:
+    records_array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if len(records_array) != records or _bytes(records_array) + 4 * records != size:
         raise ValueError(f"its {records} records are not all of its body")
-    return found
+    return records_array
 
 
 def encode(records: pa.BinaryArray) -> bytes:

@@ -41,8 +41,8 @@ class RecordPieces:
         path = Path(self._file.path)
         first, last = self._file.offsets[piece : piece + 2]
         with path.open("rb") as file:
-            wanted = list(chunks(file, path, first, last))
-            records = read_chunks(file, wanted, path)
+            piece_chunks = list(chunks(file, path, first, last))
+            records = read_chunks(file, piece_chunks, path)
         return pa.RecordBatch.from_arrays([records], schema=SCHEMA)
 
 
@@ -62,7 +62,10 @@ def _group_chunks(all_chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     group: list[Chunk] = []
     for chunk in all_chunks:
         group.append(chunk)
-        if sum(each.records for each in group) >= PIECE_ROWS or chunk.end - group[0].offset >= PIECE_BYTES:
+        if (
+            sum(member.records for member in group) >= PIECE_ROWS
+            or chunk.end - group[0].offset >= PIECE_BYTES
+        ):
             yield group
             group = []
     if group:

@@ -62,14 +62,14 @@ def open_sheets(
 
     Raises SourceError if a file is damaged, has no such sheet, or a rule cannot decide.
     """
-    given = csv_dialect.settings(url.options)
+    options = csv_dialect.settings(url.options)
     dialects: list[Dialect] = []
     copies: dict[str, str] = {}
     mixed: dict[str, str] = {}
     for path in paths:
-        rows, note = _read_rows(path, given, url)
+        rows, note = _read_rows(path, options, url)
         texts, odd_cells = _convert_rows(rows)
-        dialect = _find_dialect(path, texts, given, url)
+        dialect = _find_dialect(path, texts, options, url)
         mixed |= {dialect.names[place]: why for place, why in odd_cells.items()}
         notes = (note, *dialect.notes) if note else dialect.notes
         dialects.append(replace(dialect, notes=notes))
@@ -78,26 +78,26 @@ def open_sheets(
     check_same(paths, [dialect.names for dialect in dialects])
     # a line feed in a cell would mislead a scan in parallel
     files = CSVFiles(tuple(paths), tuple(dialects), {}, copies, parallel=False)
-    found = observe_files(connection, files, given, url)
-    columns = {**found.columns, **{name: _without_forms(found.columns[name]) for name in mixed}}
+    observed = observe_files(connection, files, options, url)
+    columns = {**observed.columns, **{name: _without_forms(observed.columns[name]) for name in mixed}}
     first = replace(dialects[0], notes=(*dialects[0].notes, *_describe_mixed(columns, mixed)))
-    return replace(found, columns=columns, dialects=(first, *dialects[1:]))
+    return replace(observed, columns=columns, dialects=(first, *dialects[1:]))
 
 
-def _read_rows(path: str, given: Mapping[str, str], url: SourceURL) -> tuple[list[list[Cell]], str]:
+def _read_rows(path: str, options: Mapping[str, str], url: SourceURL) -> tuple[list[list[Cell]], str]:
     """Return the rows of the sheet from that of the names on, and a note on which sheet it is."""
     with _open_workbook(path) as workbook:
-        sheet, note = _find_sheet(workbook, path, given, url)
+        sheet, note = _find_sheet(workbook, path, options, url)
         start = sheet.start
         rows: list[list[Cell]] = sheet.to_python(skip_empty_area=True)
     if start is None or not rows:
         raise SourceError(f"the sheet {sheet.name} of {path} is empty")
-    skipped = max(0, int(given.get("skip", "0")) - start[0])
+    skipped = max(0, int(options.get("skip", "0")) - start[0])
     filled = (place for place in range(skipped, len(rows)) if any(_is_filled(rows[place])))
     top = [(start[0] + place + 1, rows[place]) for place in itertools.islice(filled, _MOST_TITLES)]
     if not top:
-        raise SourceError(f"the sheet {sheet.name} of {path} has no rows behind row {given['skip']}")
-    if "skip" not in given:
+        raise SourceError(f"the sheet {sheet.name} of {path} has no rows behind row {options['skip']}")
+    if "skip" not in options:
         _check_titles(f"the sheet {sheet.name} of {path}", top, url)
     return rows[top[0][0] - start[0] - 1 :], note
 
@@ -119,17 +119,21 @@ def _open_workbook(path: str) -> CalamineWorkbook:
 
 
 def _find_sheet(
-    workbook: CalamineWorkbook, path: str, given: Mapping[str, str], url: SourceURL
+    workbook: CalamineWorkbook, path: str, options: Mapping[str, str], url: SourceURL
 ) -> tuple[CalamineSheet, str]:
     """Return the sheet that the URL names, or else the first one that is visible and has cells."""
     from python_calamine import SheetVisibleEnum
 
-    if name := given.get("sheet"):
+    if name := options.get("sheet"):
         if name not in workbook.sheet_names:
             raise SourceError(f"{path} has no sheet {name}", hint=did_you_mean(name, workbook.sheet_names))
         return workbook.get_sheet_by_name(name), ""
-    visible = [each.name for each in workbook.sheets_metadata if each.visible == SheetVisibleEnum.Visible]
-    sheets = [workbook.get_sheet_by_name(each) for each in visible]
+    visible = [
+        name_of_sheet.name
+        for name_of_sheet in workbook.sheets_metadata
+        if name_of_sheet.visible == SheetVisibleEnum.Visible
+    ]
+    sheets = [workbook.get_sheet_by_name(name_of_sheet) for name_of_sheet in visible]
     filled = [sheet for sheet in sheets if sheet.start is not None]
     if not filled:
         raise SourceError(
@@ -241,16 +245,16 @@ def _write_copy(columns: Sequence[pa.Array], path: str) -> None:
 
 
 def _find_dialect(
-    path: str, columns: Sequence[pa.Array], given: Mapping[str, str], url: SourceURL
+    path: str, columns: Sequence[pa.Array], options: Mapping[str, str], url: SourceURL
 ) -> Dialect:
     """Return the dialect of the copy, with the names of the columns."""
     top = (column.slice(0, _MOST_FIRST_ROWS).to_pylist() for column in columns)
     rows = [[text or "" for text in row] for row in zip(*top, strict=True)]
-    header = csv_dialect.find_header(path, rows, given, url)
-    found = Dialect(
-        _DELIMITER, '"', '"', header, csv_encoding.UTF8, 0, csv_dialect.null_texts(given), is_copied=True
+    header = csv_dialect.find_header(path, rows, options, url)
+    dialect = Dialect(
+        _DELIMITER, '"', '"', header, csv_encoding.UTF8, 0, csv_dialect.null_texts(options), is_copied=True
     )
-    return csv_dialect.name_columns(path, rows[0], found)
+    return csv_dialect.name_columns(path, rows[0], dialect)
 
 
 def _without_forms(column: csv_readings.Column) -> csv_readings.Column:

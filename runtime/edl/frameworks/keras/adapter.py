@@ -102,8 +102,8 @@ class KerasAdapter(NetworkAdapter):
 
     def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor, device: str) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
-        wanted = keras.optimizers.Optimizer
-        self.optimizer = call_function(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
+        kind = keras.optimizers.Optimizer
+        self.optimizer = call_function(self._program, "optimizer", kind, "keras.optimizers.Optimizer")
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:
             self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
@@ -181,8 +181,8 @@ class KerasAdapter(NetworkAdapter):
         fetched = self._fetched(features, train=False)
         with self._user_code("the prediction"):
             outputs, inputs = self._predict_with(plain(features), fetched.blocks, fetched.places)
-        found = flat(inputs[-1].numpy() if inputs else None, len(outputs))
-        return outputs.numpy(), {EMBEDDING: found}
+        embedding = flat(inputs[-1].numpy() if inputs else None, len(outputs))
+        return outputs.numpy(), {EMBEDDING: embedding}
 
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
@@ -191,9 +191,9 @@ class KerasAdapter(NetworkAdapter):
         return self._copies(self._state())
 
     def set_state(self, state: Mapping[str, Array]) -> None:
-        own = self._state()
-        checked_shapes(own, {name: array for name, array in state.items() if ":" not in name})
-        for name, variable in own.items():
+        variables = self._state()
+        checked_shapes(variables, {name: array for name, array in state.items() if ":" not in name})
+        for name, variable in variables.items():
             variable.assign(state[name])
         self.tables.set_state(state)
 
@@ -256,8 +256,8 @@ class KerasAdapter(NetworkAdapter):
 
     # In the graph ----------------------------------------------------------------------------------------
 
-    def _steps(self, features: Any, labels: Tensor, size: Tensor, given: Given) -> Tensor:
-        """Take a step for each `size` rows; return the losses, (steps,). `given` has weights (rows,) and rates
+    def _steps(self, features: Any, labels: Tensor, size: Tensor, optional: Given) -> Tensor:
+        """Take a step for each `size` rows; return the losses, (steps,). `optional` has weights (rows,) and rates
         (steps,).
         """
         steps = (tf.shape(labels)[0] + size - 1) // size
@@ -266,8 +266,8 @@ class KerasAdapter(NetworkAdapter):
             def minibatch(array: Tensor) -> Tensor:
                 return array[number * size : (number + 1) * size]
 
-            part = {"weights": minibatch(given["weights"])} if "weights" in given else {}
-            rate = {"rates": given["rates"][number : number + 1]} if "rates" in given else {}
+            part = {"weights": minibatch(optional["weights"])} if "weights" in optional else {}
+            rate = {"rates": optional["rates"][number : number + 1]} if "rates" in optional else {}
             rows = self._fetch(number)
             loss, gradients, moving = self._loss_and_gradients(
                 map_arrays(minibatch, features), *rows, minibatch(labels), part
@@ -304,14 +304,14 @@ class KerasAdapter(NetworkAdapter):
         self._walk.move(dict(zip(sorted(self.tables.tables), gradients, strict=True)), float(rate))
 
     def _apply(
-        self, gradients: list[Tensor], blocks: Blocks, given: Given | None = None
+        self, gradients: list[Tensor], blocks: Blocks, optional: Given | None = None
     ) -> tuple[Blocks, Tensor]:
         """Update the model's variables; return the row gradients, clipped with the others, and the learning rate.
 
-        `given` has the rate, (1,), if the call has one.
+        `optional` has the rate, (1,), if the call has one.
         """
-        if given:
-            self.optimizer.learning_rate = given["rates"][0]
+        if optional:
+            self.optimizer.learning_rate = optional["rates"][0]
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         if blocks:
             gradients, blocks = clip_gradients(self.optimizer, gradients, blocks)
@@ -327,12 +327,12 @@ class KerasAdapter(NetworkAdapter):
         return loss, *clip_gradients(self.optimizer, gradients, blocks)
 
     def _loss_and_gradients(
-        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, optional: Given
     ) -> tuple[Tensor, list[Tensor], Blocks]:
         """Return the loss and its gradients with respect to the variables and the row blocks."""
         with tf.GradientTape() as tape:
             tape.watch(blocks)
-            loss = self._loss(labels, self._call(features, blocks, places, training=True), given)
+            loss = self._loss(labels, self._call(features, blocks, places, training=True), optional)
             # Regularization affects the gradients, and is not reported in the loss.
             total = tf.add_n([loss, *self.model.losses])
         variables = [variable.value for variable in self.model.trainable_variables]
@@ -343,10 +343,10 @@ class KerasAdapter(NetworkAdapter):
         return loss, dense, {name: tf.convert_to_tensor(gradient) for name, gradient in of_blocks.items()}
 
     def _outputs_and_loss(
-        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, optional: Given
     ) -> tuple[Tensor, Tensor]:
         outputs = self._infer(features, blocks, places)
-        return outputs, self._loss(labels, outputs, given)
+        return outputs, self._loss(labels, outputs, optional)
 
     def _infer(self, features: Any, blocks: Blocks, places: list[Tensor]) -> Tensor:
         return self._call(features, blocks, places, training=False)
@@ -355,14 +355,14 @@ class KerasAdapter(NetworkAdapter):
         """Return the outputs, and the input of the last linear layer, if there is one."""
         with last_inputs(self.model) as inputs:
             outputs = self._infer(features, blocks, places)
-        return outputs, [tf.cast(each, tf.float32) for each in inputs[-1:]]
+        return outputs, [tf.cast(tensor, tf.float32) for tensor in inputs[-1:]]
 
     def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
         with self.tables.bound(features, blocks, places):
             outputs = self.model(features, training=training)
         return tf.cast(outputs, tf.float32) if outputs.dtype in _HALF else outputs
 
-    def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
+    def _loss(self, labels: Tensor, outputs: Tensor, optional: Given) -> Tensor:
         whole, shape = labels.dtype.is_integer, tuple(outputs.shape)
         check_outputs(tuple(labels.shape), shape, whole)
         members = count_members(labels.shape.rank, shape, whole)
@@ -372,11 +372,11 @@ class KerasAdapter(NetworkAdapter):
         check_losses(tuple(losses.shape))
         if members and losses.shape.rank:
             losses = tf.reduce_mean(tf.reshape(losses, (-1, members)), axis=1)
-        if "weights" not in given:
+        if "weights" not in optional:
             return tf.reduce_mean(losses)
         if losses.shape.rank == 0:
             raise refuse_weights_for_scalar()
-        return tf.reduce_mean(tf.reshape(losses, [-1]) * given["weights"])
+        return tf.reduce_mean(tf.reshape(losses, [-1]) * optional["weights"])
 
 
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:

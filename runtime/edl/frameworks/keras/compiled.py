@@ -23,12 +23,12 @@ class Variants:
         self._compiled: dict[tuple[str, ...], Any] = {}
 
     def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
-        given = {name: array for name, array in optional.items() if array is not None}
-        names = tuple(given)
+        present = {name: array for name, array in optional.items() if array is not None}
+        names = tuple(present)
         if names not in self._compiled:
             last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
             self._compiled[names] = compile_function(self._function, *self._signature, last)
-        return self._compiled[names](*arguments, given)
+        return self._compiled[names](*arguments, present)
 
 
 def compile_function(function: Callable[..., Any], *signature: Any) -> Any:

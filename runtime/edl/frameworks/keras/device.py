@@ -21,13 +21,13 @@ from edl.spec.precision import FLOAT16_IN_KERAS
 CPU, GPU = "/CPU:0", "/GPU:0"
 
 
-def choose_device(wanted: Device) -> str:
+def choose_device(device: Device) -> str:
     """Return TensorFlow's name of this process's device, or an empty text if it sees no GPU and so has no choice.
 
     Raises JobError if it has to be a GPU and there is none.
     """
     gpus = tf.config.list_physical_devices("GPU")
-    number = devices.choose(wanted, len(gpus), "TensorFlow", with_cuda=tf.test.is_built_with_cuda())
+    number = devices.choose(device, len(gpus), "TensorFlow", with_cuda=tf.test.is_built_with_cuda())
     if not gpus:
         return ""
     if not devices.is_own_process():
@@ -60,13 +60,13 @@ def run_on_device(device: str, function: Callable[..., Any]) -> Callable[..., An
 
 
 @contextlib.contextmanager
-def precision(wanted: Precision) -> Iterator[None]:
+def precision(dtype: Precision) -> Iterator[None]:
     """Provide a context in which layers are made for this precision. Raises JobError for float16."""
-    if wanted == "float16":
+    if dtype == "float16":
         raise JobError(FLOAT16_IN_KERAS[0], hint=FLOAT16_IN_KERAS[1])
     before = keras.config.dtype_policy()
-    if wanted != "float32":
-        keras.config.set_dtype_policy(f"mixed_{wanted}")
+    if dtype != "float32":
+        keras.config.set_dtype_policy(f"mixed_{dtype}")
     try:
         yield
     finally:

@@ -110,15 +110,15 @@ def _input_like(tensor: Any, weighted: bool | None) -> Any:
     `weighted` applies to lists of ids; it is None for another input.
     """
     shape, dtype = (tensor.shape[1:], tensor.dtype) if weighted is None else _PADDED[weighted]
-    made = keras.Input(shape, dtype=dtype, name=f"{tensor.name}_input")
-    made.name = tensor.name
-    return made
+    new_input = keras.Input(shape, dtype=dtype, name=f"{tensor.name}_input")
+    new_input.name = tensor.name
+    return new_input
 
 
 def _inside(layer: Embedding, embedding: keras.layers.Embedding) -> keras.Model:
     """Return an ordinary layer over the whole table of a row layer."""
-    given = layer.input if isinstance(layer.input, list) else [layer.input]
-    inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in given]
+    tensors = layer.input if isinstance(layer.input, list) else [layer.input]
+    inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in tensors]
     first = layer.first or (0,) * len(inputs)
     ids = [tensor + start for tensor, start in zip(inputs, first, strict=True)]
     stacked = keras.ops.stack(ids, axis=1) if len(ids) > 1 else ids[0]
@@ -129,11 +129,11 @@ def _inside_lists(layer: Embedding, embedding: keras.layers.Embedding, weighted:
     """Return the same for lists of ids."""
     ops, combiner = keras.ops, require_combiner(layer.combiner, layer.spec.name)
     shape, dtype = _PADDED[weighted]
-    given = keras.Input(shape, dtype=dtype)
-    ids = ops.cast(ops.take(given, 0, axis=2), "int64") if weighted else given
+    pairs = keras.Input(shape, dtype=dtype)
+    ids = ops.cast(ops.take(pairs, 0, axis=2), "int64") if weighted else pairs
     weights = ops.cast(ids >= 0, "float32")
     if weighted:
-        weights = weights * ops.cast(ops.take(given, 1, axis=2), "float32")
+        weights = weights * ops.cast(ops.take(pairs, 1, axis=2), "float32")
     vectors = embedding(ops.maximum(ids + (layer.first[0] if layer.first else 0), 0))
     vector = ops.sum(vectors * ops.expand_dims(weights, -1), axis=1)
     if combiner != "sum":
@@ -141,4 +141,4 @@ def _inside_lists(layer: Embedding, embedding: keras.layers.Embedding, weighted:
         norm = ops.sum(shares, axis=1, keepdims=True)
         norm = norm if combiner == "mean" else ops.sqrt(norm)
         vector = vector / ops.where(ops.equal(norm, 0), 1.0, norm)
-    return keras.Model(given, vector, name=f"{layer.name}_rows")
+    return keras.Model(pairs, vector, name=f"{layer.name}_rows")

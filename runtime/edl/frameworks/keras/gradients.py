@@ -47,8 +47,8 @@ class GradientParts:
         self._apply = apply
         blocks: Blocks = rows[1]
         self._widths = {name: spec.shape[1] for name, spec in blocks.items()}
-        own = [_count(variable) for variable in self._variables]
-        self._sizes = [*own, 1, *(_count(buffer) for buffer in buffers)]
+        sizes = [_count(variable) for variable in self._variables]
+        self._sizes = [*sizes, 1, *(_count(buffer) for buffer in buffers)]
         scalar, vector = tf.TensorSpec((), tf.float32), tf.TensorSpec((None,), tf.float32)
         self._gather = Variants(self._gathered, *rows, scalar)
         self._spread = Variants(self._applied, vector, {name: tf.TensorSpec((), tf.int32) for name in blocks})
@@ -75,10 +75,16 @@ class GradientParts:
     # In the graph ----------------------------------------------------------------------------------------
 
     def _gathered(
-        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, share: Tensor, given: Any
+        self,
+        features: Any,
+        blocks: Blocks,
+        places: list[Tensor],
+        labels: Tensor,
+        share: Tensor,
+        optional: Any,
     ) -> Tensor:
         before = [tf.identity(buffer.value) for buffer in self._buffers]
-        loss, gradients, of_rows = self._differentiate(features, blocks, places, labels, given)
+        loss, gradients, of_rows = self._differentiate(features, blocks, places, labels, optional)
         parts = [*gradients, loss, *(buffer.value for buffer in self._buffers), *_order_blocks(of_rows)]
         flat = tf.concat([tf.reshape(tf.cast(part, tf.float32), [-1]) for part in parts], 0) * share
         for buffer, values in zip(self._buffers, before, strict=True):
@@ -86,7 +92,7 @@ class GradientParts:
         return flat
 
     def _applied(
-        self, flat: Tensor, counts: dict[str, Tensor], given: dict[str, Tensor]
+        self, flat: Tensor, counts: dict[str, Tensor], optional: dict[str, Tensor]
     ) -> tuple[Tensor, Blocks, Tensor]:
         names = sorted(counts)
         sizes = [*self._sizes, *(counts[name] * self._widths[name] for name in names)]
@@ -96,7 +102,7 @@ class GradientParts:
         for buffer in self._buffers:
             buffer.assign(_like(buffer, next(pieces)))
         blocks = {name: tf.reshape(next(pieces), (counts[name], self._widths[name])) for name in names}
-        return loss, *self._apply(gradients, blocks, given)
+        return loss, *self._apply(gradients, blocks, optional)
 
 
 def _part(flat: Tensor) -> GradientPart:

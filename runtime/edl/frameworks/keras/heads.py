@@ -18,5 +18,7 @@ def joined(outputs: Any, label: SeveralTarget) -> Any:
     """
     if not isinstance(outputs, dict | list | tuple):
         return outputs
-    found = in_order(outputs, label.spec)
-    return keras.layers.Concatenate()([each if len(each.shape) == 2 else each[:, None] for each in found])
+    tensors = in_order(outputs, label.spec)
+    return keras.layers.Concatenate()(
+        [tensor if len(tensor.shape) == 2 else tensor[:, None] for tensor in tensors]
+    )

@@ -19,20 +19,24 @@ def last_inputs(model: keras.Model) -> Iterator[list[Any]]:
 
     A Dense layer without bias, as that of the wide part of a model, is not one.
     """
-    found: list[Any] = []
-    layers = [each for each in model._flatten_layers() if isinstance(each, _LINEAR) and _has_bias(each)]
+    captured: list[Any] = []
+    layers = [
+        layer_of_model
+        for layer_of_model in model._flatten_layers()
+        if isinstance(layer_of_model, _LINEAR) and _has_bias(layer_of_model)
+    ]
     for layer in layers:
-        object.__setattr__(layer, "call", _watch_inputs(layer.call, found))
+        object.__setattr__(layer, "call", _watch_inputs(layer.call, captured))
     try:
-        yield found
+        yield captured
     finally:
         for layer in layers:
             object.__delattr__(layer, "call")
 
 
-def _watch_inputs(call: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
+def _watch_inputs(call: Callable[..., Any], captured: list[Any]) -> Callable[..., Any]:
     def watched(inputs: Any, *arguments: Any, **named: Any) -> Any:
-        found[:] = [inputs]
+        captured[:] = [inputs]
         return call(inputs, *arguments, **named)
 
     return watched

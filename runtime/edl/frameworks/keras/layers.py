@@ -69,20 +69,20 @@ class Embedding(EmbeddingLayer, keras.layers.Layer):
 
     def call(self, ids: Any) -> Any:
         tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
-        found = self.look_up(tensors)
-        if isinstance(found.places, Listed):
+        looked_up = self.look_up(tensors)
+        if isinstance(looked_up.places, Listed):
             rows = keras.ops.shape(tensors[0])[0]
             return summed_lists(
-                found.block, found.places, rows, require_combiner(self.combiner, self.spec.name)
+                looked_up.block, looked_up.places, rows, require_combiner(self.combiner, self.spec.name)
             )
-        return combine_vectors(keras.ops.take(found.block, found.places, axis=0), self.combiner)
+        return combine_vectors(keras.ops.take(looked_up.block, looked_up.places, axis=0), self.combiner)
 
     def get_config(self) -> dict[str, Any]:
         spec = self.spec
-        own = {"table": spec.name, "dim": spec.dim, "combiner": self.combiner, "initial": spec.initial}
+        settings = {"table": spec.name, "dim": spec.dim, "combiner": self.combiner, "initial": spec.initial}
         return {
             **super().get_config(),
-            **own,
+            **settings,
             "scale": spec.scale,
             "num_ids": spec.num_ids,
             "first": self.first,
@@ -174,7 +174,10 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
     lists = [entry for entry in features.entries if entry.kind == "list"]
     owner = owners(lists)
     parts += [
-        _list_rows(each, units, inputs[each.name], "zeros", owner[each.name], "weights") for each in lists
+        _list_rows(
+            entry_of_list, units, inputs[entry_of_list.name], "zeros", owner[entry_of_list.name], "weights"
+        )
+        for entry_of_list in lists
     ]
     return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
 

@@ -16,16 +16,16 @@ from edl.errors import SemanticError, did_you_mean
 _MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "none", None)
 
 
-def loss(given: Any) -> Callable[[Any, Any], Any]:
+def loss(value: Any) -> Callable[[Any, Any], Any]:
     """Return the loss function. Raises SemanticError if there is none of that name."""
-    found = _loss(given)
-    own = isinstance(found, keras.losses.Loss)
-    if own and found.reduction not in _MEANS:  # reduced to a sum: one value in all
-        return lambda labels, predictions: found(labels, predictions)
-    each = found.call if own else found
+    resolved = _loss(value)
+    is_object = isinstance(resolved, keras.losses.Loss)
+    if is_object and resolved.reduction not in _MEANS:  # reduced to a sum: one value in all
+        return lambda labels, predictions: resolved(labels, predictions)
+    by_row = resolved.call if is_object else resolved
 
     def per_row(labels: Any, predictions: Any) -> Any:
-        losses = each(labels, predictions)
+        losses = by_row(labels, predictions)
         return (
             keras.ops.mean(losses, axis=tuple(range(1, len(losses.shape))))
             if len(losses.shape) > 1
@@ -35,38 +35,38 @@ def loss(given: Any) -> Callable[[Any, Any], Any]:
     return per_row
 
 
-def takes_logits(given: Any) -> bool:
+def takes_logits(value: Any) -> bool:
     """Return True if the loss is known to apply the sigmoid or softmax itself."""
-    found = _loss(given)
-    return isinstance(found, keras.losses.Loss) and bool(found.get_config().get("from_logits"))
+    resolved = _loss(value)
+    return isinstance(resolved, keras.losses.Loss) and bool(resolved.get_config().get("from_logits"))
 
 
-def optimizer(given: Any, rate: float | None) -> Callable[[], Any]:
+def optimizer(value: Any, rate: float | None) -> Callable[[], Any]:
     """Return a factory of optimizers. `rate` applies to an optimizer by name. Raises SemanticError if there is none
     of that name.
     """
-    if isinstance(given, str):
-        made = _get_named(keras.optimizers.get, given, "optimizer", vars(keras.optimizers))
+    if isinstance(value, str):
+        by_name = _get_named(keras.optimizers.get, value, "optimizer", vars(keras.optimizers))
         if rate is not None:
-            made.learning_rate = rate
-        given = made
-    if not isinstance(given, keras.optimizers.Optimizer):
-        if not callable(given):
+            by_name.learning_rate = rate
+        value = by_name
+    if not isinstance(value, keras.optimizers.Optimizer):
+        if not callable(value):
             hint = "give an object, a function, or a name such as adam"
-            raise SemanticError(f"the optimizer is {given!r}", hint=hint)
-        return lambda: given()
-    config = given.get_config()
-    return lambda: type(given).from_config(config)
+            raise SemanticError(f"the optimizer is {value!r}", hint=hint)
+        return lambda: value()
+    config = value.get_config()
+    return lambda: type(value).from_config(config)
 
 
-def _loss(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
-    return _get_named(keras.losses.get, given, "loss", vars(keras.losses))
+def _loss(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return _get_named(keras.losses.get, value, "loss", vars(keras.losses))
 
 
-def _get_named(get: Callable[[str], Any], name: str, what: str, known: dict[str, Any]) -> Any:
+def _get_named(get: Callable[[str], Any], name: str, what: str, candidates: dict[str, Any]) -> Any:
     try:
         return get(name)
     except ValueError:
-        raise SemanticError(f"Keras has no {what} {name}", hint=did_you_mean(name, [*known])) from None
+        raise SemanticError(f"Keras has no {what} {name}", hint=did_you_mean(name, [*candidates])) from None

@@ -29,7 +29,7 @@ def save(file: NetworkFile, path: Path) -> None:
     It returns a dict with `outputs` and, for classes, `scores`, as the ONNX model does. The signature
     `serving_default` names the columns; one whose name is no plain word is `column0` and so on, by its place.
     """
-    texts = {name for each in file.spec.features if is_text(each) for name in source_columns(each)}
+    texts = {name for feature in file.spec.features if is_text(feature) for name in source_columns(feature)}
     columns = {
         name: tf.TensorSpec((None,), tf.string if name in texts else tf.float64, name=_argument(name, place))
         for place, name in enumerate(file.spec.columns)
@@ -37,11 +37,11 @@ def save(file: NetworkFile, path: Path) -> None:
     module = tf.Module()
     module.tables = []  # tracked, so that they are saved
 
-    def serve(given: dict[str, Any]) -> dict[str, Any]:
-        graph = _Tensors(given, module.tables)
+    def serve(cells: dict[str, Any]) -> dict[str, Any]:
+        graph = _Tensors(cells, module.tables)
         outputs, scores = file.results(graph)
-        found = {OUTPUTS: graph.tensor(outputs)}
-        return found if scores is None else {**found, SCORES: graph.tensor(scores)}
+        answer = {OUTPUTS: graph.tensor(outputs)}
+        return answer if scores is None else {**answer, SCORES: graph.tensor(scores)}
 
     module.serve = tf.function(serve, input_signature=[columns], autograph=False)
     tf.saved_model.save(module, str(path), signatures=module.serve)
@@ -54,8 +54,8 @@ def _argument(name: str, place: int) -> str:
 class _Tensors(Tensors):
     """Graph whose values are tensors of the function that is traced."""
 
-    def __init__(self, given: Mapping[str, Any], tables: list[Any]) -> None:
-        super().__init__(given, _OPERATORS)
+    def __init__(self, columns: Mapping[str, Any], tables: list[Any]) -> None:
+        super().__init__(columns, _OPERATORS)
         self._tables = tables
 
     def constant(self, values: Array) -> Value:
@@ -65,18 +65,18 @@ class _Tensors(Tensors):
         return tf.cast(tensor, _TYPES[kind])
 
     def positions(self, value: Value, keys: Array) -> Value:
-        given = self.tensor(value)
-        is_known = tf.ones_like(given, tf.bool)
+        keys_tensor = self.tensor(value)
+        is_known = tf.ones_like(keys_tensor, tf.bool)
         if keys.dtype != object:
-            is_known = (given == tf.floor(given)) & (tf.abs(given) < _LARGEST_WHOLE)
-            given = tf.cast(tf.where(is_known, given, 0.0), tf.int64)
+            is_known = (keys_tensor == tf.floor(keys_tensor)) & (tf.abs(keys_tensor) < _LARGEST_WHOLE)
+            keys_tensor = tf.cast(tf.where(is_known, keys_tensor, 0.0), tf.int64)
         with tf.init_scope():
             typed = tf.constant(keys.tolist() if keys.dtype == object else keys.astype(np.int64))
             pairs = tf.lookup.KeyValueTensorInitializer(typed, tf.range(len(keys), dtype=tf.int64))
             self._tables.append(tf.lookup.StaticHashTable(pairs, default_value=-1))
-        found = self._tables[-1].lookup(given)
-        number = tf.cast(found, tf.float64)
-        return self.value(tf.where(is_known & (found >= 0), number, tf.constant(math.nan, tf.float64)))
+        row_numbers = self._tables[-1].lookup(keys_tensor)
+        number = tf.cast(row_numbers, tf.float64)
+        return self.value(tf.where(is_known & (row_numbers >= 0), number, tf.constant(math.nan, tf.float64)))
 
 
 def _one_hot(ids: Any, depth: Any, ends: Any) -> Any:

@@ -47,9 +47,9 @@ def position(graph: Graph, feature: PiecewiseLinear) -> Value:
     )
     low = graph.add("Gather", graph.constant(bounds[:-1]), counted)
     slope = graph.add("Gather", graph.constant(1 / np.diff(bounds)), counted)
-    found = (inside - low) * slope + graph.cast(counted, "DOUBLE")
+    inner = (inside - low) * slope + graph.cast(counted, "DOUBLE")
     is_null = graph.add("IsNaN", value)
-    return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), found))
+    return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), inner))
 
 
 def standardize_input(graph: Graph, feature: Standardize | Periodic) -> Value:
@@ -60,11 +60,11 @@ def standardize_input(graph: Graph, feature: Standardize | Periodic) -> Value:
 
 def column_of(graph: Graph, value: Value) -> Value:
     """Narrow numbers (rows,) to float32 (rows, 1); those beyond ±`_LARGEST` become it."""
-    known = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
-    size = graph.add("Abs", known)
+    without_nan = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
+    size = graph.add("Abs", without_nan)
     is_large = graph.add("Greater", size, graph.constant(np.array(_LARGEST)))
-    large = graph.add("Sign", known) * _LARGEST
-    return graph.cast(_tall(graph, graph.add("Where", is_large, large, known)), "FLOAT")
+    large = graph.add("Sign", without_nan) * _LARGEST
+    return graph.cast(_tall(graph, graph.add("Where", is_large, large, without_nan)), "FLOAT")
 
 
 def _tall(graph: Graph, value: Value) -> Value:
@@ -91,11 +91,11 @@ def _numeric(graph: Graph, feature: Numeric) -> Value:
 
 
 def _standardize(graph: Graph, feature: Standardize) -> Value:
-    found = standardize_input(graph, feature)
+    scaled = standardize_input(graph, feature)
     if not feature.limit:
-        return found
-    part = graph.add("Div", found, graph.constant(np.array(feature.limit)))
-    return graph.add("Div", found, graph.add("Sqrt", part * part + 1.0))
+        return scaled
+    part = graph.add("Div", scaled, graph.constant(np.array(feature.limit)))
+    return graph.add("Div", scaled, graph.add("Sqrt", part * part + 1.0))
 
 
 def _normalize(graph: Graph, feature: Normalize) -> Value:

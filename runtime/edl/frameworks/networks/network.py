@@ -105,7 +105,7 @@ def shape_of(spec: JobSpec) -> Shape:
     return Shape(
         inputs.get("deep") or inputs["features"],
         inputs.get("wide"),
-        tuple(int(each) for each in units if isinstance(each, int))
+        tuple(int(number) for number in units if isinstance(number, int))
         if isinstance(units, tuple | list)
         else (),
         str(params.get("activation", "relu")),

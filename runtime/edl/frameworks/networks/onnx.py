@@ -53,11 +53,11 @@ class NetworkFile:
 
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
-        label, own = self.spec.label, {}
+        label, scores_of_labels = self.spec.label, {}
         if isinstance(label, SeveralLabels):
-            columns = (each.column for each in label.labels)
-            own = dict(zip(columns, label.score_places, strict=True))
-        return of_columns(self.spec.columns, label.outputs, self.results, own)
+            columns = (one_label.column for one_label in label.labels)
+            scores_of_labels = dict(zip(columns, label.score_places, strict=True))
+        return of_columns(self.spec.columns, label.outputs, self.results, scores_of_labels)
 
     def results(self, graph: Graph) -> Results:
         """Return the outputs and the scores of the model, float64; numbers have no scores."""
@@ -65,10 +65,10 @@ class NetworkFile:
         outputs = _Graph(graph).outputs(network)
         if isinstance(self.spec.label, SeveralLabels):
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
-        found, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        outputs_value, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
         if scores is None:
-            return add_centre(graph, found, self.spec.label), None
-        return found, apply_temperature(graph, scores, self.spec.temperature)
+            return add_centre(graph, outputs_value, self.spec.label), None
+        return outputs_value, apply_temperature(graph, scores, self.spec.temperature)
 
     @property
     def onnx_inputs(self) -> str:
@@ -85,17 +85,17 @@ class _Graph:
     def outputs(self, network: Network) -> Value:
         """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
         graph = self._graph
-        found = self._joined([self._block(block) for block in network.blocks])
+        rows = self._joined([self._block(block) for block in network.blocks])
         if network.scales is not None:
-            found = graph.add("Mul", self._unsqueezed(found, 1), self._constant(network.scales))
+            rows = graph.add("Mul", self._unsqueezed(rows, 1), self._constant(network.scales))
         for layer in network.hidden:
-            found = self._layer(found, layer)
-        found = self._layer(found, network.output)
+            rows = self._layer(rows, layer)
+        rows = self._layer(rows, network.output)
         for block, weight in network.wide:
-            found = graph.add("Add", found, self._wide(block, weight))
+            rows = graph.add("Add", rows, self._wide(block, weight))
         if (network.std, network.mean) == (1.0, 0.0):
-            return found
-        scaled = graph.add("Mul", found, self._constant(np.array(network.std)))
+            return rows
+        scaled = graph.add("Mul", rows, self._constant(np.array(network.std)))
         return graph.add("Add", scaled, self._constant(np.array(network.mean)))
 
     def _layer(self, inputs: Value, layer: Layer) -> Value:
@@ -137,13 +137,13 @@ class _Graph:
                 if isinstance(feature, PeriodicFeature)
             ]
             return self._periodic(self._joined(numbers), block.periodic, entry.width)
-        found = self._ids(block)
+        positions = self._ids(block)
         if block.table is not None:
             if (shared := id(block.table)) not in self._tables:
                 self._tables[shared] = self._constant(block.table)
-            return graph.add("Gather", self._tables[shared], found, axis=0)
+            return graph.add("Gather", self._tables[shared], positions, axis=0)
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
-        return graph.add("OneHot", found, graph.constant(np.array(entry.num_ids)), ends)
+        return graph.add("OneHot", positions, graph.constant(np.array(entry.num_ids)), ends)
 
     def _ids(self, block: Block) -> Value:
         feature = block.entry.feature
@@ -154,7 +154,7 @@ class _Graph:
     def _encoded(self, block: Block) -> Value:
         graph = self._graph
         columns, first = block.entry.encodings
-        features = [each for each in block.entry.features if isinstance(each, PiecewiseLinear)]
+        features = [member for member in block.entry.features if isinstance(member, PiecewiseLinear)]
         positions = self._joined([position(graph, feature) for feature in features])
         of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
         shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
@@ -195,16 +195,16 @@ _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sig
 
 def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
-    parts, found = [], []
-    for each, (first, last) in zip(label.labels, label.places, strict=True):
-        part = add_centre(graph, graph.columns(outputs, first, last), each)
+    parts, scores = [], []
+    for one_label, (first, last) in zip(label.labels, label.places, strict=True):
+        part = add_centre(graph, graph.columns(outputs, first, last), one_label)
         parts.append(part)
-        if isinstance(each, ClassLabel):
-            part = _two(graph, part) if each.binary else graph.add("Softmax", part, axis=-1)
-        found.append(part)
+        if isinstance(one_label, ClassLabel):
+            part = _two(graph, part) if one_label.binary else graph.add("Softmax", part, axis=-1)
+        scores.append(part)
     if any(map(label_offset, label.labels)):
         outputs = graph.add("Concat", *parts, axis=-1)
-    return outputs, graph.add("Concat", *found, axis=-1)
+    return outputs, graph.add("Concat", *scores, axis=-1)
 
 
 def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> Results:

@@ -21,9 +21,9 @@ def network(
     the biases, (units,), the output's last.
     """
     of_features = (1 + SCALE_RATE * scale)[:, np.newaxis]
-    found = [
+    stages = [
         Layer(weight * len(weight) ** -0.5, bias * BIAS_RATE, shape.activation) for weight, bias in layers
     ]
-    found[0] = replace(found[0], weight=of_features * found[0].weight)
-    output = replace(found.pop(), activation="")
-    return Network(blocks, tuple(found), output, std=shape.std, mean=shape.mean)
+    stages[0] = replace(stages[0], weight=of_features * stages[0].weight)
+    output = replace(stages.pop(), activation="")
+    return Network(blocks, tuple(stages), output, std=shape.std, mean=shape.mean)

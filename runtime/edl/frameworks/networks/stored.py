@@ -66,31 +66,31 @@ def network(spec: JobSpec, weights: Weights) -> Network:
     else:
         made_of = _of_torch if spec.framework == "torch" else _of_keras
     try:
-        found = made_of(shape, exact)
-        _check(found, shape)
-        found = _in_units(found, spec.label)
+        plain = made_of(shape, exact)
+        _check(plain, shape)
+        plain = _in_units(plain, spec.label)
     except (KeyError, IndexError, ValueError, StopIteration) as error:
         raise JobError(f"the weights do not fit the model {spec.model.name}: {error}") from error
-    return found
+    return plain
 
 
-def _in_units(found: Network, label: Label) -> Network:
+def _in_units(plain: Network, label: Label) -> Network:
     """Return the network whose last layers give several labels in their own units; of one label it is unchanged."""
     if not isinstance(label, SeveralLabels):
-        return found
+        return plain
     target = SeveralTarget(label)
-    std, mean, last = np.array(target.std), np.array(target.mean), found.output
+    std, mean, last = np.array(target.std), np.array(target.mean), plain.output
     output = Layer(last.weight * std, last.bias * std + mean, last.activation)
-    return replace(found, output=output, wide=tuple((block, weight * std) for block, weight in found.wide))
+    return replace(plain, output=output, wide=tuple((block, weight * std) for block, weight in plain.wide))
 
 
-def _check(found: Network, shape: Shape) -> None:
+def _check(plain: Network, shape: Shape) -> None:
     """Raise ValueError if the weights of a layer have another shape than the JobSpec says."""
     widths = [shape.deep.width, *shape.units, shape.outputs]
-    for layer, inputs, units in zip((*found.hidden, found.output), widths, widths[1:], strict=False):
+    for layer, inputs, units in zip((*plain.hidden, plain.output), widths, widths[1:], strict=False):
         if layer.weight.shape[-2:] != (inputs, units) or layer.bias.shape[-1] != units:
             raise ValueError(f"a layer has the shape {layer.weight.shape}, not {(inputs, units)}")
-    for block in found.blocks:
+    for block in plain.blocks:
         if block.table is not None and block.table.shape != (block.entry.num_ids, block.entry.width):
             raise ValueError(f"the vectors of {block.entry.name} have the shape {block.table.shape}")
 
@@ -183,12 +183,12 @@ def _wide_parts(
 def _real_mlp_of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     blocks = _torch_blocks("layers.0", shape.deep.entries, weights)
     numbers = sorted(int(name.split(".")[1]) for name in weights if name.endswith(".bias"))
-    found = (
+    layers = (
         (weights[f"layers.{number}.weight"].T, weights[f"layers.{number}.bias"])
         for number in numbers
         if number > 1
     )
-    return real_mlp.network(shape, blocks, weights["layers.1.scale"], found)
+    return real_mlp.network(shape, blocks, weights["layers.1.scale"], layers)
 
 
 # Keras -----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def find_unsupported_column(features: Sequence[Feature], numbers: tuple[type, ..
 
     `numbers` are types of features that are made of a number.
     """
-    text = {name for each in features if is_text(each) for name in source_columns(each)}
+    text = {name for member in features if is_text(member) for name in source_columns(member)}
     for feature in features:
         names = tuple(source_columns(feature))
         if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
@@ -99,10 +99,10 @@ def part_of_time(graph: Graph, column: str, part: str) -> Value:
 
 def ids(graph: Graph, category: Category) -> Value:
     """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
-    found = code(graph, category)
-    missing = graph.add("IsNaN", found)
-    known = graph.add("Where", missing, graph.constant(np.array(float(category.size))), found)
-    return graph.cast(known, "INT64")
+    codes = code(graph, category)
+    missing = graph.add("IsNaN", codes)
+    filled = graph.add("Where", missing, graph.constant(np.array(float(category.size))), codes)
+    return graph.cast(filled, "INT64")
 
 
 def statistics(graph: Graph, feature: Encoding) -> Value:

@@ -22,9 +22,9 @@ OUTPUTS, SCORES = "outputs", "scores"
 class Graph:
     """Graph in the making. Names of values between inputs and outputs begin as no given name does."""
 
-    def __init__(self, given: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self._prefix = "/"
-        while any(name.startswith(self._prefix) for name in given):
+        while any(name.startswith(self._prefix) for name in names):
             self._prefix += "/"
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -63,9 +63,9 @@ class Graph:
         from onnx import helper
 
         names = [value.name for value in inputs]
-        made = self._name()
-        self._nodes.append(helper.make_node(operator, names, [made], domain=domain, **attributes))
-        return Value(self, made)
+        output = self._name()
+        self._nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
+        return Value(self, output)
 
     def columns(self, value: Value, first: int, last: int) -> Value:
         """Return some columns of a value (rows, columns)."""
@@ -150,8 +150,8 @@ def of_columns(
         widest = max(last for _, last in parts.values()) if parts else max(2, outputs)
         taken.append(graph.output(free_name(SCORES, taken), scores, widest))
         for name, (first, last) in (parts or {}).items():
-            own = graph.columns(scores, first, last)
-            taken.append(graph.output(free_name(name, taken), own, last - first))
+            part = graph.columns(scores, first, last)
+            taken.append(graph.output(free_name(name, taken), part, last - first))
     return graph.encoded()
 
 

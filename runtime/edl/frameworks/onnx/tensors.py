@@ -12,9 +12,9 @@ from edl.frameworks.onnx.graph import Graph, Value
 class Tensors(Graph):
     """Graph whose values are tensors. given: those of the columns, by name. operators: by their names in ONNX."""
 
-    def __init__(self, given: Mapping[str, Any], operators: Mapping[str, Callable[..., Any]]) -> None:
-        super().__init__(given)
-        self._given = given
+    def __init__(self, columns: Mapping[str, Any], operators: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(columns)
+        self._given = columns
         self._operators = operators
         self._tensors: dict[str, Any] = {}
 
@@ -39,5 +39,5 @@ class Tensors(Graph):
         """Return the tensor in another type, such as FLOAT."""
 
     def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
-        tensors = [self.tensor(each) for each in inputs]
+        tensors = [self.tensor(value) for value in inputs]
         return self.value(self._operators[operator](*tensors, **attributes))

@@ -101,9 +101,9 @@ class TorchAdapter(NetworkAdapter):
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(self._wanted(labels), outputs.shape, labels.dtype.kind == "i")
-            wanted, title = torch.optim.Optimizer, "torch.optim.Optimizer"
+            kind, title = torch.optim.Optimizer, "torch.optim.Optimizer"
             self.optimizer = call_function(
-                program, "optimizer", wanted, title, list(self._trainable().values())
+                program, "optimizer", kind, title, list(self._trainable().values())
             )
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
@@ -326,7 +326,7 @@ class TorchAdapter(NetworkAdapter):
     def _step(self, gradients: Mapping[str, RowGradients]) -> None:
         """Update parameters by their gradients, and rows by these, which a clipping optimizer clips too."""
         if self._scale is not None:
-            of_rows = [each.values for each in gradients.values()]
+            of_rows = [row_gradients.values for row_gradients in gradients.values()]
             if not self._scale.passes([*self._present_gradients(), *of_rows]):
                 return
         if not self.tables:
@@ -339,10 +339,11 @@ class TorchAdapter(NetworkAdapter):
 
     def _blocks(self, gradients: Mapping[str, RowGradients]) -> Callable[[], dict[str, RowGradients]]:
         """Expose these gradients to step hooks; return a function that returns them as the hooks left them."""
-        blocks = {name: with_gradient(given.values) for name, given in gradients.items()}
+        blocks = {name: with_gradient(row_gradients.values) for name, row_gradients in gradients.items()}
         setattr(self.optimizer, BLOCKS, list(blocks.values()))
         return lambda: {
-            name: RowGradients(given.ids, gradient_of(blocks[name].grad)) for name, given in gradients.items()
+            name: RowGradients(row_gradients.ids, gradient_of(blocks[name].grad))
+            for name, row_gradients in gradients.items()
         }
 
     def _clip(self) -> None:
@@ -373,7 +374,7 @@ class TorchAdapter(NetworkAdapter):
         return loss.detach()
 
     def _present_gradients(self) -> list[torch.Tensor]:
-        return [each.grad for each in self._trainable().values() if each.grad is not None]
+        return [parameter.grad for parameter in self._trainable().values() if parameter.grad is not None]
 
     def _loss(
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None

@@ -28,14 +28,14 @@ def load(data: object, rows: int, size: int, mode: Mode, by: str) -> tuple[Any, 
     (features, label, weight).
     """
     parts: list[tuple[Any, ...]] = []
-    found = 0
+    loaded = 0
     for batch in _loader(data, size, mode, by):
         parts.append(_arrays_of(batch, mode, by))
-        found += count_rows(parts[-1][0])
-        if found > rows:
+        loaded += count_rows(parts[-1][0])
+        if loaded > rows:
             raise JobError(f"{by} gives more than the {rows} rows of its range", hint=_EXACTLY)
-    if found != rows:
-        raise JobError(f"{by} gives {found} rows of the {rows} of its range", hint=_EXACTLY)
+    if loaded != rows:
+        raise JobError(f"{by} gives {loaded} rows of the {rows} of its range", hint=_EXACTLY)
     features, labels, *weights = (_join_arrays(same) for same in zip(*parts, strict=True))
     return features, labels, weights[0] if weights else None
 
@@ -87,9 +87,9 @@ def _arrays_of(batch: object, mode: Mode, by: str) -> tuple[Any, ...]:
 def _map(function: Callable[[Any], Any], value: Any) -> Any:
     """Map the tensors of a batch; collating turns tuples into lists, and features are tuples."""
     if isinstance(value, dict):
-        return {key: _map(function, each) for key, each in value.items()}
+        return {key: _map(function, item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return tuple(_map(function, each) for each in value)
+        return tuple(_map(function, item) for item in value)
     return function(value)
 
 
@@ -103,7 +103,7 @@ def _join_arrays(parts: Sequence[Any]) -> Any:
     if isinstance(first, dict):
         return {key: _join_arrays([part[key] for part in parts]) for key in first}
     if isinstance(first, tuple):
-        return tuple(_join_arrays(each) for each in zip(*parts, strict=True))
+        return tuple(_join_arrays(group) for group in zip(*parts, strict=True))
     if isinstance(first, Ragged):
         return Ragged.joined(parts)
     return np.concatenate(parts) if isinstance(first, np.ndarray) else first

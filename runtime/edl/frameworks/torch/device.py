@@ -23,10 +23,10 @@ GENERATOR, ON_DEVICE = "generator", "generator.cuda"  # states of random numbers
 _CUDA_BYTES = 16  # of a state of CUDA's generator: its seed and its offset
 
 
-def choose_device(wanted: Device) -> torch.device:
+def choose_device(setting: Device) -> torch.device:
     """Return the device of this process. Raises JobError if it has to be a GPU and there is none."""
-    count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
-    number = devices.choose(wanted, count, "PyTorch", with_cuda=torch.version.cuda is not None)
+    count = torch.cuda.device_count() if setting != "cpu" and torch.cuda.is_available() else 0
+    number = devices.choose(setting, count, "PyTorch", with_cuda=torch.version.cuda is not None)
     if number is None:
         return CPU
     if devices.is_own_process():
@@ -85,9 +85,9 @@ class RandomNumbers:
 
     def unpack(self, data: bytes) -> None:
         """Set the states of `pack`. Raises JobError if they are of another model."""
-        own = self.state()
-        size = own[GENERATOR].nbytes
+        state = self.state()
+        size = state[GENERATOR].nbytes
         if len(data) in (size, size + _CUDA_BYTES) and (len(data) == size or self._device is None):
-            data, own = data[:size], {GENERATOR: own[GENERATOR]}  # written or read without a GPU
-        arrays = unpack_arrays(data, [(array.shape, array.dtype.str) for array in own.values()])
-        self.set_state(dict(zip(own, arrays, strict=True)))
+            data, state = data[:size], {GENERATOR: state[GENERATOR]}  # written or read without a GPU
+        arrays = unpack_arrays(data, [(array.shape, array.dtype.str) for array in state.values()])
+        self.set_state(dict(zip(state, arrays, strict=True)))

@@ -114,8 +114,12 @@ def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
                 if table not in vectors:
                     rows = torch.from_numpy(tables.whole(table))
                     vectors[table] = nn.Embedding.from_pretrained(rows)
-                weighted, own = tables.listed.get(table), vectors[table]
-                inside = _Inside(child, own) if weighted is None else _InsideLists(child, own, weighted)
+                weighted, table_vectors = tables.listed.get(table), vectors[table]
+                inside = (
+                    _Inside(child, table_vectors)
+                    if weighted is None
+                    else _InsideLists(child, table_vectors, weighted)
+                )
                 setattr(parent, name, inside)
     return copied
 
@@ -146,10 +150,10 @@ class _InsideLists(nn.Module):
         self.first = layer.first[0] if layer.first else 0
         self.weighted = weighted
 
-    def forward(self, given: torch.Tensor) -> torch.Tensor:
-        ids = given[:, :, 0].long() if self.weighted else given
+    def forward(self, pairs: torch.Tensor) -> torch.Tensor:
+        ids = pairs[:, :, 0].long() if self.weighted else pairs
         held = ids >= 0
-        weights = held.float() * given[:, :, 1].float() if self.weighted else held.float()
+        weights = held.float() * pairs[:, :, 1].float() if self.weighted else held.float()
         vectors = self.rows(torch.where(held, ids + self.first, 0))
         sums = (vectors * weights[:, :, None]).sum(dim=1)
         if self.combiner == "sum":

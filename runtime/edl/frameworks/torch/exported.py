@@ -38,16 +38,16 @@ class _Module(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
     def __init__(self, file: NetworkFile, columns: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
         self._file = file
-        found: list[torch.Tensor] = []
-        file.results(_Tensors(columns, found))
-        for place, each in enumerate(found):
-            self.register_buffer(f"constant_{place}", each)
+        constants: list[torch.Tensor] = []
+        file.results(_Tensors(columns, constants))
+        for place, constant in enumerate(constants):
+            self.register_buffer(f"constant_{place}", constant)
 
     def forward(self, columns: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         graph = _Tensors(columns, list(self.buffers()), traced=True)
         outputs, scores = self._file.results(graph)
-        found = {OUTPUTS: graph.tensor(outputs)}
-        return found if scores is None else {**found, SCORES: graph.tensor(scores)}
+        answer = {OUTPUTS: graph.tensor(outputs)}
+        return answer if scores is None else {**answer, SCORES: graph.tensor(scores)}
 
 
 class _Tensors(Tensors):
@@ -78,7 +78,7 @@ class _Tensors(Tensors):
         if operator not in _STATIC:
             return super().add(operator, *inputs, domain=domain, **attributes)
         of, static, *others = inputs
-        rest = [self.tensor(each) for each in others]
+        rest = [self.tensor(value) for value in others]
         return self.value(
             _STATIC[operator](self.tensor(of), self._arrays[static.name].tolist(), *rest, **attributes)
         )
@@ -90,8 +90,8 @@ class _Tensors(Tensors):
         if keys.dtype == object:
             raise TypeError("a tensor holds no texts")
         same = self.tensor(value)[:, None] == self._constant(keys)[None, :]
-        found = same.to(torch.float64).argmax(dim=1).to(torch.float64)
-        return self.value(torch.where(same.any(dim=1), found, math.nan))
+        first_match = same.to(torch.float64).argmax(dim=1).to(torch.float64)
+        return self.value(torch.where(same.any(dim=1), first_match, math.nan))
 
 
 def _gather(values: torch.Tensor, places: torch.Tensor, axis: int = 0) -> torch.Tensor:

@@ -39,8 +39,8 @@ class GradientParts:
             if name not in module._non_persistent_buffers_set and is_buffer(dtype_of(buffer), buffer.shape)
         ]
         count = len(self._parameters)
-        own = [*self._parameters, torch.zeros(1), *self._buffers(), torch.zeros(count)]
-        self._shapes = [tensor.shape for tensor in own]
+        tensors = [*self._parameters, torch.zeros(1), *self._buffers(), torch.zeros(count)]
+        self._shapes = [tensor.shape for tensor in tensors]
         self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
     def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
@@ -64,9 +64,9 @@ class GradientParts:
         memory is not copied: the gradients are views of it until the next part.
         """
         flat, of_rows = self._of(tuple(rows.values()))
-        found = torch.from_numpy(total.numbers)
-        if found.data_ptr() != flat.data_ptr():
-            flat.copy_(found)
+        received = torch.from_numpy(total.numbers)
+        if received.data_ptr() != flat.data_ptr():
+            flat.copy_(received)
         for buffer, place in zip(self._buffers(), self._moving, strict=True):
             buffer.copy_(place if buffer.is_floating_point() else place.round())
         for parameter, gradient, has in zip(
@@ -93,9 +93,9 @@ class GradientParts:
         return [getattr(module, name) for module, name in self._places]
 
     def _gather(self, gradients: list[torch.Tensor | None]) -> None:
-        there = [gradient for gradient in gradients if gradient is not None and not gradient.is_sparse]
-        if len(there) == len(gradients):
-            torch._foreach_copy_(self._gradients, there)
+        present = [gradient for gradient in gradients if gradient is not None and not gradient.is_sparse]
+        if len(present) == len(gradients):
+            torch._foreach_copy_(self._gradients, present)
             self._used.fill_(1)
             return
         for place, gradient in zip(self._gradients, gradients, strict=True):

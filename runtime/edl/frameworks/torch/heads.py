@@ -18,7 +18,7 @@ def joined(outputs: Any, label: SeveralTarget) -> torch.Tensor:
     """
     if isinstance(outputs, torch.Tensor):
         return outputs
-    return torch.cat([each.reshape(len(each), -1) for each in in_order(outputs, label.spec)], dim=1)
+    return torch.cat([tensor.reshape(len(tensor), -1) for tensor in in_order(outputs, label.spec)], dim=1)
 
 
 def rescaled(outputs: torch.Tensor, label: SeveralTarget) -> torch.Tensor:

@@ -65,11 +65,11 @@ class IsolationForest(nn.Module):
 
     def _grow(self, rows: torch.Tensor) -> None:
         generator = np.random.default_rng(int(torch.randint(1 << 31, ())))
-        known = rows.numpy()
-        size = min(self._sample_rows, len(known))
+        matrix = rows.numpy()
+        size = min(self._sample_rows, len(matrix))
         average = max(float(average_path(np.array(size))), _LEAST)
         for tree in range(len(self.columns)):
-            sample = known[generator.choice(len(known), size, replace=False)]
+            sample = matrix[generator.choice(len(matrix), size, replace=False)]
             columns, splits, paths = _grow_tree(sample, self._depth, generator)
             self.columns[tree] = torch.from_numpy(columns)
             self.splits[tree] = torch.from_numpy(splits)
@@ -93,8 +93,8 @@ def _path(
 def average_path(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the average path of an unsuccessful search in a binary search tree of so many rows: equation 1."""
     more = np.maximum(rows, 3)
-    found: npt.NDArray[np.float64] = 2 * (np.log(more - 1) + np.euler_gamma) - 2 * (more - 1) / more
-    return np.asarray(np.where(rows > 2, found, rows == 2), dtype=np.float64)
+    lengths: npt.NDArray[np.float64] = 2 * (np.log(more - 1) + np.euler_gamma) - 2 * (more - 1) / more
+    return np.asarray(np.where(rows > 2, lengths, rows == 2), dtype=np.float64)
 
 
 def _grow_tree(
@@ -109,8 +109,8 @@ def _grow_tree(
     node, steps = np.zeros(len(rows), np.int64), np.zeros(len(rows))
     every = np.arange(len(rows))
     for _ in range(depth):
-        numbers, own, counts = np.unique(node, return_inverse=True, return_counts=True)
-        by_node, starts = rows[np.argsort(own, kind="stable")], np.cumsum(counts) - counts
+        numbers, place_of_row, counts = np.unique(node, return_inverse=True, return_counts=True)
+        by_node, starts = rows[np.argsort(place_of_row, kind="stable")], np.cumsum(counts) - counts
         low, high = np.minimum.reduceat(by_node, starts), np.maximum.reduceat(by_node, starts)
         differ = high > low
         column = (generator.random(differ.shape) * differ).argmax(axis=1)
@@ -120,8 +120,8 @@ def _grow_tree(
         divides = np.logical_or.reduce(differ, axis=1)
         split = np.where(divides, np.minimum(split, below), np.inf).astype(np.float32)
         columns[numbers], splits[numbers] = column, split
-        steps += divides[own]
-        node = 2 * node + 1 + (rows[every, column[own]] > split[own])
+        steps += divides[place_of_row]
+        node = 2 * node + 1 + (rows[every, column[place_of_row]] > split[place_of_row])
     leaf = node - inner
     paths = np.zeros(inner + 1)
     together = np.bincount(leaf, minlength=inner + 1)

@@ -21,10 +21,10 @@ def last_inputs(model: nn.Module) -> Iterator[list[torch.Tensor]]:
 
     A layer that the model calls `output`, as those of the compiler do, is the last one, and the others are ignored.
     """
-    found: list[torch.Tensor] = []
+    captured: list[torch.Tensor] = []
 
     def take(_: nn.Module, inputs: tuple[Any, ...]) -> None:
-        found[:] = inputs[:1]
+        captured[:] = inputs[:1]
 
     output = getattr(model, "output", None)
     layers = (
@@ -33,4 +33,4 @@ def last_inputs(model: nn.Module) -> Iterator[list[torch.Tensor]]:
     with contextlib.ExitStack() as hooks:
         for layer in layers:
             hooks.callback(layer.register_forward_pre_hook(take).remove)
-        yield found
+        yield captured

@@ -79,8 +79,8 @@ class Embedding(EmbeddingLayer, nn.Module):
     """Embedding layer of PyTorch."""
 
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
-        found = self.look_up(ids)
-        block, places = torch.as_tensor(found.block), as_tensors(found.places)
+        looked_up = self.look_up(ids)
+        block, places = torch.as_tensor(looked_up.block), as_tensors(looked_up.places)
         if isinstance(places, Listed):
             return summed_lists(block, places, len(ids[0]), require_combiner(self.combiner, self.spec.name))
         return combine_vectors(nn.functional.embedding(places, block), self.combiner)
@@ -121,12 +121,15 @@ class Concatenated(nn.Module):
             if kind is _OneHot:
                 self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
                 continue
-            for each in group_entries(entries):
-                if is_table(each) or kind is _Vectors:
-                    self.add_module(each[0].name, _Rows(each) if is_table(each) else _Vectors(each))
+            for entries_of_table in group_entries(entries):
+                if is_table(entries_of_table) or kind is _Vectors:
+                    self.add_module(
+                        entries_of_table[0].name,
+                        _Rows(entries_of_table) if is_table(entries_of_table) else _Vectors(entries_of_table),
+                    )
                     continue
-                for entry in each:
-                    block = _ListRows(entry, each[0].name) if kind is _ListRows else kind(entry)
+                for entry in entries_of_table:
+                    block = _ListRows(entry, entries_of_table[0].name) if kind is _ListRows else kind(entry)
                     self.add_module(entry.name, block)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -175,9 +178,9 @@ class WeightedSum(nn.Module):
         categories = [entry for entry in features.entries if entry.kind == "category"]
         self.categories = [entry.name for entry in categories]
         numbers = [entry for entry in features.entries if entry.kind in NUMBERS]
-        self.blocks = nn.ModuleList(_kind(each)(each) for each in numbers)
+        self.blocks = nn.ModuleList(_kind(entry_of_sum)(entry_of_sum) for entry_of_sum in numbers)
         if numbers:
-            self.numbers = nn.Linear(sum(each.width for each in numbers), units, bias=False)
+            self.numbers = nn.Linear(sum(entry_of_sum.width for entry_of_sum in numbers), units, bias=False)
             nn.init.zeros_(self.numbers.weight)
         if categories:
             first, total = firsts(categories)
@@ -192,7 +195,8 @@ class WeightedSum(nn.Module):
         lists = [entry for entry in features.entries if entry.kind == "list"]
         owner = owners(lists)
         self.lists = nn.ModuleList(
-            _ListRows(each, owner[each.name], units, "weights", "zeros") for each in lists
+            _ListRows(entry_of_sum, owner[entry_of_sum.name], units, "weights", "zeros")
+            for entry_of_sum in lists
         )
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -47,8 +47,10 @@ class Steps:
             self._optimizer.step()
             return
         gradients = [[parameter.grad for parameter in group.parameters] for group in self._groups]
-        known = 0 < len(self._groups) == len(self._optimizer.param_groups)
-        if known and all(gradient is not None for given in gradients for gradient in given):
+        has_all_groups = 0 < len(self._groups) == len(self._optimizer.param_groups)
+        if has_all_groups and all(
+            gradient is not None for group_gradients in gradients for gradient in group_gradients
+        ):
             self._apply(self._kernel, gradients)
             return
         self._optimizer.step()  # creates missing slots
@@ -70,12 +72,12 @@ class Steps:
 
     def _apply(self, kernel: Callable[..., Any], gradients: list[list[torch.Tensor | None]]) -> None:
         with torch.no_grad():
-            for group, given in zip(self._groups, gradients, strict=True):
+            for group, group_gradients in zip(self._groups, gradients, strict=True):
                 settings = group.settings
                 group.counts.add_(1)
                 kernel(
                     group.parameters,
-                    given,
+                    group_gradients,
                     group.first_moments,
                     group.second_moments,
                     group.largest,

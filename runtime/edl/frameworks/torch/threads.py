@@ -63,7 +63,9 @@ class Threads:
         alone = _compute_with_threads(1, gradients)
         possible = (threads for threads in _FEW if threads <= self._most)
         same = (
-            each for each in possible if all(map(_same_bits, alone, _compute_with_threads(each, gradients)))
+            count
+            for count in possible
+            if all(map(_same_bits, alone, _compute_with_threads(count, gradients)))
         )
         return next(same, 1)
 
@@ -119,11 +121,11 @@ class Choice:
 
     def _try(self, slow: bool) -> None:
         """Record one step of a trial."""
-        own, other = self._seconds[self.way], self._seconds[1 - self.way]
+        seconds_of_way, other = self._seconds[self.way], self._seconds[1 - self.way]
         if slow:
             self._settle(self._best, self._pause * MUCH_LONGER)
-        elif len(own) == TRIAL:
-            faster = statistics.median(own) < GAIN * statistics.median(other)
+        elif len(seconds_of_way) == TRIAL:
+            faster = statistics.median(seconds_of_way) < GAIN * statistics.median(other)
             self._settle(*((self.way, LEAST_PAUSE) if faster else (self._best, self._pause * LONGER)))
 
     def _go_on(self, slow: bool) -> None:

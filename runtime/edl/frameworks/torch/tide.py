@@ -52,8 +52,8 @@ class TiDE(nn.Module):
     def forward(self, past: torch.Tensor, step: torch.Tensor, *known: torch.Tensor) -> torch.Tensor:
         past, place = past.nan_to_num(0.0), step.long() - 1
         decoded = self.blocks(torch.cat([past, *known], dim=1)).unflatten(1, (-1, DECODED))
-        own = decoded.take_along_dim(place.unsqueeze(2), dim=1).squeeze(1)
-        return self.temporal(torch.cat([own, *known], dim=1)) + self.linear(past).gather(1, place)
+        step_decoded = decoded.take_along_dim(place.unsqueeze(2), dim=1).squeeze(1)
+        return self.temporal(torch.cat([step_decoded, *known], dim=1)) + self.linear(past).gather(1, place)
 
 
 class Residual(nn.Module):
@@ -71,8 +71,8 @@ class Residual(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         hidden = self.dropout(self.out(self.hidden(rows).relu()))
-        found: torch.Tensor = self.norm(hidden + self.skip(rows))
-        return found
+        normed: torch.Tensor = self.norm(hidden + self.skip(rows))
+        return normed
 
 
 def seasonal_naive(lags: int, horizon: int, season: int) -> torch.Tensor:

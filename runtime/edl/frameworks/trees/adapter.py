@@ -167,8 +167,8 @@ class TreeAdapter:
         """Return margins, computed from those of the last time that the same rows were measured."""
         place = id(matrix)
         before = self._margins.get(place)
-        known = before.known(matrix) if before is not None else None
-        margins = self.engine.margins(matrix, self.rounds, known)
+        kept_margins = before.known(matrix) if before is not None else None
+        margins = self.engine.margins(matrix, self.rounds, kept_margins)
         self._margins[place] = _Margins(matrix, self.rounds, margins, lambda: self._margins.pop(place, None))
         return margins
 
@@ -184,8 +184,8 @@ class TreeAdapter:
     def get_weights(self) -> dict[str, Array]:
         if not self.engine.rounds:
             return {BOOSTER: np.empty(0, dtype=np.uint8)}
-        found = np.frombuffer(self.engine.dump(self.rounds), dtype=np.uint8)
-        return {BOOSTER: found, **self.engine.importances(self.rounds)}
+        booster = np.frombuffer(self.engine.dump(self.rounds), dtype=np.uint8)
+        return {BOOSTER: booster, **self.engine.importances(self.rounds)}
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         if ROUNDS in weights:
@@ -277,13 +277,13 @@ class _Margins:
 
 def matrix_of(features: Features) -> Array:
     """Return the one array that trees take. Raises JobError if there are several."""
-    found = [array for _, array in arrays(features)]
-    if len(found) != 1 or not isinstance(found[0], np.ndarray):
+    all_arrays = [array for _, array in arrays(features)]
+    if len(all_arrays) != 1 or not isinstance(all_arrays[0], np.ndarray):
         raise JobError(
-            f"feed gives {len(found)} arrays of features, and trees take one matrix",
+            f"feed gives {len(all_arrays)} arrays of features, and trees take one matrix",
             hint="FEATURES of trees are fc.raw, fc.codes and numbers",
         )
-    return found[0]
+    return all_arrays[0]
 
 
 def _mean(loss: float, rows: int, workers: Group | None) -> float:

@@ -22,9 +22,9 @@ GROWING, SCORING = 1_000_000, 20_000
 _SOURCE = re.compile(r"^\[[\d:]+\] \S+: (?:Check failed: .*?: )?(?=.)| at /\S+, line \d+ \.$")
 
 
-def threads_for(matrix: Array, most: int, each: int) -> int:
-    """Return the number of threads, at most `most`; `each` is the number of values that a thread is worth."""
-    return max(1, min(most, matrix.size // each))
+def threads_for(matrix: Array, most: int, cells_per_thread: int) -> int:
+    """Return the number of threads, at most `most`: one for every `cells_per_thread` values."""
+    return max(1, min(most, matrix.size // cells_per_thread))
 
 
 @dataclass(frozen=True)
@@ -146,5 +146,5 @@ def first_line(error: Exception) -> str:
     return _SOURCE.sub("", str(error).strip().partition("\n")[0])
 
 
-def unknown_objective(name: str, known: Mapping[str, Any]) -> str:
-    return f"there is no objective {name}; there are {', '.join(known)}"
+def unknown_objective(name: str, objectives: Mapping[str, Any]) -> str:
+    return f"there is no objective {name}; there are {', '.join(objectives)}"

@@ -33,10 +33,10 @@ def forecast_adapter(program: Program, model: Trees, engine: Engine, features: F
     matrix, _, _ = _parts(features)
     others = []
     for quantile in program.spec.label.quantiles if isinstance(program.spec.label, ForecastLabel) else ():
-        own = copy.copy(model)
-        own.params = {**model.params, "objective": "quantile", "alpha": quantile}
-        grown = type(engine)(own, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # that of LightGBM takes two
-        others.append(TreeAdapter(program, own, grown, matrix))
+        quantile_model = copy.copy(model)
+        quantile_model.params = {**model.params, "objective": "quantile", "alpha": quantile}
+        grown = type(engine)(quantile_model, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # that of LightGBM takes two
+        others.append(TreeAdapter(program, quantile_model, grown, matrix))
     return ForecastAdapter(program, model, engine, features, others)
 
 
@@ -52,69 +52,69 @@ class ForecastAdapter(TreeAdapter):
         quantiles: Sequence[TreeAdapter],
     ) -> None:
         super().__init__(program, model, engine, _parts(features)[0])
-        self._quantiles = {f"quantile_{place}.": each for place, each in enumerate(quantiles)}
+        self._quantiles = {f"quantile_{place}.": adapter for place, adapter in enumerate(quantiles)}
         self._shifts = np.zeros(len(quantiles))  # of the quantiles, in units of the scale
 
     def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
         matrix, level, scale = _parts(rows.features)
         relative = rows._replace(features=matrix, labels=_relative(rows.labels, level, scale))
-        for each in self._quantiles.values():
-            each.train(relative, workers)
+        for adapter in self._quantiles.values():
+            adapter.train(relative, workers)
         return super().train(relative, workers)
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         matrix, level, scale = _parts(features)
         relative = _relative(labels, level, scale)
-        found = super().evaluate(matrix, relative, weights)
-        others = [each.evaluate(matrix, relative).outputs for each in self._quantiles.values()]
-        return Evaluated(self._shifted([found.outputs, *others]) * scale + level, found.loss)
+        evaluated = super().evaluate(matrix, relative, weights)
+        others = [adapter.evaluate(matrix, relative).outputs for adapter in self._quantiles.values()]
+        return Evaluated(self._shifted([evaluated.outputs, *others]) * scale + level, evaluated.loss)
 
     def predict(self, features: Features) -> Array:
         matrix, level, scale = _parts(features)
-        others = [each.predict(matrix) for each in self._quantiles.values()]
+        others = [adapter.predict(matrix) for adapter in self._quantiles.values()]
         return self._shifted([super().predict(matrix), *others]) * scale + level
 
     def _shifted(self, outputs: Sequence[Array]) -> Array:
         """Return the forecasts and the shifted quantiles as one array, (n, 1 + quantiles)."""
-        found: Array = np.hstack(outputs) + np.r_[0.0, self._shifts]
-        return found
+        shifted: Array = np.hstack(outputs) + np.r_[0.0, self._shifts]
+        return shifted
 
     def get_weights(self) -> dict[str, Array]:
-        own = {**super().get_weights(), **({SHIFTS: self._shifts} if self._quantiles else {})}
-        return self._with_others(own, lambda each: each.get_weights())
+        weights = {**super().get_weights(), **({SHIFTS: self._shifts} if self._quantiles else {})}
+        return self._with_others(weights, lambda adapter: adapter.get_weights())
 
     def keep(self) -> dict[str, Array]:
-        return self._with_others(super().keep(), lambda each: each.keep())
+        return self._with_others(super().keep(), lambda adapter: adapter.keep())
 
     def get_state(self) -> dict[str, Array]:
-        return self._with_others(super().get_state(), lambda each: each.get_state())
+        return self._with_others(super().get_state(), lambda adapter: adapter.get_state())
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         super().set_weights(weights)
         self._shifts = np.asarray(weights.get(SHIFTS, self._shifts), dtype=np.float64)
-        for prefix, each in self._quantiles.items():
-            each.set_weights(_arrays_with_prefix(weights, prefix))
+        for prefix, adapter in self._quantiles.items():
+            adapter.set_weights(_arrays_with_prefix(weights, prefix))
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         super().set_state(state)
-        for prefix, each in self._quantiles.items():
-            each.set_state(_arrays_with_prefix(state, prefix))
+        for prefix, adapter in self._quantiles.items():
+            adapter.set_state(_arrays_with_prefix(state, prefix))
 
     def set_learning_rate(self, rate: float) -> None:
         super().set_learning_rate(rate)
-        for each in self._quantiles.values():
-            each.set_learning_rate(rate)
+        for adapter in self._quantiles.values():
+            adapter.set_learning_rate(rate)
 
     def _with_others(
-        self, own: dict[str, Array], of: Callable[[TreeAdapter], Mapping[str, Array]]
+        self, arrays_of_median: dict[str, Array], of: Callable[[TreeAdapter], Mapping[str, Array]]
     ) -> dict[str, Array]:
         """Return the arrays of this adapter and, with their prefix, those of the quantiles' adapters."""
         others = {
             prefix + name: array
-            for prefix, each in self._quantiles.items()
-            for name, array in of(each).items()
+            for prefix, adapter in self._quantiles.items()
+            for name, array in of(adapter).items()
         }
-        return own | others
+        return arrays_of_median | others
 
     def _matrix(self, features: Features) -> Array:
         return _parts(features)[0]
@@ -122,11 +122,11 @@ class ForecastAdapter(TreeAdapter):
     def contributions(self, features: Features) -> Array:
         """Return the values in the unit of the label; the level is all in the base."""
         matrix, level, scale = _parts(features)
-        found = super().contributions(matrix) * scale[:, :, np.newaxis]
-        found[:, :, -1] += level
-        others = [each for name, each in self.program.spec.inputs.items() if f"{name}_dense" != MATRIX]
+        values = super().contributions(matrix) * scale[:, :, np.newaxis]
+        values[:, :, -1] += level
+        others = [columns for name, columns in self.program.spec.inputs.items() if f"{name}_dense" != MATRIX]
         unused = sum(width(feature) for features in others for feature in features)
-        return np.insert(found, [found.shape[2] - 1] * unused, 0.0, axis=2)
+        return np.insert(values, [values.shape[2] - 1] * unused, 0.0, axis=2)
 
 
 def _parts(features: Features) -> tuple[Array, Array, Array]:

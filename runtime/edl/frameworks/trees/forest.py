@@ -42,8 +42,8 @@ class Nodes:
 
     @property
     def is_leaf(self) -> Bools:
-        found: Bools = self.first == np.arange(len(self.first))
-        return found
+        flags: Bools = self.first == np.arange(len(self.first))
+        return flags
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def _forest(trees: Sequence[Nodes], outputs: Ints, base: Floats, *, inclusive: b
         np.concatenate([tree.missing_first for tree in trees]),
         np.concatenate([tree.value for tree in trees]),
         {
-            int(root) + node: found
+            int(root) + node: ids_of_split
             for tree, root in zip(trees, roots, strict=True)
-            for node, found in tree.sets.items()
+            for node, ids_of_split in tree.sets.items()
         },
     )
     return Forest(nodes, roots, outputs, base, inclusive, doubles)
@@ -114,8 +114,8 @@ def _margin(scores: Floats, link: Link) -> Floats:
     if link == "log":
         logarithms: Floats = np.log(scores)
         return logarithms
-    found: Floats = np.log(scores) - np.log1p(-scores) if link == "logit" else scores
-    return found
+    margins: Floats = np.log(scores) - np.log1p(-scores) if link == "logit" else scores
+    return margins
 
 
 def _pair_children(left: Ints, right: Ints, leaves: int) -> tuple[Ints, Ints, Ints]:
@@ -150,7 +150,7 @@ def _tree(
         np.arange(size),
         np.ones(size, dtype=bool),
         np.zeros(size),
-        {int(inner[node]): found for node, found in sets.items()},
+        {int(inner[node]): ids_of_split for node, ids_of_split in sets.items()},
     )
     nodes.column[inner], nodes.threshold[inner], nodes.first[inner] = column, threshold, firsts
     nodes.missing_first[inner] = missing_left
@@ -195,8 +195,8 @@ def _lightgbm_sets(fields: Mapping[str, str], nodes: Ints, threshold: Floats) ->
     words = np.array(fields["cat_threshold"].split(), dtype="<u4")
     for node in nodes.tolist():
         number = int(threshold[node])
-        own = words[bounds[number] : bounds[number + 1]]
-        yield node, np.flatnonzero(np.unpackbits(own.view(np.uint8), bitorder="little"))
+        bits = words[bounds[number] : bounds[number + 1]]
+        yield node, np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
 
 
 # XGBoost -----------------------------------------------------------------------------------------------------

@@ -70,11 +70,11 @@ class LightGBMEngine(Engine):
 
     def __init__(self, model: LightGBM, objective: Objective) -> None:
         super().__init__(model, objective, int(model.params.get("num_class", 1)))
-        given = model.params
-        dart = given.get("boosting", "gbdt") == "dart"
+        params = model.params
+        dart = params.get("boosting", "gbdt") == "dart"
         self.additive = not dart
-        self.replays = dart or _draws(given)
-        self._params: dict[str, Any] = {**_FIXED, **given, "metric": objective.metric}
+        self.replays = dart or _draws(params)
+        self._params: dict[str, Any] = {**_FIXED, **params, "metric": objective.metric}
         self._names = [f"f{position}" for position in range(model.width)]
         self._booster: lightgbm.Booster | None = None
         self._rows: lightgbm.Dataset | None = None
@@ -130,10 +130,10 @@ class LightGBMEngine(Engine):
 
     def _intervals(self, matrix: Array, workers: Group) -> tuple[dict[str, Any], lightgbm.Dataset]:
         """Return the intervals of the columns, which are those of one worker with all rows, and their parameters."""
-        found, total = sample_rows(matrix, workers, self._params)
-        least = int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)) * len(found) // total
+        sample, total = sample_rows(matrix, workers, self._params)
+        least = int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)) * len(sample) // total
         params = {**self._params, "min_data_in_leaf": least}  # of the sample, by which columns are left out
-        return params, self._dataset(found, params).construct()
+        return params, self._dataset(sample, params).construct()
 
     def _dataset(self, matrix: Array, params: Mapping[str, Any], **more: Any) -> lightgbm.Dataset:
         return lightgbm.Dataset(
@@ -172,12 +172,12 @@ class LightGBMEngine(Engine):
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         if before is None and (compiled := self._compiled(len(matrix), last)):
             return compiled.margins(matrix, threads_for(matrix, _threads, SCORING))
-        first, known = before if before is not None and self.additive else (0, None)
-        if known is not None and first == last:
-            return known
+        first, earlier = before if before is not None and self.additive else (0, None)
+        if earlier is not None and first == last:
+            return earlier
         added = self._predicted(matrix, last - first, start_iteration=first, raw_score=True)
         added = added.reshape(len(matrix), self.outputs)
-        return added if known is None else known + added
+        return added if earlier is None else earlier + added
 
     def _compiled(self, rows: int, last: int) -> Compiled | None:
         """Return compiled code for loaded trees, once they have so many rows to predict that it pays, or None."""
@@ -195,8 +195,8 @@ class LightGBMEngine(Engine):
             return None
 
     def contributions(self, matrix: Array, last: int) -> Array:
-        found = self._predicted(matrix, last, pred_contrib=True)
-        return found.reshape(len(matrix), self.outputs, self.model.width + 1)
+        flat = self._predicted(matrix, last, pred_contrib=True)
+        return flat.reshape(len(matrix), self.outputs, self.model.width + 1)
 
     def leaves(self, matrix: Array, last: int) -> Array:
         return self._predicted(matrix, last, pred_leaf=True).reshape(len(matrix), -1)

@@ -80,44 +80,51 @@ class Network:
 
     def _reduce_scatter(
         self,
-        given: int,
+        input_address: int,
         size: int,
         of_value: int,
         starts: Any,
         lengths: Any,
         count: int,
-        found: int,
+        output_address: int,
         room: int,
         reduce: Any,
     ) -> None:
         sizes, rank = lengths[:count], self._group.rank
         if self._error is None:
             try:
-                first, *others = self._group.all_to_all(_bytes(given, sum(sizes)), sizes)
-                ctypes.memmove(found, first.ctypes.data, len(first))
+                first, *others = self._group.all_to_all(_bytes(input_address, sum(sizes)), sizes)
+                ctypes.memmove(output_address, first.ctypes.data, len(first))
                 for part in others:
-                    reduce[0](part.ctypes.data, found, of_value, len(part))
+                    reduce[0](part.ctypes.data, output_address, of_value, len(part))
             except Exception as error:
                 self._error = error
             else:
                 return
-        ctypes.memmove(found, given + starts[rank], sizes[rank])
+        ctypes.memmove(output_address, input_address + starts[rank], sizes[rank])
 
     def _all_gather(
-        self, given: int, size: int, starts: Any, lengths: Any, count: int, found: int, room: int
+        self,
+        input_address: int,
+        size: int,
+        starts: Any,
+        lengths: Any,
+        count: int,
+        output_address: int,
+        room: int,
     ) -> None:
         sizes, rank = lengths[:count], self._group.rank
         if self._error is None:
             try:
-                parts = self._group.all_gather(_bytes(given, sizes[rank]), sizes)
+                parts = self._group.all_gather(_bytes(input_address, sizes[rank]), sizes)
                 for start, part in zip(starts[:count], parts, strict=True):
-                    ctypes.memmove(found + start, part.ctypes.data, len(part))
+                    ctypes.memmove(output_address + start, part.ctypes.data, len(part))
             except Exception as error:
                 self._error = error
             else:
                 return
         for start, length in zip(starts[:count], sizes, strict=True):
-            ctypes.memmove(found + start, given, min(length, sizes[rank]))
+            ctypes.memmove(output_address + start, input_address, min(length, sizes[rank]))
 
 
 def sample_rows(matrix: Array, group: Group, params: Mapping[str, Any]) -> tuple[Array, int]:
@@ -128,18 +135,18 @@ def sample_rows(matrix: Array, group: Group, params: Mapping[str, Any]) -> tuple
     sizes = group.gather(np.array([len(matrix)]))[:, 0]
     total, first = int(sizes.sum()), int(sizes[: group.rank].sum())
     positions = _sample(total, params)
-    own = matrix[positions[(positions >= first) & (positions < first + len(matrix))] - first]
+    rows_here = matrix[positions[(positions >= first) & (positions < first + len(matrix))] - first]
     ends = np.cumsum(sizes)
     counts = np.diff(np.searchsorted(positions, ends, side="left"), prepend=0)
-    found = np.empty((len(positions), matrix.shape[1]))
-    width = max(1, PIECE // (found.itemsize * max(1, len(positions))))
+    sample = np.empty((len(positions), matrix.shape[1]))
+    width = max(1, PIECE // (sample.itemsize * max(1, len(positions))))
     for column in range(0, matrix.shape[1], width):
-        part = np.ascontiguousarray(own[:, column : column + width])
+        part = np.ascontiguousarray(rows_here[:, column : column + width])
         of_row = part.itemsize * part.shape[1]
         parts = group.all_gather(part.reshape(-1).view(np.uint8), [int(count) * of_row for count in counts])
         rows = [piece.view(np.float64).reshape(-1, part.shape[1]) for piece in parts]
-        found[:, column : column + width] = np.concatenate(rows)
-    return found, total
+        sample[:, column : column + width] = np.concatenate(rows)
+    return sample, total
 
 
 def _sample(total: int, params: Mapping[str, Any]) -> Array:
@@ -147,13 +154,13 @@ def _sample(total: int, params: Mapping[str, Any]) -> Array:
     text = lightgbm.basic._param_dict_to_str(dict(params)).encode()
     count = ctypes.c_int(0)
     _check_status(_LIB.LGBM_GetSampleCount(ctypes.c_int32(total), text, ctypes.byref(count)))
-    found = np.empty(count.value, np.int32)
+    positions = np.empty(count.value, np.int32)
     _check_status(
         _LIB.LGBM_SampleIndices(
-            ctypes.c_int32(total), text, ctypes.c_void_p(found.ctypes.data), ctypes.byref(count)
+            ctypes.c_int32(total), text, ctypes.c_void_p(positions.ctypes.data), ctypes.byref(count)
         )
     )
-    return found[: count.value]
+    return positions[: count.value]
 
 
 def _bytes(address: int, size: int) -> Array:

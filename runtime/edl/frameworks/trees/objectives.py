@@ -55,14 +55,14 @@ def mean_loss(losses: Floats, weights: Floats | None) -> float:
 
 
 def _sigmoid(margins: Floats) -> Floats:
-    found: Floats = np.exp(-np.logaddexp(0, -margins))
-    return found
+    shares: Floats = np.exp(-np.logaddexp(0, -margins))
+    return shares
 
 
 def _softmax(margins: Floats) -> Floats:
     powers: Floats = np.exp(margins - margins.max(axis=1, keepdims=True))
-    found: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return found
+    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return shares
 
 
 # Losses ------------------------------------------------------------------------------------------------------
@@ -82,8 +82,8 @@ def _huber(labels: Floats, predictions: Floats, delta: float) -> Floats:
 
 
 def _pseudo_huber(labels: Floats, predictions: Floats, slope: float) -> Floats:
-    found: Floats = slope**2 * (np.sqrt(1 + np.square((predictions - labels) / slope)) - 1)
-    return found
+    losses: Floats = slope**2 * (np.sqrt(1 + np.square((predictions - labels) / slope)) - 1)
+    return losses
 
 
 def _quantile(labels: Floats, predictions: Floats, quantile: float) -> Floats:
@@ -102,8 +102,8 @@ def _gamma(labels: Floats, predictions: Floats, _: float) -> Floats:
 
 def _tweedie(labels: Floats, predictions: Floats, power: float) -> Floats:
     safe = np.maximum(predictions, _LEAST)
-    found: Floats = safe ** (2 - power) / (2 - power) - labels * safe ** (1 - power) / (1 - power)
-    return found
+    losses: Floats = safe ** (2 - power) / (2 - power) - labels * safe ** (1 - power) / (1 - power)
+    return losses
 
 
 def _two_classes(labels: Floats, predictions: Floats, _: float) -> Floats:
@@ -111,8 +111,8 @@ def _two_classes(labels: Floats, predictions: Floats, _: float) -> Floats:
 
 
 def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
-    own = predictions[np.arange(len(labels)), labels.astype(np.int64)]
-    return -np.log(np.maximum(own, _LEAST))
+    of_truth = predictions[np.arange(len(labels)), labels.astype(np.int64)]
+    return -np.log(np.maximum(of_truth, _LEAST))
 
 
 def _zero_losses(labels: Floats, _: Floats, __: float) -> Floats:

@@ -95,7 +95,7 @@ def _ensemble(forest: Forest) -> dict[str, Any]:
     modes = np.full(len(inner), _LESS_OR_EQUAL if forest.inclusive else _LESS, dtype=np.uint8)
     with_set = sorted(nodes.sets)
     modes[number[with_set]] = _MEMBER
-    found = {
+    attributes = {
         "aggregate_function": _SUM,
         "post_transform": _NONE,
         "n_targets": len(forest.base),
@@ -113,8 +113,8 @@ def _ensemble(forest: Forest) -> dict[str, Any]:
     }
     if with_set:
         members = [np.append(nodes.sets[node], np.nan) for node in with_set]
-        found["membership_values"] = np.concatenate(members)
-    return {name: _attribute(name, value) for name, value in found.items()}
+        attributes["membership_values"] = np.concatenate(members)
+    return {name: _attribute(name, value) for name, value in attributes.items()}
 
 
 def _attribute(name: str, value: Any) -> Any:

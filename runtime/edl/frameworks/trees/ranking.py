@@ -68,13 +68,13 @@ class RankingAdapter(TreeAdapter):
 
     def _sorted(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
         """Give the engine the rows in the order of their groups; of several workers, those of this one's groups."""
-        given = Ranked(matrix, rows.labels, rows.weights)
+        ranked = Ranked(matrix, rows.labels, rows.weights)
         if workers is not None:
-            given = exchange_groups(given, workers)
-        relevance, group = given.labels.T
+            ranked = exchange_groups(ranked, workers)
+        relevance, group = ranked.labels.T
         order = np.argsort(group, kind="stable")
         _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
-        relevance, weights = relevance[order], None if given.weights is None else given.weights[order]
+        relevance, weights = relevance[order], None if ranked.weights is None else ranked.weights[order]
         metric = self._metric()
         irrelevant = np.maximum.reduceat(relevance, starts) == 0
         orders = (~irrelevant & (sizes > 1)).any()
@@ -91,12 +91,12 @@ class RankingAdapter(TreeAdapter):
         of_groups = np.ones(len(sizes)) if weights is None else np.add.reduceat(weights, starts) / sizes
         self._relevant = partial(_relevant, metric.base, of_groups.astype(np.float64), irrelevant)
         groups = Groups(sizes, metric.base, metric.k)
-        self.engine.begin(given.matrix[order], relevance, weights, groups, workers)
+        self.engine.begin(ranked.matrix[order], relevance, weights, groups, workers)
 
     def _metric(self) -> RankingMetric:
         """Return the first metric of the program that is one of rankings. Raises JobError if there is none."""
-        found = self.program.call("eval_metrics_fn").values()
-        for metric in found:
+        metrics = self.program.call("eval_metrics_fn").values()
+        for metric in metrics:
             if isinstance(metric, RankingMetric):
                 return metric
         raise JobError(

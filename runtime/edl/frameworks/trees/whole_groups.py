@@ -34,13 +34,15 @@ def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
 
     Raises JobError if there are fewer groups than workers, GroupError if a member is lost.
     """
-    found = _numbers(rows.labels[:, 1], workers)
-    if len(found) < workers.size:
+    group_numbers = _numbers(rows.labels[:, 1], workers)
+    if len(group_numbers) < workers.size:
         raise JobError(
-            f"the training rows have {len(found)} groups for {workers.size} workers",
+            f"the training rows have {len(group_numbers)} groups for {workers.size} workers",
             hint="use as many workers as there are groups, or fewer",
         )
-    own = found[np.arange(len(found)) * workers.size // len(found) == workers.rank]
+    groups_here = group_numbers[
+        np.arange(len(group_numbers)) * workers.size // len(group_numbers) == workers.rank
+    ]
     sizes = workers.gather(np.array([len(rows.labels)]))[:, 0]
     parts = []
     for source, size in enumerate(sizes.tolist()):
@@ -50,7 +52,7 @@ def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
             _exchange_array(rows.labels, size, source, workers),
             weights,
         )
-        parts.append(read.only(np.isin(read.labels[:, 1], own)))
+        parts.append(read.only(np.isin(read.labels[:, 1], groups_here)))
     weighed = [part.weights for part in parts if part.weights is not None]
     return Ranked(
         np.concatenate([part.matrix for part in parts]),
@@ -59,20 +61,24 @@ def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
     )
 
 
-def _numbers(own: Array, workers: Group) -> Array:
+def _numbers(group_column: Array, workers: Group) -> Array:
     """Return the numbers of the groups of all members, sorted."""
-    numbers = np.unique(own)
+    numbers = np.unique(group_column)
     sent = (
         workers.broadcast(numbers.tobytes() if source == workers.rank else None, source)
         for source in range(workers.size)
     )
-    return np.unique(np.concatenate([np.frombuffer(each, numbers.dtype) for each in sent]))
+    return np.unique(np.concatenate([np.frombuffer(data, numbers.dtype) for data in sent]))
 
 
-def _exchange_array(own: Array, size: int, source: int, workers: Group) -> Array:
+def _exchange_array(array_here: Array, size: int, source: int, workers: Group) -> Array:
     """Return the array of a member, `size` rows of the form of this worker's."""
     is_own = source == workers.rank
-    array = np.ascontiguousarray(own) if is_own else np.empty((size, *own.shape[1:]), own.dtype)
+    array = (
+        np.ascontiguousarray(array_here)
+        if is_own
+        else np.empty((size, *array_here.shape[1:]), array_here.dtype)
+    )
     if size:
         workers.fill(array, source)
     return array

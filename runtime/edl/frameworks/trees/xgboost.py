@@ -155,27 +155,31 @@ class XGBoostEngine(Engine):
         return float(self._trees.eval(self._rows).rpartition(":")[2])
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
-        first, known = before if before is not None and self.additive else (0, None)
-        if known is not None and first == last:
-            return known
+        first, earlier = before if before is not None and self.additive else (0, None)
+        if earlier is not None and first == last:
+            return earlier
         if self._kind != "gbtree":
-            found = self._trees.predict(self._read(matrix), output_margin=True)
-            return np.asarray(found).reshape(-1, self.outputs)
-        found = self._trees.inplace_predict(
-            matrix, iteration_range=(first, last), predict_type="margin", base_margin=known, strict_shape=True
+            predicted = self._trees.predict(self._read(matrix), output_margin=True)
+            return np.asarray(predicted).reshape(-1, self.outputs)
+        predicted = self._trees.inplace_predict(
+            matrix,
+            iteration_range=(first, last),
+            predict_type="margin",
+            base_margin=earlier,
+            strict_shape=True,
         )
-        return np.asarray(found).reshape(-1, self.outputs)
+        return np.asarray(predicted).reshape(-1, self.outputs)
 
     def contributions(self, matrix: Array, last: int) -> Array:
         rounds = (0, 0) if self._kind == "gblinear" else (0, last)
-        found = self._trees.predict(
+        predicted = self._trees.predict(
             self._read(matrix), pred_contribs=True, strict_shape=True, iteration_range=rounds
         )
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(predicted, dtype=np.float64)
 
     def leaves(self, matrix: Array, last: int) -> Array:
-        found = self._trees.predict(self._read(matrix), pred_leaf=True, iteration_range=(0, last))
-        return np.asarray(found).astype(np.int64).reshape(len(matrix), -1)
+        predicted = self._trees.predict(self._read(matrix), pred_leaf=True, iteration_range=(0, last))
+        return np.asarray(predicted).astype(np.int64).reshape(len(matrix), -1)
 
     def dump(self, last: int) -> bytes:
         return self.file(last, ".ubj")
@@ -211,10 +215,10 @@ class XGBoostEngine(Engine):
         return {"gain": "weight"} if self._kind == "gblinear" else {"gain": "total_gain", "split": "weight"}
 
     def _by_column(self, trees: xgboost.Booster, kind: str) -> Array:
-        found = np.zeros(self.model.width)
+        sums = np.zeros(self.model.width)
         for name, value in trees.get_score(importance_type=kind).items():
-            found[int(name[1:])] = np.abs(value).sum()
-        return found
+            sums[int(name[1:])] = np.abs(value).sum()
+        return sums
 
     def _read(
         self,

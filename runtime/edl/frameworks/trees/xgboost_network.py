@@ -117,8 +117,8 @@ class _Member:
 
     def _work(self) -> None:
         xgboost.set_config(verbosity=0)
-        while (found := self._calls.get()) is not None:
-            function, ended = found
+        while (call := self._calls.get()) is not None:
+            function, ended = call
             try:
                 function()
             except BaseException as error:

@@ -75,13 +75,13 @@ class InstanceManager:
             self.changed(change, now)
         listed = {change.instance.name for change in changes}
         state = self._tasks.state
-        known = [Instance(name, "worker", member.incarnation) for name, member in state.members.items()]
-        known += [
+        instances = [Instance(name, "worker", member.incarnation) for name, member in state.members.items()]
+        instances += [
             Instance(record.instance, "ps", record.incarnation)
             for record in state.all_servers
             if record.instance.startswith("ps-")
         ]
-        for instance in known:
+        for instance in instances:
             slot = self._slots.setdefault(instance.name, Slot(instance.role))
             slot.saw_incarnation(instance.incarnation)
             if instance.name not in listed and slot.change is None:  # it ended while no master was watching
@@ -129,7 +129,7 @@ class InstanceManager:
         if self._tasks.finished:
             return []
         self._promote_stand_ins()
-        found = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
+        scale_actions = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
         names: list[tuple[str, Role]] = [(name, "ps") for name in self._homes if self.kept != "none"]
         names += [(f"worker-{number}", "worker") for number in range(self._limit)]
         free = math.inf if self.room is None else self.room.slots - len(self._occupied)
@@ -144,10 +144,10 @@ class InstanceManager:
             if free > 0:
                 free -= 1
                 slot.waits, slot.started = False, now
-                found.append(ScaleAction(instance))
+                scale_actions.append(ScaleAction(instance))
             else:
                 self._wait_for_room(slot)
-        return found
+        return scale_actions
 
     def resized(self, room: Room) -> None:
         """Set the number of instances that the cluster allows, and retry waiting slots at once."""
@@ -242,7 +242,7 @@ class InstanceManager:
 
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
-        found = []
+        scale_actions = []
         longest = SILENT_LEASES * self._tasks.worker_lease_secs
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
         serving = {(record.instance, record.incarnation) for record in self._tasks.state.all_servers}
@@ -264,11 +264,11 @@ class InstanceManager:
                 self._wait_for_registration(slot, passed)
             if slot.unregistered > self._register_secs:
                 self._tasks.log(f"{who[0]} has not registered for {self._register_secs:.0f} s and is stopped")
-                found.append(slot.dismiss(now=True))
+                scale_actions.append(slot.dismiss(now=True))
             elif silence > (max(self._tasks.lease_secs, LEAST_SERVER_SECS) if is_server else longest):
                 self._tasks.log(f"{who[0]} has not answered for {silence:.0f} s and is stopped")
-                found.append(slot.dismiss())
-        return found
+                scale_actions.append(slot.dismiss())
+        return scale_actions
 
     def _wait_for_registration(self, slot: Slot, passed: float) -> None:
         """Count the seconds that the occupant has run without registering."""
@@ -292,17 +292,17 @@ class InstanceManager:
         servers that others have followed.
         """
         stand_ins, homes = {record.instance for record in self._tasks.state.servers}, self._homes
-        found = []
+        scale_actions = []
         for name, slot in self._slots.items():
-            wanted = name in homes if slot.role == "ps" else _number(name) < self._limit
-            stays = wanted or name in stand_ins
+            is_wanted = name in homes if slot.role == "ps" else _number(name) < self._limit
+            stays = is_wanted or name in stand_ins
             if stays and self.kept != "none":
                 continue
             if slot.waits:
                 slot.withdraw()
             elif not slot.vacant and not slot.dismissed:
-                found.append(slot.dismiss(stops=self.kept != "all"))
-        return found
+                scale_actions.append(slot.dismiss(stops=self.kept != "all"))
+        return scale_actions
 
     # Room -----------------------------------------------------------------------------------------------------
 
@@ -339,9 +339,9 @@ class InstanceManager:
         ended.
         """
         slot = self._slots.setdefault(instance.name, Slot(instance.role))
-        for each in (slot, *self._server_slots):  # a worker may be in a server's slot
-            if each.change is not None and each.change.instance.key == instance.key:
-                return each if each.change.state != "ended" else None
+        for candidate in (slot, *self._server_slots):  # a worker may be in a server's slot
+            if candidate.change is not None and candidate.change.instance.key == instance.key:
+                return candidate if candidate.change.state != "ended" else None
         if instance.incarnation < slot.incarnation:
             return None
         slot.saw_incarnation(instance.incarnation)

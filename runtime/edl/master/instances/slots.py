@@ -125,6 +125,6 @@ def describe(change: Change) -> str:
     reason, code = change.reason or "ended", f"exit code {change.exit_code}"
     if change.detail.startswith(reason):
         return f"{ran}{change.detail}"
-    known = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
+    exit_code = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
     more = "" if change.detail in ("", code) else f": {change.detail}"
-    return f"{ran}{reason}{known}{more}"
+    return f"{ran}{reason}{exit_code}{more}"

@@ -58,17 +58,17 @@ class Loads:
         servers = {
             (record.instance, record.incarnation) for record in self._tasks.state.servers if record.address
         }
-        for windows, there in ((self._workers, workers), (self._calls, servers)):
-            for gone in windows.keys() - there:
+        for windows, present in ((self._workers, workers), (self._calls, servers)):
+            for gone in windows.keys() - present:
                 del windows[gone]
         for key in workers:
             self._workers[key].add(now, self._tasks.rows_of(key[0]))
         for name, incarnation in servers:
-            found = self._servers.figures(name) if self._servers else None
-            if found is not None:
-                calls = found.pulls + found.pushes
+            figures = self._servers.figures(name) if self._servers else None
+            if figures is not None:
+                calls = figures.pulls + figures.pushes
                 window = self._calls[name, incarnation]
-                window.add(now, found.rows_pulled, found.rows_pushed, found.busy, calls)
+                window.add(now, figures.rows_pulled, figures.rows_pushed, figures.busy, calls)
         self._rates = {name: rates[0] for (name, _), rates in _known_rates(self._workers)}
         self._notes = self._noted()
 
@@ -85,14 +85,14 @@ class Loads:
         """Return the load of a server, or None if the instance is not a server or has not reported yet."""
         if self._servers is None or not self._servers.address(name):
             return None
-        found = self._servers.figures(name)
-        if found is None:
+        figures = self._servers.figures(name)
+        if figures is None:
             return None
         rates = next(
             (rates for (server, _), rates in _known_rates(self._calls) if server == name), (0.0,) * 4
         )
         pulled, pushed, busy = rates[:3]
-        return Load(sum(found.rows.values()), found.bytes, pulled, pushed, busy, found.rows)
+        return Load(sum(figures.rows.values()), figures.bytes, pulled, pushed, busy, figures.rows)
 
     def note(self, name: str) -> str:
         """Return `hot` for a server with more work than the others, `straggling` for an instance that is slower than

@@ -14,7 +14,7 @@ RETRY_SECS = 1.0  # seconds between two attempts to reach the cluster
 def follow(
     cluster: Cluster,
     changed: Callable[[Change | Room | Order], object],
-    found: Callable[[list[Change]], object],
+    report: Callable[[list[Change]], object],
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
     """Pass on changes and orders until the cluster is closed; after a broken watch, the cluster's list first."""
@@ -22,7 +22,7 @@ def follow(
     while True:
         try:
             if broken:
-                found(cluster.list())
+                report(cluster.list())
             for change in cluster.watch():
                 changed(change)
             return

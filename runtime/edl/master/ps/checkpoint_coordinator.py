@@ -211,10 +211,10 @@ class CheckpointCoordinator:
         files: damage of a shared file is damage of all of them, so the newest of the others stays as well.
         """
         last = self._tasks.state.checkpoint
-        known = sorted(name for name in complete if last is not None and name <= last.folder)
-        gone = superseded_checkpoints(known, self._when.keep, resumable=known)
-        others = [name for name in known if complete[name] != complete[known[-1]]]
-        return {*known} - {*gone} | {*others[-1:], *([self._taking.name] if self._taking else [])}
+        resumable = sorted(name for name in complete if last is not None and name <= last.folder)
+        gone = superseded_checkpoints(resumable, self._when.keep, resumable=resumable)
+        others = [name for name in resumable if complete[name] != complete[resumable[-1]]]
+        return {*resumable} - {*gone} | {*others[-1:], *([self._taking.name] if self._taking else [])}
 
 
 def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progress]) -> JobState:

@@ -121,18 +121,18 @@ class PsClient:
         """Return the server of a slot as a peer, at the address of the call."""
         if call.home not in self._peers:
             self._peers[call.home] = Peer(call.home, "", tell=self._state_loop.tasks.log)
-        found = self._peers[call.home]
-        found.address = call.address
-        return found
+        peer = self._peers[call.home]
+        peer.address = call.address
+        return peer
 
     def _channel(self, call: Call) -> ServerChannel:
         """Return the channel to the server of a slot, and close that to its predecessor."""
-        found = self._channels.get(call.home)
-        if found is None or found.address != call.address:
-            if found is not None:
-                found.close()
-            found = self._channels[call.home] = ServerChannel(call.address, self._token)
-        return found
+        channel = self._channels.get(call.home)
+        if channel is None or channel.address != call.address:
+            if channel is not None:
+                channel.close()
+            channel = self._channels[call.home] = ServerChannel(call.address, self._token)
+        return channel
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 
@@ -167,8 +167,8 @@ class PsClient:
         """
         async with self._removing:
             try:
-                found, complete = await asyncio.to_thread(_list_checkpoints, self._store)
-                for name in found - self._servers.checkpoints.kept(complete):
+                stored, complete = await asyncio.to_thread(_list_checkpoints, self._store)
+                for name in stored - self._servers.checkpoints.kept(complete):
                     await asyncio.to_thread(self._store.remove, name)
             except (OSError, SQLFlowError) as error:  # they only occupy space
                 self._state_loop.tasks.log(f"old checkpoints cannot be removed: {error}")

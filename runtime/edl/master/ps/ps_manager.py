@@ -223,15 +223,15 @@ class Servers:
         waits = bool(self.checkpoints.under_way or any(slot.sealed for slot in self._slots)) or not (
             ready and self.open
         )
-        found = [
+        due = [
             Call(index, home, record.epoch, record.address, header, secs)
             for index, (home, record) in enumerate(zip(self._set.homes, self._set.places, strict=True))
             if record.address
             for header, secs in self._headers(index, now, ready=ready, waits=waits)
         ]
-        for call in found:
+        for call in due:
             self._slots[call.index].under_way.add(call.name)
-        return found
+        return due
 
     def answered(self, call: Call, answer: Answer, now: float) -> None:
         """Apply the answer of a call."""
@@ -250,7 +250,7 @@ class Servers:
             if call.header.generation == self._tasks.state.generation:
                 self._revoked(slot, call.header.leases, answer.progress)
         elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
-            alive = [each for each in answer.unfinished.items() if self._tasks.state.is_alive(*each)]
+            alive = [attempt for attempt in answer.unfinished.items() if self._tasks.state.is_alive(*attempt)]
             if call.header.last and alive:
                 self._tasks.log(f"the servers cannot change yet: {alive[0][0]} is pushing to some of them")
                 self.checkpoints.drop(now)
@@ -290,29 +290,29 @@ class Servers:
         `waits`: something depends on their answers.
         """
         slot, state = self._slots[index], self._tasks.state
-        found: list[tuple[Header, float]] = []
+        headers: list[tuple[Header, float]] = []
         if now - slot.asked >= (HASTY_SECS if waits else STATUS_SECS) and "Status" not in slot.under_way:
             slot.asked = now
-            found.append((Status(self.checkpoints.durable), self._tasks.lease_secs))
+            headers.append((Status(self.checkpoints.durable), self._tasks.lease_secs))
         if now < slot.not_before or index >= len(self):
-            return found
+            return headers
         if not (ready or self._is_arranged(index, self._set.addresses)):
             if "Arrange" not in slot.under_way and all(record.address for record in self._set.records):
                 slot.holds = True
-                found.append((self._set.arrangement(index, self._mode), LONG_SECS))
+                headers.append((self._set.arrangement(index, self._mode), LONG_SECS))
         elif ready:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
-                found.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
+                headers.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
             if slot.sealed not in ("", self.checkpoints.closing) and "Reopen" not in slot.under_way:
-                found.append((Reopen(state.generation, slot.sealed), self._tasks.lease_secs))
+                headers.append((Reopen(state.generation, slot.sealed), self._tasks.lease_secs))
             if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
-                found += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
-        return found
+                headers += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
+        return headers
 
     def _due_checkpoint(self, now: float) -> Iterator[TakeCheckpoint]:
         state, checkpoints = self._tasks.state, self.checkpoints
-        steps = tuple(each.step for each in self._slots[: len(self)])
+        steps = tuple(slot.step for slot in self._slots[: len(self)])
         if self._has_next and not state.revoking:
             if checkpoints.may_begin(now):
                 yield TakeCheckpoint(state.generation, checkpoints.begin(steps, now, last=True), last=True)
@@ -331,7 +331,12 @@ class Servers:
         """True if all servers answer pulls and pushes, according to their last status."""
         generation = self._tasks.state.generation
         figures = [slot.figures for slot in self._slots[: len(self)]]
-        return all(each is not None and each.open and each.generation == generation for each in figures)
+        return all(
+            figures_of_server is not None
+            and figures_of_server.open
+            and figures_of_server.generation == generation
+            for figures_of_server in figures
+        )
 
     def _done(self, call: Call) -> int | None:
         """Return the present index of the server that was called, or None if another process serves its slot."""
@@ -348,11 +353,11 @@ class Servers:
         """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
         progress of any server.
         """
-        found = {part.task.attempt: part for part in progress}
-        slot.revoked |= {lease: found.get(lease) for lease in leases}
+        part_of_lease = {part.task.attempt: part for part in progress}
+        slot.revoked |= {lease: part_of_lease.get(lease) for lease in leases}
         serving = self._slots[: len(self)]
-        everywhere = [lease for lease in leases if all(lease in each.revoked for each in serving)]
-        by_lease = [[each.revoked.pop(lease) for each in serving] for lease in everywhere]
+        everywhere = [lease for lease in leases if all(lease in other.revoked for other in serving)]
+        by_lease = [[other.revoked.pop(lease) for other in serving] for lease in everywhere]
         if self._mode.logs_updates:  # servers lose nothing, so a difference is of a push that only some have
             for parts in by_lease:
                 self._tally.record_torn_push(parts)
@@ -364,7 +369,9 @@ class Servers:
         self._tally.observe(index, figures)
         if figures.leaving:
             homes = zip(self._set.homes, self._slots, strict=True)
-            self.replace({home for home, each in homes if each.figures and each.figures.leaving}, "is to end")
+            self.replace(
+                {home for home, other in homes if other.figures and other.figures.leaving}, "is to end"
+            )
         if figures.logged > max(LOGGED_BYTES, figures.bytes):
             self.checkpoints.request()
         for name, shard in figures.written.items():
@@ -389,16 +396,16 @@ class Servers:
 
     def replace(self, leaving: AbstractSet[str], why: str) -> None:
         """Begin to replace servers, unless the set changes anyway."""
-        found = sorted(leaving & {*self._set.homes}) if leaving else []
+        homes = sorted(leaving & {*self._set.homes}) if leaving else []
         if (
-            found
+            homes
             and not self.stopping
             and self._set.change is None
             and self.open
             and not self._tasks.job.over("train")
         ):
-            self._tasks.log(f"{', '.join(found)} {why}: another server follows")
-            self.scale(len(self), found)
+            self._tasks.log(f"{', '.join(homes)} {why}: another server follows")
+            self.scale(len(self), homes)
 
     def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
         """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile.
@@ -449,8 +456,8 @@ class Servers:
     def _is_arranged(self, index: int, addresses: tuple[str, ...]) -> bool:
         """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
         arranged = self._slots[index].arranged
-        wanted = self._tasks.state.generation, self._set.records[index].epoch, addresses
-        return arranged is not None and (arranged.generation, arranged.epoch, arranged.addresses) == wanted
+        expected = self._tasks.state.generation, self._set.records[index].epoch, addresses
+        return arranged is not None and (arranged.generation, arranged.epoch, arranged.addresses) == expected
 
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
         """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""

@@ -28,8 +28,10 @@ class UpdateTally:
         record.counts = ServerCounts(figures.evicted, figures.refused, figures.stale, figures.staleness)
         if figures.lost:
             place = index, record.epoch
-            own = [loss for loss in self._state.losses if (loss.index, loss.epoch) == place]
-            for loss in own[-1:]:  # another server may have had the same place in an earlier generation
+            losses_here = [loss for loss in self._state.losses if (loss.index, loss.epoch) == place]
+            for loss in losses_here[
+                -1:
+            ]:  # another server may have had the same place in an earlier generation
                 loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
 
     def lose(self, index: int, checkpoint: str, updates: int, rows: int) -> None:
@@ -66,5 +68,5 @@ class UpdateTally:
 
 
 def _sums(losses: Iterable[ServerLoss]) -> tuple[int, int]:
-    known = list(losses)
-    return sum(loss.updates for loss in known), sum(loss.rows for loss in known)
+    all_losses = list(losses)
+    return sum(loss.updates for loss in all_losses), sum(loss.rows for loss in all_losses)

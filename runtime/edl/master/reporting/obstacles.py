@@ -24,5 +24,5 @@ class Obstacles:
 
     def of(self, name: str, incarnation: int) -> str:
         """Return the report of an instance; empty if there is none of this incarnation."""
-        found = self._found.get(name)
-        return found[1] if found is not None and found[0] == incarnation else ""
+        record = self._found.get(name)
+        return record[1] if record is not None and record[0] == incarnation else ""

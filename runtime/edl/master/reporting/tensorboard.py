@@ -91,11 +91,11 @@ class Curves:
 
     def _write(self, step: int, values: Mapping[str, float | None]) -> None:
         new = {name: value for name, value in values.items() if step > self._last_steps.get(name, -1)}
-        known = {name: value for name, value in new.items() if value is not None}
+        defined = {name: value for name, value in new.items() if value is not None}
         with self._given_up():
-            if self._file is not None and known:
-                self._file.write(step, known)
-                self._last_steps |= dict.fromkeys(known, step)
+            if self._file is not None and defined:
+                self._file.write(step, defined)
+                self._last_steps |= dict.fromkeys(defined, step)
 
     @contextlib.contextmanager
     def _given_up(self) -> Iterator[None]:
@@ -112,9 +112,9 @@ def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None
     """Return the learning rate of the next step, or None if user code sets it or the job does not train."""
     if tasks.job.state.rate is not None:  # set by a callback
         return tasks.job.state.rate[1]
-    own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
+    is_of_user = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
     rate = spec.optimizer.params.get("learning_rate")
-    if spec.kind != "train" or own or not isinstance(rate, float | int):
+    if spec.kind != "train" or is_of_user or not isinstance(rate, float | int):
         return None
     if spec.schedule is None:
         return float(rate)

@@ -105,13 +105,13 @@ class LeaseTable:
     def undelivered(self, owner: str, want: Mapping[TaskType, int]) -> list[int]:
         """Return the leases that the owner may not have received, as many of each type as it wants, oldest first."""
         room = dict(want)
-        found = []
+        numbers = []
         for number, received in self._of[owner].items():
             kind = self.state.leases[number].type
             if not received and room.get(kind, 0):
                 room[kind] -= 1
-                found.append(number)
-        return found
+                numbers.append(number)
+        return numbers
 
     def repeat(self, number: int) -> Task:
         """Return the task of a lease once more."""
@@ -219,12 +219,12 @@ def repeated_steps(step: int, before: int) -> str:
 def _partners(leases: Mapping[int, Lease]) -> dict[int, int]:
     """Return the other lease of each lease whose task has two."""
     seen: dict[tuple[TaskType, int, int], int] = {}
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     for number, lease in leases.items():
         other = seen.setdefault((lease.type, lease.number, lease.id), number)
         if other != number:
-            found |= {number: other, other: number}
-    return found
+            pairs |= {number: other, other: number}
+    return pairs
 
 
 def task_of(number: int, lease: Lease) -> Task:

@@ -12,12 +12,12 @@ from edl.tasks.task import Summary, TaskType
 
 def counts(tasks: TaskManager) -> dict[str, Counts]:
     """Return the task counts by type."""
-    found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in tasks.state.done.items()}
+    by_type: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in tasks.state.done.items()}
     for pool in tasks.job.pools:
-        of_type = found.setdefault(pool.state.type, [0, 0, 0])
+        of_type = by_type.setdefault(pool.state.type, [0, 0, 0])
         of_type[0] += 0 if tasks.plan.endless else pool.todo
         of_type[1] += len(pool.doing)
-    return {kind: Counts(*of_type) for kind, of_type in found.items()}
+    return {kind: Counts(*of_type) for kind, of_type in by_type.items()}
 
 
 def rows(tasks: TaskManager) -> int:
@@ -51,10 +51,10 @@ def loss(tasks: TaskManager) -> float | None:
 
 def _add_leases(done: Summary, leases: Iterable[Lease]) -> Summary:
     """Add the reported progress of open leases to `done`."""
-    found = Summary(done.rows, done.steps, done.loss, done.weight)
+    total = Summary(done.rows, done.steps, done.loss, done.weight)
     for lease in leases:
-        found.rows += lease.rows
-        found.steps += lease.steps
-        found.loss += lease.loss
-        found.weight += lease.weight
-    return found
+        total.rows += lease.rows
+        total.steps += lease.steps
+        total.loss += lease.loss
+        total.weight += lease.weight
+    return total

@@ -81,7 +81,9 @@ class ProgressWatch:
 
         The others may have waited for it, so their times begin anew.
         """
-        for name in [name for name, each in self._workers.items() if not is_alive(name, each.incarnation)]:
+        for name in [
+            name for name, record in self._workers.items() if not is_alive(name, record.incarnation)
+        ]:
             del self._workers[name]
         name = min(self._workers, key=lambda name: self._workers[name].since, default="")
         if not name or now - self._workers[name].since <= self.limit(self._workers[name].kind) + late:

@@ -454,17 +454,17 @@ class TaskManager:
 
     def take_went_back(self) -> Summary | None:
         """Return the earliest point that the job went back to since the last call, or None if it did not."""
-        found, self._table.went_back = self._table.went_back, None
-        return found
+        summary, self._table.went_back = self._table.went_back, None
+        return summary
 
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
         """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
-        found = {each.task.attempt: each for each in progress}
+        parts = {reported.task.attempt: reported for reported in progress}
         for number in sorted(numbers, reverse=True):  # each is put at the head of the queue
             lease = self.state.revoking.pop(number, None)
             if lease is None:
                 continue
-            part = found.get(number) or lease.pushed
+            part = parts.get(number) or lease.pushed
             if part is not None and part.rows >= part.task.rows:
                 self._done(report_of(part), self.state.seconds)
             else:

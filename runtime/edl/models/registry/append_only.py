@@ -149,15 +149,15 @@ class AppendedRegistry(EventRegistry):
             if values[_KEY] == _key(name):
                 yield int(values[_VERSION])
 
-    def _download(self, found: ModelVersion) -> Iterator[bytes]:
-        for batch in self._source.read_partition(ARCHIVES, {"archive": found.archive}):
+    def _download(self, version: ModelVersion) -> Iterator[bytes]:
+        for batch in self._source.read_partition(ARCHIVES, {"archive": version.archive}):
             yield from batch.column("data").to_pylist()
 
     def _exists(self, table: str) -> bool:
-        found = self._source.columns_of(table)
-        if found and tuple(found) != (*_COLUMNS, _KEY, _VERSION):
+        columns = self._source.columns_of(table)
+        if columns and tuple(columns) != (*_COLUMNS, _KEY, _VERSION):
             raise foreign(table)
-        return bool(found)
+        return bool(columns)
 
 
 def _key(name: str) -> str:

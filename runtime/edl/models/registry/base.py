@@ -88,9 +88,9 @@ class Registry(ABC):
         """
         check_name(name)
         self._prepare()
-        for found in self._versions(name) if once else ():
-            if found.state == "failed" and found.archive == once:
-                return found.version
+        for earlier in self._versions(name) if once else ():
+            if earlier.state == "failed" and earlier.archive == once:
+                return earlier.version
         return self._add(name, "failed", record, key=once, reason=reason)
 
     def activate(self, reference: str) -> ModelVersion:
@@ -98,10 +98,10 @@ class Registry(ABC):
 
         Raises SemanticError as `find` does.
         """
-        found = self.find(reference)
-        if not found.current:
-            self._activate(found.name, found.version)
-        return self.find(found.reference)
+        version = self.find(reference)
+        if not version.current:
+            self._activate(version.name, version.version)
+        return self.find(version.reference)
 
     def tag(self, reference: str, tag: str) -> ModelVersion | None:
         """Make `name@tag` mean the ready version that the reference means. Return the version it meant before, or None.
@@ -109,16 +109,16 @@ class Registry(ABC):
         Raises SemanticError as `find` does, or for an invalid tag.
         """
         check_tag(tag)
-        found = self.find(reference)
-        before = next((each for each in self._versions(found.name) if tag in each.tags), None)
-        self._tag(found.name, found.version, tag)
+        version = self.find(reference)
+        before = next((other for other in self._versions(version.name) if tag in other.tags), None)
+        self._tag(version.name, version.version, tag)
         return before
 
     def untag(self, name: str, tag: str) -> ModelVersion:
         """Remove the tag and return the version that it meant. Raises SemanticError if there is none."""
-        found = self.look_up(f"{name}@{tag}")
-        self._untag(found, tag)
-        return found
+        version = self.look_up(f"{name}@{tag}")
+        self._untag(version, tag)
+        return version
 
     @abstractmethod
     def drop(self, reference: str) -> int:
@@ -135,10 +135,10 @@ class Registry(ABC):
 
         Raises SemanticError if it is unknown or failed.
         """
-        found = self.look_up(reference)
-        if found.state != "ready":
-            raise SemanticError(f"the training of model {found.reference} failed: {found.reason}")
-        return found
+        version = self.look_up(reference)
+        if version.state != "ready":
+            raise SemanticError(f"the training of model {version.reference} failed: {version.reason}")
+        return version
 
     def look_up(self, reference: str) -> ModelVersion:
         """Return the version like `find`, including failed ones. Raises SemanticError if it is unknown.
@@ -148,17 +148,17 @@ class Registry(ABC):
         name, selector = split_reference(reference)
         versions = self._versions(name)
         if selector is None:
-            wanted = [found for found in versions if found.current] or versions[-1:]
+            matches = [version for version in versions if version.current] or versions[-1:]
         else:
-            wanted = [found for found in versions if found.is_selected(selector)]
-        if not wanted:
+            matches = [version for version in versions if version.is_selected(selector)]
+        if not matches:
             raise self._unknown(reference)
-        return wanted[0]
+        return matches[0]
 
     def has(self, reference: str) -> bool:
         """Return True if there is such a model or version, including failed ones."""
         name, selector = split_reference(reference)
-        return any(found.is_selected(selector) for found in self._versions(name))
+        return any(version.is_selected(selector) for version in self._versions(name))
 
     def list(self, like: str | None = None) -> Versions:
         """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""
@@ -169,23 +169,23 @@ class Registry(ABC):
 
         Raises SemanticError as `find` does, SpecError if the archive is damaged.
         """
-        found = self.find(reference)
+        version = self.find(reference)
         to.parent.mkdir(parents=True, exist_ok=True)
         partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}.partial")
         digest = hashlib.sha256()
         try:
             with partial.open("wb") as file:
-                for chunk in self._download(found):
+                for chunk in self._download(version):
                     digest.update(chunk)
                     file.write(chunk)
-            if digest.hexdigest() != found.sha256:
+            if digest.hexdigest() != version.sha256:
                 raise SpecError(
-                    f"the archive of model {found.reference} is damaged", hint="train the model again"
+                    f"the archive of model {version.reference} is damaged", hint="train the model again"
                 )
             partial.replace(to)
         finally:
             partial.unlink(missing_ok=True)
-        return found
+        return version
 
     @contextmanager
     def fetched(self, reference: str) -> Iterator[tuple[ModelVersion, Path]]:
@@ -225,7 +225,7 @@ class Registry(ABC):
         """Make the tag mean the version, and no other. Raises SemanticError if it was dropped meanwhile."""
 
     @abstractmethod
-    def _untag(self, found: ModelVersion, tag: str) -> None:
+    def _untag(self, version: ModelVersion, tag: str) -> None:
         """Remove the tag of the version. Idempotent."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ class Registry(ABC):
         """Return the versions like `list`, in any state."""
 
     @abstractmethod
-    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+    def _download(self, version: ModelVersion) -> Iterator[bytes]:
         """Yield the archive of a ready version, as far as it exists."""
 
     # Steps -----------------------------------------------------------------------------------------------
@@ -252,39 +252,39 @@ class Registry(ABC):
 
     def _saved(self, name: str, key: str) -> int:
         """Return the version published with this key, or 0 if there is none; discard unfinished ones with this key."""
-        for found in self._all_versions(name):
-            if found.archive == key and found.state == "ready":
-                return found.version
-            if found.archive == key and found.state == "saving":
-                self._discard(name, found.version, key)
+        for other in self._all_versions(name):
+            if other.archive == key and other.state == "ready":
+                return other.version
+            if other.archive == key and other.state == "saving":
+                self._discard(name, other.version, key)
         return 0
 
     def _discard_stale(self, name: str) -> None:
         """Discard uploads of writers that died."""
         before = (datetime.now(UTC) - _STALE).isoformat(timespec="milliseconds")
-        for found in self._all_versions(name):
-            if found.state == "saving" and found.created < before:
-                self._discard(name, found.version, found.archive)
+        for version in self._all_versions(name):
+            if version.state == "saving" and version.created < before:
+                self._discard(name, version.version, version.archive)
 
     def _unknown(self, reference: str) -> SemanticError:
         name, selector = split_reference(reference)
         if versions := self._versions(name):
             return no_version(name, selector, versions)
-        names = dict.fromkeys(found.name for found in self.list())
+        names = dict.fromkeys(version.name for version in self.list())
         return SemanticError(f"there is no model {name}", hint=did_you_mean(name, names))
 
 
 def _visible(versions: Versions) -> Versions:
-    return [found for found in versions if found.state in ("ready", "failed")]
+    return [version for version in versions if version.state in ("ready", "failed")]
 
 
 def no_version(name: str, selector: Selector, versions: Iterable[ModelVersion]) -> SemanticError:
     """Make the error for a version or a tag that the model does not have. versions: those it has, of any number."""
     versions = list(versions)
     if not isinstance(selector, str):
-        known = ", ".join(str(found.version) for found in versions)
-        return SemanticError(f"model {name} has no version {selector}", hint=f"known: {known}")
-    tags = sorted(tag for found in versions for tag in found.tags)
+        numbers = ", ".join(str(version.version) for version in versions)
+        return SemanticError(f"model {name} has no version {selector}", hint=f"known: {numbers}")
+    tags = sorted(tag for version in versions for tag in version.tags)
     how = f"SET MODEL {name} TAG {selector} {versions[-1].version} gives the version that tag"
     return SemanticError(
         f"model {name} has no tag {selector}", hint=did_you_mean(selector, tags) if tags else how

@@ -46,12 +46,12 @@ class EventRegistry(Registry):
 
     def drop(self, reference: str) -> int:
         name, selector = split_reference(reference)
-        versions = [found for found in self._all_versions(name) if found.is_selected(selector)]
-        visible = [found for found in versions if found.state in ("ready", "failed")]
+        versions = [version for version in self._all_versions(name) if version.is_selected(selector)]
+        visible = [version for version in versions if version.state in ("ready", "failed")]
         if not visible:
             raise self._unknown(reference)
-        for found in versions if selector is None else visible:
-            self._bury(found)
+        for version in versions if selector is None else visible:
+            self._bury(version)
         return len(visible)
 
     # Steps specific to a storage ---------------------------------------------------------------------------
@@ -87,19 +87,19 @@ class EventRegistry(Registry):
 
     def _activate(self, name: str, version: int) -> None:
         happened = self._happened(name)
-        if not any(found.version == version and found.state == "ready" for found in fold_events(happened)):
+        if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(Event(name, version, "current", next_pointer(happened)))
 
     def _tag(self, name: str, version: int, tag: str) -> None:
         happened = self._happened(name)
-        if not any(found.version == version and found.state == "ready" for found in fold_events(happened)):
+        if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(Event(name, version, "tagged", next_pointer(happened), reason=tag))
 
-    def _untag(self, found: ModelVersion, tag: str) -> None:
-        pointer = next_pointer(self._happened(found.name))
-        self._append(Event(found.name, found.version, "untagged", pointer, reason=tag))
+    def _untag(self, version: ModelVersion, tag: str) -> None:
+        pointer = next_pointer(self._happened(version.name))
+        self._append(Event(version.name, version.version, "untagged", pointer, reason=tag))
 
     def _discard(self, name: str, version: int, key: str) -> None:
         if key:
@@ -109,7 +109,7 @@ class EventRegistry(Registry):
     def _bury(self, dropped: ModelVersion) -> None:
         """Discard a version like `_discard`. If it was current, another one becomes current."""
         self._discard(dropped.name, dropped.version, dropped.archive)
-        left = [found.version for found in self._versions(dropped.name) if found.state == "ready"]
+        left = [version.version for version in self._versions(dropped.name) if version.state == "ready"]
         if dropped.current and left:
             pointer = next_pointer(self._happened(dropped.name))
             self._append(Event(dropped.name, max(left), "current", pointer))
@@ -126,10 +126,11 @@ def fold_events(events: Events) -> Versions:
     """Derive the state of each version from the events, by name and number."""
     by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
     found_of = {of: _last_of_each(group) for of, group in by_version}
-    begun = {of: found for of, found in found_of.items() if "saving" in found or "failed" in found}
+    begun = {of: by_kind for of, by_kind in found_of.items() if "saving" in by_kind or "failed" in by_kind}
     current, tags = _current(begun), _tags(events)
     return [
-        _version(found, current.get(of[0]) == of[1], sorted(tags.get(of, ()))) for of, found in begun.items()
+        _version(by_kind, current.get(of[0]) == of[1], sorted(tags.get(of, ())))
+        for of, by_kind in begun.items()
     ]
 
 
@@ -137,20 +138,20 @@ Found = dict[What, Event]
 
 
 def _last_of_each(events: Iterable[Event]) -> Found:
-    found: Found = {}
+    last: Found = {}
     for event in events:
-        earlier = found.get(event.event)
+        earlier = last.get(event.event)
         if earlier is None or earlier.pointer < event.pointer:
-            found[event.event] = event
-    return found
+            last[event.event] = event
+    return last
 
 
 def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
     """Return the current version of each name."""
     pointers: dict[str, tuple[int, int]] = {}
-    for (name, version), found in begun.items():
-        if "ready" in found and "dropped" not in found:
-            pointer = max(found[event].pointer for event in ("ready", "current") if event in found)
+    for (name, version), by_kind in begun.items():
+        if "ready" in by_kind and "dropped" not in by_kind:
+            pointer = max(by_kind[event].pointer for event in ("ready", "current") if event in by_kind)
             pointers[name] = max(pointers.get(name, (0, 0)), (pointer, version))
     return {name: version for name, (_, version) in pointers.items()}
 
@@ -163,25 +164,25 @@ def _tags(events: Events) -> dict[tuple[str, int], list[str]]:
             earlier = last.get((event.name, event.reason))
             if earlier is None or (earlier.pointer, earlier.version) < (event.pointer, event.version):
                 last[event.name, event.reason] = event
-    found: dict[tuple[str, int], list[str]] = {}
+    tags: dict[tuple[str, int], list[str]] = {}
     for event in last.values():
         if event.event == "tagged":
-            found.setdefault(_VERSION(event), []).append(event.reason)
-    return found
+            tags.setdefault(_VERSION(event), []).append(event.reason)
+    return tags
 
 
 # States by precedence: the first of these with an event.
 _STATES: tuple[State, ...] = ("dropped", "ready", "failed", "saving")
 
 
-def _version(found: Found, current: bool, tags: Sequence[str]) -> ModelVersion:
-    begun = found.get("saving") or found["failed"]
-    ready = found.get("ready", begun)
+def _version(by_kind: Found, current: bool, tags: Sequence[str]) -> ModelVersion:
+    begun = by_kind.get("saving") or by_kind["failed"]
+    ready = by_kind.get("ready", begun)
     assert begun.record is not None  # noqa: S101 - `_add` has set it
     return ModelVersion(
         name=begun.name,
         version=begun.version,
-        state=next(state for state in _STATES if state in found),
+        state=next(state for state in _STATES if state in by_kind),
         current=current,
         created=begun.created,
         record=begun.record,

@@ -100,7 +100,7 @@ class StoredRegistry(EventRegistry):
 
     def _listed(self, like: str | None) -> Versions:
         pattern = _pattern(like if like is not None else "%")
-        return [found for found in fold_events(self._events(MODELS)) if pattern.fullmatch(found.name)]
+        return [version for version in fold_events(self._events(MODELS)) if pattern.fullmatch(version.name)]
 
     def _happened(self, name: str) -> Events:
         return [event for event in self._events(_folder(name)) if event.name == name]
@@ -127,8 +127,8 @@ class StoredRegistry(EventRegistry):
         for path in self._objects.names(folder):
             yield int(path.removeprefix(f"{folder}/").partition("/")[0])
 
-    def _download(self, found: ModelVersion) -> Iterator[bytes]:
-        yield from self._objects.pieces(_archive(found.name, found.version))
+    def _download(self, version: ModelVersion) -> Iterator[bytes]:
+        yield from self._objects.pieces(_archive(version.name, version.version))
 
     def _is_marked(self) -> bool:
         """Return True if this is a model store. Raises SpecError if it has another version."""

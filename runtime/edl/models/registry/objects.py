@@ -36,11 +36,11 @@ class Objects:
         with self._errors("list what it has"):
             self._system.invalidate_cache()
             try:
-                found = self._system.find(self._path(folder))
+                all_paths = self._system.find(self._path(folder))
             except FileNotFoundError:
                 return []
         # Some stores list the folder itself if its first object is added meanwhile.
-        inside = (path for path in found if path.startswith(f"{self._path(folder)}/"))
+        inside = (path for path in all_paths if path.startswith(f"{self._path(folder)}/"))
         names = (path.removeprefix(f"{self._root}/") for path in inside)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
 
@@ -50,11 +50,11 @@ class Objects:
         if not paths:
             return {}
         with self._errors("be read"):
-            found = self._system.cat(list(paths), on_error="return")
-            for content in found.values():
+            contents = self._system.cat(list(paths), on_error="return")
+            for content in contents.values():
                 if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
                     raise content
-        return {paths[path]: content for path, content in found.items() if isinstance(content, bytes)}
+        return {paths[path]: content for path, content in contents.items() if isinstance(content, bytes)}
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield the object's content in pieces; nothing if it does not exist."""
@@ -119,11 +119,11 @@ class Files(Objects):
                 partial.write_bytes(content)
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        found = {}
+        contents = {}
         for name in names:
             with self._errors("be read"), contextlib.suppress(FileNotFoundError):
-                found[name] = Path(self._path(name)).read_bytes()
-        return found
+                contents[name] = Path(self._path(name)).read_bytes()
+        return contents
 
     def claim(self, folder: str) -> bool:
         path = Path(self._path(folder)) / CLAIM

@@ -122,15 +122,15 @@ class TableRegistry(Registry):
 
     def drop(self, reference: str) -> int:
         name, selector = split_reference(reference)
-        versions = [found for found in self._versions(name) if found.is_selected(selector)]
+        versions = [version for version in self._versions(name) if version.is_selected(selector)]
         if not versions:
             raise self._unknown(reference)
 
         def remove() -> None:
-            for found in versions:
-                self._run(f"DELETE FROM {self._chunks} WHERE archive = ?", found.archive)
-                for tag in found.tags:
-                    self._remove_tag(found, tag)
+            for version in versions:
+                self._run(f"DELETE FROM {self._chunks} WHERE archive = ?", version.archive)
+                for tag in version.tags:
+                    self._remove_tag(version, tag)
             if selector is None:
                 self._run(f"DELETE FROM {self._models} WHERE name = ?", name)
             else:
@@ -170,7 +170,7 @@ class TableRegistry(Registry):
 
     def _activate(self, name: str, version: int) -> None:
         def activate() -> None:
-            ready = [found.version for found in self._versions(name) if found.state == "ready"]
+            ready = [other.version for other in self._versions(name) if other.state == "ready"]
             if version not in ready:
                 raise self._unknown(f"{name}@{version}")
             self._point(name, version)
@@ -188,19 +188,19 @@ class TableRegistry(Registry):
     def _tag(self, name: str, version: int, tag: str) -> None:
         def set_tag() -> None:
             self._create(TAGS)
-            if not any(found.version == version and found.state == "ready" for found in self._versions(name)):
+            if not any(other.version == version and other.state == "ready" for other in self._versions(name)):
                 raise self._unknown(f"{name}@{version}")
             self._run(f"DELETE FROM {self._tags} WHERE name = ? AND tag = ?", name, tag)
             self._run(f"INSERT INTO {self._tags} VALUES (?, ?, ?)", name, tag, version)
 
         self._retried(set_tag)
 
-    def _untag(self, found: ModelVersion, tag: str) -> None:
-        self._retried(lambda: self._remove_tag(found, tag))
+    def _untag(self, version: ModelVersion, tag: str) -> None:
+        self._retried(lambda: self._remove_tag(version, tag))
 
-    def _remove_tag(self, found: ModelVersion, tag: str) -> None:
+    def _remove_tag(self, version: ModelVersion, tag: str) -> None:
         where = "WHERE name = ? AND tag = ? AND version = ?"
-        self._run(f"DELETE FROM {self._tags} {where}", found.name, tag, found.version)
+        self._run(f"DELETE FROM {self._tags} {where}", version.name, tag, version.version)
 
     def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
         """Write the archive in transactions of bounded size. Return its size and digest."""
@@ -230,9 +230,9 @@ class TableRegistry(Registry):
             f"UPDATE {self._models} SET state = 'dropped', archive = '' WHERE name = ? AND version = ?",
             *(dropped.name, dropped.version),
         )
-        left = [found for found in self._versions(dropped.name) if found.state == "ready"]
-        if not any(found.current for found in left):
-            self._point(dropped.name, max((found.version for found in left), default=0))
+        left = [version for version in self._versions(dropped.name) if version.state == "ready"]
+        if not any(version.current for version in left):
+            self._point(dropped.name, max((version.version for version in left), default=0))
 
     def _discard(self, name: str, version: int, key: str) -> None:
         def discard() -> None:
@@ -315,19 +315,19 @@ class TableRegistry(Registry):
 
     def _tagged(self, where: str, *values: object) -> dict[tuple[str, int], list[str]]:
         """Return the tags of each version."""
-        found: dict[tuple[str, int], list[str]] = {}
+        tags: dict[tuple[str, int], list[str]] = {}
         query = f"SELECT * FROM {self._tags} WHERE {where} ORDER BY tag"
         for row in self._rows(query, *values):
-            found.setdefault((row["name"], row["version"]), []).append(row["tag"])
-        return found
+            tags.setdefault((row["name"], row["version"]), []).append(row["tag"])
+        return tags
 
-    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+    def _download(self, version: ModelVersion) -> Iterator[bytes]:
         query = (
             f"SELECT position, data FROM {self._chunks} WHERE archive = ? AND position >= ? AND position < ?"
             " ORDER BY position"
         )
         for start in itertools.count(0, CHUNKS_PER_READ):
-            rows = self._rows(query, found.archive, start, start + CHUNKS_PER_READ)
+            rows = self._rows(query, version.archive, start, start + CHUNKS_PER_READ)
             yield from (row["data"] for row in rows)
             if len(rows) < CHUNKS_PER_READ:
                 return
@@ -338,10 +338,10 @@ class TableRegistry(Registry):
 
     def _columns(self, table: str, other: str) -> dict[str, set[str]]:
         """Return the columns of those of the two tables that exist."""
-        found: dict[str, set[str]] = {}
+        columns_of_tables: dict[str, set[str]] = {}
         for row in self._rows(self._dialect.columns, self._source.home, table, other):
-            found.setdefault(row["table_name"], set()).add(row["column_name"])
-        return found
+            columns_of_tables.setdefault(row["table_name"], set()).add(row["column_name"])
+        return columns_of_tables
 
     def _run(self, sql: str, *values: object) -> None:
         self._source.execute(sql, values)
@@ -353,10 +353,10 @@ class TableRegistry(Registry):
 
 def _is_there(table: str, columns: Mapping[str, set[str]]) -> bool:
     """Return True if the table is among those with columns. Raises SourceError if it is a foreign one."""
-    found = columns.get(table)
-    if found and found != set(_TABLES[table][0]):
+    names = columns.get(table)
+    if names and names != set(_TABLES[table][0]):
         raise foreign(table)
-    return bool(found)
+    return bool(names)
 
 
 def _version(row: dict[str, Any], tags: Sequence[str]) -> ModelVersion:

@@ -72,8 +72,8 @@ def read_manifest(folder: Path) -> Manifest:
         check_json(data, MANIFEST)
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
         if version is None or bytes(version) not in (b"1", b"2"):
-            found = bytes(version).decode() if version else "none"
-            raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads 1 and 2")
+            number = bytes(version).decode() if version else "none"
+            raise SpecError(f"the checkpoint {folder.name} has version {number}; this program reads 1 and 2")
         manifest = msgspec.json.decode(data, type=Manifest)
     except DamagedError as error:
         raise checkpoint_error(folder, error) from None
@@ -113,8 +113,8 @@ def complete(checkpoints: Path) -> list[str]:
         for path in checkpoints.glob(f"*/{MANIFEST}")
         if not (path.parent.name.startswith(BEST) or (path.parent / DAMAGED).exists())
     ]
-    found = [(written, folder.name) for folder in folders if (written := _completion_time(folder))]
-    return [name for _, name in sorted(found)]
+    timed = [(time, folder.name) for folder in folders if (time := _completion_time(folder))]
+    return [name for _, name in sorted(timed)]
 
 
 def _completion_time(folder: Path) -> int:
@@ -131,8 +131,8 @@ def _completion_time(folder: Path) -> int:
 
 def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
     """Return the names of the files of a checkpoint that server `index` of `servers` reads."""
-    own = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
-    return [part.file for shard in own for part in shard.parts]
+    shards = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
+    return [part.file for shard in shards for part in shard.parts]
 
 
 def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
@@ -170,17 +170,17 @@ def _chunks(rows: Copied) -> Iterator[tuple[Ids, Floats, Ids]]:
         yield np.array(rows.ids[some]), rows.data[some], rows.used[some]
 
 
-def start_of(own: ShardFiles, *, same_leases: bool) -> Start:
+def start_of(files: ShardFiles, *, same_leases: bool) -> Start:
     """Return the initial state of a server from its own shard, for an unchanged number of servers."""
-    header = own.header
+    header = files.header
     store = Store(header.definition, header.index, header.servers, None)
-    store.adopt(own.store())
+    store.adopt(files.store())
     for number, table in enumerate(store.tables.values()):
-        for gone, rows in own.table(number)[1:]:
+        for gone, rows in files.table(number)[1:]:
             table.drop(np.array(gone))
             for ids, data, used in _chunks(rows):
                 table.put(ids, data, used)
-    return Start(store, _push_log(own, same_leases=same_leases), header.at.step)
+    return Start(store, _push_log(files, same_leases=same_leases), header.at.step)
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
@@ -196,9 +196,9 @@ def stream_weights(folder: Path) -> Stream:
     """
     files = _files(folder, read_manifest(folder))
     definition = files[0].header.definition
-    own = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
-    own |= Layout(definition.state).unflat(_push_log(files[0], same_leases=False).state())
-    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    arrays = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
+    arrays |= Layout(definition.state).unflat(_push_log(files[0], same_leases=False).state())
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
     tables = {
         spec: [part for file in files for part in file.visible(number)]
         for number, spec in enumerate(definition.tables)
@@ -210,7 +210,7 @@ def stream_weights(folder: Path) -> Stream:
         kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
 
     def pieces() -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
-        yield from own.items()
+        yield from arrays.items()
         for spec, parts in tables.items():
             yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
             for ids, rows in merge_rows([order_rows(part, numbers, spec.dim) for part, numbers in parts]):
@@ -230,12 +230,12 @@ def _files(folder: Path, manifest: Manifest) -> list[ShardFiles]:
 def _parameters(files: Sequence[ShardFiles], definition: Definition) -> dict[str, list[Floats]]:
     """Return the value and the optimizer slots of each parameter."""
     placement = Placement(definition.dense, len(files))
-    found: dict[str, list[Floats]] = {}
+    parts_of: dict[str, list[Floats]] = {}
     for server, file in enumerate(files):
         for vector in file.flat().data:
             for name, part in placement.unflat(vector, server).items():
-                found.setdefault(name, []).append(part)
-    return found
+                parts_of.setdefault(name, []).append(part)
+    return parts_of
 
 
 def _flat(files: Sequence[ShardFiles], index: int, servers: int) -> FlatCopy:

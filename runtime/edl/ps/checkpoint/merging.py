@@ -56,11 +56,11 @@ class _Source:
     def take(self, last: int) -> Rows:
         """Remove and return the rows of the chunk up to the id `last`."""
         count = int(np.searchsorted(self.ids, last, side="right"))
-        found = self.ids[:count], self.rows[:count]
+        rows = self.ids[:count], self.rows[:count]
         self.ids, self.rows = self.ids[count:], self.rows[count:]
         if not len(self.ids):
             self._advance()
-        return found
+        return rows
 
     def _advance(self) -> None:
         self.ids, self.rows = next(self._chunks, (self.ids[:0], self.rows[:0]))

@@ -87,9 +87,9 @@ class ShardCache:
     def forget(self, before: str, kept: Collection[str]) -> None:
         """Drop checkpoints whose names are less than `before`, except those in `kept`."""
         with self._lock:
-            for found in (self._held, self._partial):
-                for key in [key for key in found if key[0] < before and key[0] not in kept]:
-                    del found[key]
+            for table in (self._held, self._partial):
+                for key in [key for key in table if key[0] < before and key[0] not in kept]:
+                    del table[key]
 
 
 class ShardReplication:
@@ -125,10 +125,10 @@ class ShardReplication:
                 f"the checkpoint {asked.restore} was taken with {len(manifest.shards)} servers, not {servers}"
             )
         before = (asked.index - 1) % servers
-        own = self._found(asked, manifest.shards[asked.index], _next_server(asked.index, servers))
+        shard_here = self._found(asked, manifest.shards[asked.index], _next_server(asked.index, servers))
         self._found(asked, manifest.shards[before], before)
-        (part,) = own.shard.parts
-        file = shard_file.ShardFile(Path(asked.restore) / part.file, own.data, part)
+        (part,) = shard_here.shard.parts
+        file = shard_file.ShardFile(Path(asked.restore) / part.file, shard_here.data, part)
         return manifests.start_of(
             shard_file.ShardFiles([file]), same_leases=manifests.goes_on(asked, manifest)
         )

@@ -202,16 +202,16 @@ class ShardFiles:
 
     def visible(self, number: int) -> list[tuple[Copied, Ids]]:
         """Return the table by file: its rows, and the numbers of those that later files do not replace."""
-        found: list[tuple[Copied, Ids]] = []
+        parts: list[tuple[Copied, Ids]] = []
         hidden = np.empty(0, np.int64)
         for gone, rows in reversed(self.table(number)):
-            found.append((rows, np.flatnonzero(np.isin(rows.ids, hidden, invert=True))))
+            parts.append((rows, np.flatnonzero(np.isin(rows.ids, hidden, invert=True))))
             hidden = (
                 np.union1d(hidden, np.concatenate([gone, rows.ids]))
-                if len(found) < len(self._files)
+                if len(parts) < len(self._files)
                 else hidden
             )
-        return found[::-1]
+        return parts[::-1]
 
     def store(self) -> StoreCopy:
         """Return a copy in arrays of its own, with the rows of the first file."""

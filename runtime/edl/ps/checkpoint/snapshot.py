@@ -55,8 +55,8 @@ class CheckpointWriter:
         See `PushLog.snapshot` for `reported`. `changes`: what was written before may be added to.
         """
         with self._taking:
-            if (known := self._taken.get(name)) is not None:
-                return known
+            if (earlier := self._taken.get(name)) is not None:
+                return earlier
             after = self._last if changes else None
             snapshot = self._replica.cut(name, reported=reported, after=after)
             shard = self._writer.submit(self._write, write, name, snapshot, changes)

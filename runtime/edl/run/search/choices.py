@@ -49,8 +49,8 @@ class Choices:
 
     def turn(self, turn: int, number: int) -> int:
         """Return the turn by which people know a candidate: that of its screening, if there is one."""
-        known = self._judge.trials().get(number)
-        return turn if known is None else known.number - 1
+        trial = self._judge.trials().get(number)
+        return turn if trial is None else trial.number - 1
 
     def record(self, choice: Choice) -> Trial | None:
         """Return the record of a trial that has ended, or None."""

@@ -73,7 +73,7 @@ def _run(
 
     def ended(turn: int, number: int, result: TrialResult) -> float | None:
         trial = judge.record(turn, number, result)
-        others = [each for place, each in judge.trials().items() if place != number]
+        others = [other for place, other in judge.trials().items() if place != number]
         observer(event(search, trial, best=is_best(judge, trial, others), left=left()))
         progress()
         return None if trial.value is None else judge.measure.error(trial.value)
@@ -100,7 +100,7 @@ def _run(
         pool.run(cancelled)
         ends_early = cancelled.is_set()
         _check(interrupted)
-        if ends_early and not any(each.value is not None for each in judge.trials().values()):
+        if ends_early and not any(other.value is not None for other in judge.trials().values()):
             raise JobCancelledError
         weights = ensembling.choose()
         refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)
@@ -157,7 +157,7 @@ def is_best(judge: Judge, trial: Trial, others: list[Trial]) -> bool:
     """Return True if no other trial is as good."""
     if trial.value is None:
         return False
-    errors = [judge.measure.error(each.value) for each in others if each.value is not None]
+    errors = [judge.measure.error(other.value) for other in others if other.value is not None]
     return all(judge.measure.error(trial.value) < error for error in errors)
 
 

@@ -52,8 +52,8 @@ class Ensembling:
         part = self.judge.validation
         scores = {
             number: self.judge.scores(number)[part]
-            for number, each in trials.items()
-            if each.value is not None
+            for number, ended_trial in trials.items()
+            if ended_trial.value is not None
         }
         if not scores:
             errors = [trial.error for trial in trials.values()]
@@ -124,25 +124,25 @@ class Ensembling:
         Of a refit it has the weights alone: the figures and the curve are of the trial's validation rows.
         """
         [model] = models[number]
-        found = read_archive(folder_of(self.job, number, 0).archive)
-        spec = msgspec.structs.replace(self._trained(number, found), output=self.program.spec.output)
+        archive = read_archive(folder_of(self.job, number, 0).archive)
+        spec = msgspec.structs.replace(self._trained(number, archive), output=self.program.spec.output)
         lineage = msgspec.structs.replace(
-            found.lineage,
+            archive.lineage,
             statement=self.program.spec.statement,
             started=self._started.isoformat(timespec="seconds"),
             seconds=outcome.seconds,
-            ending=outcome.ending or found.lineage.ending,
+            ending=outcome.ending or archive.lineage.ending,
         )
         write_archive(
             self.job.archive,
             spec=spec,
-            program=found.program,
+            program=archive.program,
             weights=model.weights(),
             metrics=outcome.figures,
-            curve=found.curve,
+            curve=archive.curve,
             lineage=lineage,
-            fitting=found.fitting,
-            background=found.background(),
+            fitting=archive.fitting,
+            background=archive.background(),
             trials=outcome.trials,
             uncertainty=outcome.uncertainty,
             importances=outcome.importances or None,
@@ -194,6 +194,6 @@ def _weigh_trials(
     trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int] | None
 ) -> Iterator[Trial]:
     """Yield the trials in their order, with their weights in the ensemble and the epochs of their refits."""
-    for number, trial in sorted(trials.items(), key=lambda each: each[1].number):
+    for number, trial in sorted(trials.items(), key=lambda item: item[1].number):
         refit = None if refitted is None or number not in weights else refitted.get(number, 0)
         yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0), refit=refit)

@@ -44,14 +44,14 @@ def importances(
     explained: by the number of the trial.
     """
     parts = [
-        (weights[number], {name: value or 0.0 for name, value in each.figures.items()})
-        for number, each in explained.items()
+        (weights[number], {name: value or 0.0 for name, value in outcome.figures.items()})
+        for number, outcome in explained.items()
     ]
-    found = mean_importances(parts)
-    if not any(found.values()):
+    means = mean_importances(parts)
+    if not any(means.values()):
         return None
-    rows = max(each.rows for each in explained.values())
-    return Importances(found, rows, "test" if spec.search is not None and spec.search.test else "validation")
+    rows = max(outcome.rows for outcome in explained.values())
+    return Importances(means, rows, "test" if spec.search is not None and spec.search.test else "validation")
 
 
 def run(program: Program, job: JobFolder, seconds: float, *, cancelled: threading.Event) -> Outcome:

@@ -54,8 +54,8 @@ class Judge:
         self._job = job
         self.pinned, self.reader = job_runner.rows_of(program, job)
         rows = program.spec.rows
-        known = rows.validation * self.search.folds  # rows that a model scores without having seen them
-        first = rows.training + rows.validation - known
+        scored_rows = rows.validation * self.search.folds  # rows that a model scores without having seen them
+        first = rows.training + rows.validation - scored_rows
         self._labels, self._weights = _truth(program.spec, self.reader, first)
 
     @functools.cached_property
@@ -78,9 +78,9 @@ class Judge:
     def scores(self, number: int) -> Array:
         """Return the scores of a trial: of each fold's validation rows by its model, of the test rows their mean."""
         count, folds = self._spec.rows.validation, self.search.folds
-        found = [np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(folds)]
-        validation = [each[:count] for each in reversed(found)]
-        test = functools.reduce(np.add, [each[count:] for each in found]) / folds
+        of_folds = [np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(folds)]
+        validation = [scores_of_fold[:count] for scores_of_fold in reversed(of_folds)]
+        test = functools.reduce(np.add, [scores_of_fold[count:] for scores_of_fold in of_folds]) / folds
         return np.concatenate([*validation, test])
 
     def figures(self, scores: Array, part: slice) -> Figures:
@@ -91,22 +91,23 @@ class Judge:
         spec, labels = self._spec, self._labels[part]
         weights = None if self._weights is None else self._weights[part]
         kind = metrics.kind_of(spec.label)
-        found: Figures = {}
+        by_metric: Figures = {}
         if not spec.metrics:
-            found["loss"] = finite(mean_loss(spec.label, labels, scores, weights))
+            by_metric["loss"] = finite(mean_loss(spec.label, labels, scores, weights))
         for name in spec.metrics:
             metric = metrics.by_name(name, kind)
-            found[name] = finite(metric.result(metric.update((), labels, scores, weights)))
-        return found
+            by_metric[name] = finite(metric.result(metric.update((), labels, scores, weights)))
+        return by_metric
 
     def uncertainty(self, scores: Array, part: slice) -> Uncertainty | None:
         """Return how sure scores of some of the rows are."""
         weights = None if self._weights is None else self._weights[part]
-        found = calibrating.of_label(self._spec.label, self._spec.training.calibration)
+        calibration_metrics = calibrating.of_label(self._spec.label, self._spec.training.calibration)
         states = {
-            name: metric.update((), self._labels[part], scores, weights) for name, metric in found.items()
+            name: metric.update((), self._labels[part], scores, weights)
+            for name, metric in calibration_metrics.items()
         }
-        return calibrating.uncertainty(found, states)
+        return calibrating.uncertainty(calibration_metrics, states)
 
     def record(self, turn: int, number: int, result: TrialResult) -> Trial:
         """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""
@@ -124,11 +125,11 @@ class Judge:
             self._begun(turn, number, result),
             value=value,
             figures=figures,
-            epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
-            epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
+            epochs=_mean([outcome.kept_epoch or outcome.epochs for outcome in result.outcomes]),
+            epoch_seconds=result.seconds / max(1, sum(outcome.epochs for outcome in result.outcomes)),
             ending=_ending(result.outcomes),
             error=error,
-            rows_per_second=min((each.rows_per_second for each in result.outcomes), default=0.0),
+            rows_per_second=min((outcome.rows_per_second for outcome in result.outcomes), default=0.0),
         )
         if (screened := self.screened().get(number)) is not None:
             trial = msgspec.structs.replace(trial, screened=screened.screened)
@@ -160,15 +161,15 @@ class Judge:
         """Flush the files of a trial to disk, and write their checksums beside its record."""
         path = self._record(number, FILES)
         make_folders(path.parent)
-        found = [
+        parts = [
             Part(f"{fold}/{file.name}", file.stat().st_size, read_back(file))
             for fold in range(folds)
             for file in self._files_of(number, fold)
             if file.exists()
         ]
-        for folder in {path.parent / Path(part.file).parent for part in found}:
+        for folder in {path.parent / Path(part.file).parent for part in parts}:
             sync(folder)
-        replace_file(path, msgspec.json.encode(_Files(tuple(found))), durable=True)
+        replace_file(path, msgspec.json.encode(_Files(tuple(parts))), durable=True)
 
     def _files_of(self, number: int, fold: int) -> tuple[Path, Path]:
         folder = folder_of(self._job, number, fold)
@@ -207,13 +208,17 @@ class Judge:
 
     def errors(self) -> dict[int, float]:
         """Return the errors of the trials that ended with a model, by number."""
-        found = {number: each.value for number, each in self.trained().items()}
-        return {number: self.measure.error(value) for number, value in found.items() if value is not None}
+        trial_values = {number: trial.value for number, trial in self.trained().items()}
+        return {
+            number: self.measure.error(value) for number, value in trial_values.items() if value is not None
+        }
 
     def screening_errors(self) -> dict[int, float]:
         """Return the errors of the models that were trained on some of the rows, by number."""
-        found = {number: each.screened for number, each in self.screened().items()}
-        return {number: self.measure.error(value) for number, value in found.items() if value is not None}
+        trial_values = {number: trial.screened for number, trial in self.screened().items()}
+        return {
+            number: self.measure.error(value) for number, value in trial_values.items() if value is not None
+        }
 
     def ended(self) -> set[int]:
         """Return the turns whose trials have ended, in a screening or on all rows, and those without time."""
@@ -229,13 +234,13 @@ class Judge:
         return self._job.search / f"{number:03}" / name
 
     def _read(self, name: str) -> dict[int, Trial]:
-        found = {}
+        trials = {}
         for path in sorted(self._job.search.glob(f"*/{name}")):
             try:
-                found[int(path.parent.name)] = msgspec.json.decode(path.read_bytes(), type=Trial)
+                trials[int(path.parent.name)] = msgspec.json.decode(path.read_bytes(), type=Trial)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise SpecError(f"{path} is damaged: {error}") from None
-        return found
+        return trials
 
 
 def _write(path: Path, trial: Trial) -> Trial:
@@ -248,7 +253,7 @@ def _ending(folds: Sequence[Outcome]) -> str:
     """Tell how a training ended; of folds, whether the time ended some of them."""
     if len(folds) == 1:
         return folds[0].ending
-    cut = sum("time limit" in each.stopped for each in folds)
+    cut = sum("time limit" in outcome.stopped for outcome in folds)
     return f"the time limit ended {cut} of {len(folds)} folds" if cut else ""
 
 
@@ -260,12 +265,12 @@ def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | No
     """Return labels and weights of the rows from `first` to the last."""
     labels, weights = target(spec.label), RowWeights(spec.weights) if spec.weights else None
     columns = [spec.label.column, *([spec.weights.column] if spec.weights else [])]
-    found: list[Any] = []
+    batches_of_labels: list[Any] = []
     weighed: list[Any] = []
     for batch in reader.read(first, reader.rows, list(dict.fromkeys(columns))):
-        found.append(labels.transform(batch, "evaluate"))
+        batches_of_labels.append(labels.transform(batch, "evaluate"))
         if weights is not None:
             weighed.append(weights.transform(batch, "evaluate"))
-    if not found:
+    if not batches_of_labels:
         raise JobError("a search needs validation rows", hint="write VALIDATE 0.2, or select more rows")
-    return np.concatenate(found), np.concatenate(weighed) if weighed else None
+    return np.concatenate(batches_of_labels), np.concatenate(weighed) if weighed else None

@@ -31,8 +31,10 @@ def refits(judge: Judge, weights: Mapping[int, float]) -> list[Refit]:
     if not judge.search.refit:
         return []
     trials = judge.trials()
-    found = [_refit(judge, number, trials[number]) for number in weights]
-    return sorted(found, key=lambda each: (-weights[each.number] / max(each.seconds, 1e-3), each.number))
+    all_refits = [_refit(judge, number, trials[number]) for number in weights]
+    return sorted(
+        all_refits, key=lambda refit: (-weights[refit.number] / max(refit.seconds, 1e-3), refit.number)
+    )
 
 
 def estimate_refit_time(judge: Judge, slots: int) -> float:
@@ -40,7 +42,7 @@ def estimate_refit_time(judge: Judge, slots: int) -> float:
     search = judge.search
     if not (search.refit and search.time_limit):
         return 0.0
-    ended = {number: each for number, each in judge.trials().items() if each.value is not None}
+    ended = {number: trial for number, trial in judge.trials().items() if trial.value is not None}
     if len(ended) < search.max_members:
         return USUAL * search.time_limit
     best = sorted(ended, key=lambda number: judge.measure.error(ended[number].value or 0.0))

@@ -56,8 +56,8 @@ class Schedule:
             return None
         place = 0
         if self._is_choice:
-            known = {number: errors.get(number, math.inf) for number in self._known}
-            place = best(self._kernel, known, self._waiting)
+            observed = {number: errors.get(number, math.inf) for number in self._known}
+            place = best(self._kernel, observed, self._waiting)
         number = self._waiting.pop(place)
         self._begun.append(number)
         return number
@@ -92,18 +92,18 @@ def choose_promoted(errors: Mapping[int, float]) -> list[int]:
 
 def kernel(candidates: Sequence[Candidate]) -> Array:
     """Return how near the points of candidates are, from 0 to 1: float64 (candidates, candidates)."""
-    points = [each.point for each in candidates]
-    found = np.ones((len(points), len(points)))
+    points = [candidate.point for candidate in candidates]
+    matrix = np.ones((len(points), len(points)))
     for values in zip(*points, strict=True):
         if any(isinstance(value, str) for value in values):
             names = np.array([str(value) for value in values])
-            found *= np.where(names[:, None] == names, 1.0, OTHER_NAME)
+            matrix *= np.where(names[:, None] == names, 1.0, OTHER_NAME)
         else:
             numbers = np.array(values, np.float64)
-            found *= np.exp(
+            matrix *= np.exp(
                 -np.square((numbers[:, None] - numbers) / _bandwidth(len(values), len(points[0]))) / 2
             )
-    return found
+    return matrix
 
 
 def _bandwidth(points: int, dimensions: int) -> float:

@@ -46,11 +46,11 @@ def select(scores: Mapping[int, Array], measure: Measure, max_members: int) -> d
     for size in range(1, ROUNDS + 1):
         if len(chosen) == max_members:
             numbers = sorted(chosen)
-        found = []
+        errors = []
         for number in numbers:
             mean = scores[number] if total is None else (total + scores[number]) / size
-            found.append((measure.error(measure.value(mean)), number))
-        error, number = min(found)
+            errors.append((measure.error(measure.value(mean)), number))
+        error, number = min(errors)
         chosen[number] += 1
         total = scores[number] if total is None else total + scores[number]
         if best is None or error < best[0] - LEAST_GAIN * abs(best[0]):
@@ -59,5 +59,5 @@ def select(scores: Mapping[int, Array], measure: Measure, max_members: int) -> d
     additions = sum(counts.values())
     return {
         number: count / additions
-        for number, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        for number, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     }

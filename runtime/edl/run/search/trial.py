@@ -87,11 +87,11 @@ def _scores(program: Program, adapter: Adapter, reader: Reader, first: int) -> t
     # The first batch may compile the model; that is no part of the rate.
     scorer.predict(blocks.read(first, min(first + program.spec.batch_size, reader.rows), "predict"))
     began = time.monotonic()
-    found = [
+    parts = [
         scorer.predict(blocks.read(start, end, "predict"))
         for start, end in partition(first, reader.rows, _ROWS)
     ]
     rate = (reader.rows - first) / max(time.monotonic() - began, 1e-6)
-    scores = np.concatenate(found).astype(np.float64)
+    scores = np.concatenate(parts).astype(np.float64)
     label = program.spec.label
     return probabilities(scores, label) if isinstance(label, ClassLabel) else scores, rate

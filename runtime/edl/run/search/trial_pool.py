@@ -139,20 +139,20 @@ class TrialPool:
 
         Return the outcomes of those that have ended, by number.
         """
-        each = seconds_of_each(seconds, numbers, len(self._runners))
-        waiting, found = list(numbers), dict[int, Outcome]()
+        seconds_each = seconds_of_each(seconds, numbers, len(self._runners))
+        waiting, explained = list(numbers), dict[int, Outcome]()
 
         def work(runner: TrialRunner) -> None:
             while waiting and not self._stopped:
                 number = waiting.pop(0)
-                result = runner.explain(number, each)
+                result = runner.explain(number, seconds_each)
                 if result.outcomes:
-                    found[number] = result.outcomes[0]
+                    explained[number] = result.outcomes[0]
                 else:
                     log(f"trial {number + 1} is not explained: {result.error}")
 
         self._run(work, cancelled)
-        return found
+        return explained
 
     def close(self) -> None:
         """End the training processes."""
@@ -201,7 +201,7 @@ class TrialPool:
     @property
     def _has_result(self) -> bool:
         with self._lock:
-            return any(each.outcomes for each in self.results.values())
+            return any(result.outcomes for result in self.results.values())
 
     # In the thread of a slot -----------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class TrialPool:
     @property
     def _ended_seconds(self) -> dict[int, float]:
         with self._lock:
-            return {number: each.seconds for number, each in self.results.items() if each.outcomes}
+            return {number: result.seconds for number, result in self.results.items() if result.outcomes}
 
     def _take(self) -> int | None:
         """Return the next candidate that has the time it needs, or None if no other trial is to begin."""

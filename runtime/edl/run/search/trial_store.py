@@ -78,7 +78,7 @@ class TrialStore:
 
 def _place(fetched: Path, folder: Path, record: str) -> None:
     """Copy a fetched trial to its folder, the record last."""
-    for path in sorted(fetched.iterdir(), key=lambda each: each.name == record):
+    for path in sorted(fetched.iterdir(), key=lambda path_fetched: path_fetched.name == record):
         fold, _, file = path.name.partition(".") if path.name != record else ("", "", record)
         (folder / fold).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / fold / file)

@@ -97,7 +97,7 @@ class SearchWorker:
         left, needed = self._left_to(task.start), 0.0
         if choice is not None:
             trials = self._judge.screened() if choice.screening else self._judge.trained()
-            ended = {number: each.seconds for number, each in trials.items() if _has_model(each)}
+            ended = {number: other.seconds for number, other in trials.items() if _has_model(other)}
             needed = needed_seconds(self._judge.search, ended, choice.number)
         if choice is None or (self._has_model and left < max(LEAST_SECONDS, needed)):
             self._skip(task.start)
@@ -113,11 +113,11 @@ class SearchWorker:
             return
         search, left_or_none = self._judge.search, self._left_or_none
         if choice.screening:
-            found = event_of_screening(search, trial, left=left_or_none)
+            news = event_of_screening(search, trial, left=left_or_none)
         else:
-            others = [each for number, each in self._judge.trials().items() if number != choice.number]
-            found = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
-        self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=found)))
+            others = [other for number, other in self._judge.trials().items() if number != choice.number]
+            news = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
+        self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=news)))
 
     def _trained(self, task: Task, choice: Choice, seconds: float) -> Trial | None:
         """Train a candidate and publish its record. Return None if another worker has the task by now.
@@ -125,9 +125,9 @@ class SearchWorker:
         Raises JobCancelledError if this worker has to leave.
         """
         turn, number = self._choices.turn(task.start, choice.number), choice.number
-        known = self._choices.record(choice)
-        if known is not None:  # of a worker that was lost before it could report
-            return known
+        earlier = self._choices.record(choice)
+        if earlier is not None:  # of a worker that was lost before it could report
+            return earlier
         with self._watched(self._has_model):
             train = self._runner.screen if choice.screening else self._runner.run
             result = train(number, seconds)
@@ -194,25 +194,25 @@ class SearchWorker:
 
     def _refit(self, weights: Mapping[int, float]) -> dict[int, int]:
         """Train the chosen models on all rows while there is time; return the epochs of those that have ended."""
-        found = {}
+        epochs = {}
         for refit in refits(self._judge, weights):
             ended = refit_folder_of(self._job, refit.number).archive.exists()  # by a worker that was lost
             if not ended and refit.seconds <= self._left:
                 ended = bool(self._runner.refit(refit.number, refit.epochs, self._left).outcomes)
             if ended:
-                found[refit.number] = refit.epochs
-        return found
+                epochs[refit.number] = refit.epochs
+        return epochs
 
     def _explain(self, weights: Mapping[int, float]) -> dict[int, Outcome]:
         """Measure the importances of the columns for the chosen models; return their outcomes."""
-        search, found = self._judge.search, dict[int, Outcome]()
+        search, explained = self._judge.search, dict[int, Outcome]()
         if self._ends_early or not can_be_explained(search.candidates[0].spec):
-            return found
+            return explained
         seconds = explaining.seconds_of_each(explaining.budget(search), list(weights), 1)
         for number in weights:
             if outcomes := self._runner.explain(number, seconds).outcomes:
-                found[number] = outcomes[0]
-        return found
+                explained[number] = outcomes[0]
+        return explained
 
     @contextmanager
     def _watched(self, has_model: bool) -> Iterator[None]:

@@ -48,5 +48,5 @@ def _usual_limit() -> str:
 
 
 def _limit(connection: duckdb.DuckDBPyConnection) -> str:
-    [(found,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
-    return str(found)
+    [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(limit)

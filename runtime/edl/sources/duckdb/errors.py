@@ -108,10 +108,10 @@ def _locate_error(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[di
 def _details(message: str) -> dict[str, str]:
     _, brace, rest = message.partition("{")
     try:
-        found = json.loads(brace + rest)
+        decoded = json.loads(brace + rest)
     except ValueError:
         return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: value for key, value in decoded.items() if isinstance(value, str)}
 
 
 def _span(detail: dict[str, str], before: int, query: str) -> Span | None:
@@ -143,9 +143,9 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
 def _find_reserved_word(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
     with suppress(duckdb.Error):
         names = re.findall(r"\w+", query.lower())
-        known = connection.execute(queries.NAMES_OF, [names]).fetchall()
+        rows = connection.execute(queries.NAMES_OF, [names]).fetchall()
         reserved = connection.execute(queries.RESERVED).fetchall()
-        return reserved_hint(query, span, {word for (word,) in reserved}, chain.from_iterable(known))
+        return reserved_hint(query, span, {word for (word,) in reserved}, chain.from_iterable(rows))
     return None
 
 

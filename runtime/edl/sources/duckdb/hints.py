@@ -61,7 +61,7 @@ def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:
 
 def _number_of(function: str, types: list[str], query: str, span: Span) -> str | None:
     """Return the hint for a text where a number is computed with; None for functions of other arguments."""
-    if not any(each in _TEXTS for each in types):
+    if not any(type_name in _TEXTS for type_name in types):
         return None
     if re.fullmatch(r"[-+*/%^]+", function) and len(types) == 2:
         text = query[span.start : span.end]

@@ -63,8 +63,8 @@ class DuckDBResults(Staging):
             places.append(("temp", "main", place.parts[-1]))
         for parts in places:
             yield from (Existing(True) for _ in few_rows(self._source, views, parts))
-            found = few_rows(self._source, tables, parts)
-            yield from (Existing(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in found)
+            comments = few_rows(self._source, tables, parts)
+            yield from (Existing(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in comments)
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""
@@ -77,9 +77,9 @@ class DuckDBResults(Staging):
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         stage, column = place.stage_table(job), quote_part(_task_column(schema))
-        there = self._columns(place, job)
-        if there != schema.names:
-            raise columns_differ(task, schema.names, there)
+        columns = self._columns(place, job)
+        if columns != schema.names:
+            raise columns_differ(task, schema.names, columns)
         self._source.execute(f"DELETE FROM {stage} WHERE {column} = ?", (task,))
         reader = pa.RecordBatchReader.from_batches(schema, batches)
         with self._source.visible(_BATCHES, reader), batches.errors(SourceError):
@@ -117,8 +117,8 @@ class DuckDBResults(Staging):
             " JOIN duckdb_databases() USING (database_name)"
             " WHERE schema_name = 'main' AND NOT readonly AND starts_with(table_name, ?)"
         )
-        found = few_rows(self._source, query, (STAGE,))
-        return [Abandoned(_home(catalog), table, job) for catalog, table, job in found]
+        rows = few_rows(self._source, query, (STAGE,))
+        return [Abandoned(_home(catalog), table, job) for catalog, table, job in rows]
 
     def _exists(self, home: str, table: str) -> bool:
         query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?"

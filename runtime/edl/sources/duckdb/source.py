@@ -104,11 +104,11 @@ class DuckDBSource(Transactional, EmbeddedSource):
     def beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
         """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
         try:
-            own = connection.cursor()
-            [(path,)] = own.execute(queries.CURRENT_DATABASE).fetchall()
+            cursor = connection.cursor()
+            [(path,)] = cursor.execute(queries.CURRENT_DATABASE).fetchall()
         except duckdb.Error as error:
             raise opening(error, "the database of the connection") from None
-        return cls(own, str(SourceURL("duckdb", path or MEMORY)))
+        return cls(cursor, str(SourceURL("duckdb", path or MEMORY)))
 
     def interrupt(self) -> None:
         if (connection := self._connection) is not None:

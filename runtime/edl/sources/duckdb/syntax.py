@@ -16,11 +16,11 @@ def syntax_error(sql: str, connection: duckdb.DuckDBPyConnection | None = None) 
     connection: to the database whose extensions may add to the syntax, and whose names a hint may mention; the
     statement is parsed on another connection to it.
     """
-    with (connection or _empty_database()).cursor() as own:
+    with (connection or _empty_database()).cursor() as cursor:
         try:
-            own.extract_statements(sql)
+            cursor.extract_statements(sql)
         except duckdb.ParserException as error:
-            return translate_error(error, own, sql, list)
+            return translate_error(error, cursor, sql, list)
         except (duckdb.Error, RuntimeError):  # no error of syntax: PRAGMA is looked up as it is parsed
             return None
     return None

@@ -97,11 +97,11 @@ class TableRows:
     def _chosen(self, names: Sequence[str] | None) -> list[types.Column]:
         if names is None:
             return self._columns
-        known = {column.name: column for column in self._columns}
+        by_name = {column.name: column for column in self._columns}
         for name in names:
-            if name not in known:
-                raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, known))
-        return [known[name] for name in names]
+            if name not in by_name:
+                raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, by_name))
+        return [by_name[name] for name in names]
 
     def _ranges(self, start: int, end: int, columns: list[types.Column]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of several ranges, which are prefetched while the first is consumed."""
@@ -203,16 +203,16 @@ def _arrow_batches(
     with reader:
         for batch in reader:
             if batch.num_rows:
-                found = types.from_wire(batch, columns, zone)
-                yield cast_batch(found, normal_schema(found.schema))
+                converted = types.from_wire(batch, columns, zone)
+                yield cast_batch(converted, normal_schema(converted.schema))
 
 
 def record_batches(
     session: Any, start: int, count: int, columns: list[types.Column], zone: str
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows that arrive one by one, as those of an instance always do. To be called inside `utc`."""
-    wanted = [column.name for column in columns]
-    with session.open_record_reader(start, count, columns=wanted) as reader:
+    names = [column.name for column in columns]
+    with session.open_record_reader(start, count, columns=names) as reader:
         rows: list[Sequence[Any]] = []
         for record in reader:
             rows.append(record.values)

@@ -89,13 +89,13 @@ def _near(
 ) -> str | None:
     if tables is None or columns is None:
         return None
-    known = tables()
+    all_tables = tables()
     name = name.rpartition(".")[2].strip("`")
     if kind == "table":
-        return did_you_mean(name, known)
-    written = {token[0].strip("`").lower() for token in LEXICON.words(query) if token.lastgroup == "name"}
+        return did_you_mean(name, all_tables)
+    words = {token[0].strip("`").lower() for token in LEXICON.words(query) if token.lastgroup == "name"}
     return (
-        did_you_mean(name, columns([table for table in known if table.lower() in written]))
+        did_you_mean(name, columns([table for table in all_tables if table.lower() in words]))
         if kind == "column"
         else None
     )

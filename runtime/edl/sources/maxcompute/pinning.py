@@ -79,11 +79,11 @@ def pin(
 def unpin_abandoned(source: MaxComputeSource) -> int:
     """Drop this user's tables whose folders are gone. Tables of other users end by their lifecycle."""
     dropped, ours = 0, f"{state_id()}, "
-    for found in source.listed(TABLE):
+    for entry in source.listed(TABLE):
         with source.errors():
-            comment = found.comment or ""
+            comment = entry.comment or ""
         if comment.startswith(ours) and not Path(comment.removeprefix(ours)).is_dir():
-            source.run(f"DROP TABLE IF EXISTS {quote_name(found.name)}")
+            source.run(f"DROP TABLE IF EXISTS {quote_name(entry.name)}")
             dropped += 1
     return dropped
 
@@ -121,8 +121,8 @@ def _mark_validation(
     if split.by in ("random", "stratified"):
         rows = _with_own_unit(rows, listed, names, columns, split)
     kept = f"{listed}, {near}, {exact}"
-    found = {column.name: column for column in columns}.get(split.column)
-    value = f"COALESCE({_text(found, True)}, {_NULL})" if found is not None else "''"
+    split_column = {column.name: column for column in columns}.get(split.column)
+    value = f"COALESCE({_text(split_column, True)}, {_NULL})" if split_column is not None else "''"
     of_row, of_class = free_name("own", names), "''"
     if split.by == "stratified":
         of_class = value
@@ -165,7 +165,7 @@ def _with_own_unit(
     )
     kept = f"{listed}, {near}, {exact}"
     others = [column for column in columns if column.name != split.column]
-    given = f"SELECT {kept}, {_hash(others, rounded=True)} AS {features} FROM ({rows}) o"
+    hashed = f"SELECT {kept}, {_hash(others, rounded=True)} AS {features} FROM ({rows}) o"
     within = f"OVER (PARTITION BY {features})"
     counts = (
         f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}, COUNT(*) {within} AS {copies},"
@@ -183,7 +183,7 @@ def _with_own_unit(
     row = f"MD5(CONCAT({near}, {_SEPARATOR}, CAST({nth} AS STRING)))"
     return (
         f"SELECT {kept}, CASE WHEN {separate} THEN {row} ELSE {near} END AS {own}"
-        f" FROM (SELECT {kept}, {nth}, {sums} FROM (SELECT {kept}, {counts} FROM ({given}) p) q) r"
+        f" FROM (SELECT {kept}, {nth}, {sums} FROM (SELECT {kept}, {counts} FROM ({hashed}) p) q) r"
     )
 
 
@@ -209,9 +209,9 @@ def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], ord
         for start in starts
     )
     query = f"SELECT COUNT(*) AS n, {sums} FROM (SELECT {_hash(columns)} AS h FROM {quote_name(table)}) a"
-    (found,) = source.few_rows(query)
+    (row,) = source.few_rows(query)
     schema = [(column.name, str(column.kind)) for column in columns]
-    return hashlib.blake2b(repr((schema, found, order)).encode(), digest_size=32).hexdigest()
+    return hashlib.blake2b(repr((schema, row, order)).encode(), digest_size=32).hexdigest()
 
 
 def _hash(columns: Sequence[Column], *, rounded: bool = False) -> str:

@@ -83,13 +83,13 @@ class MaxComputeResults:
             raise SourceError(
                 f"{target} is in another project", hint=f"write results into {self._source.client.project}"
             )
-        found = self._source.table(parts[-1])
-        if found is not None:
+        existing = self._source.table(parts[-1])
+        if existing is not None:
             append = appended is not None
-            Existing(found.is_virtual_view, found.comment or "").check(target, job, append=append)
-        if found is not None and appended is not None:
-            self._columns_for(found, appended)
-        return found is not None
+            Existing(existing.is_virtual_view, existing.comment or "").check(target, job, append=append)
+        if existing is not None and appended is not None:
+            self._columns_for(existing, appended)
+        return existing is not None
 
     def stage(
         self,
@@ -144,10 +144,10 @@ class MaxComputeResults:
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         dead = []
-        for found in self._source.listed(STAGE):
-            job, _, target = (getattr(self._source.table(found.name), "comment", None) or "").partition("\n")
+        for entry in self._source.listed(STAGE):
+            job, _, target = (getattr(self._source.table(entry.name), "comment", None) or "").partition("\n")
             if target and is_over(job):
-                dead.append(Names(target, found.name.removeprefix(STAGE)))
+                dead.append(Names(target, entry.name.removeprefix(STAGE)))
         for names in dead:
             self._end(names)
         return len(dead)
@@ -167,9 +167,9 @@ class MaxComputeResults:
         )
 
     def _check_columns(self, names: Names, task: int, schema: pa.Schema) -> None:
-        there = [column.name for column in self._need(names.stage).table_schema.simple_columns][1:]
-        if there != [name.lower() for name in schema.names] and there != schema.names:
-            raise columns_differ(task, schema.names, there)
+        present = [column.name for column in self._need(names.stage).table_schema.simple_columns][1:]
+        if present != [name.lower() for name in schema.names] and present != schema.names:
+            raise columns_differ(task, schema.names, present)
 
     def _parts(self, names: Names) -> list[tuple[int, int, str]]:
         """Return task, attempt and part of each existing partition."""
@@ -178,11 +178,11 @@ class MaxComputeResults:
 
     def _staged(self, names: Names) -> dict[int, tuple[int, int]]:
         """Return each task's latest complete attempt and its number of rows."""
-        found: dict[int, tuple[int, int]] = {}
+        attempts: dict[int, tuple[int, int]] = {}
         for task, attempt, part in sorted(self._parts(names)):
             if part.startswith("done_"):
-                found[task] = (attempt, int(part.removeprefix("done_")))
-        return found
+                attempts[task] = (attempt, int(part.removeprefix("done_")))
+        return attempts
 
     def _make_new(self, names: Names, job: str, attempts: dict[int, int]) -> None:
         row, *columns = (f"`{column.name}`" for column in self._need(names.stage).table_schema.simple_columns)
@@ -227,16 +227,18 @@ class MaxComputeResults:
             self._source.run(
                 f"ALTER TABLE {quote_name(names.new)} SET COMMENT {text(f'added to {count} rows')}"
             )
-        found, new = self._need(names.target), self._need(names.new)
+        existing, new = self._need(names.target), self._need(names.new)
         added = types.schema(types.columns(new.table_schema.simple_columns))
-        own = dict(zip((name.lower() for name in self._columns_for(found, added)), added.names, strict=True))
+        names_added = dict(
+            zip((name.lower() for name in self._columns_for(existing, added)), added.names, strict=True)
+        )
         values = [
-            f"`{own[column.name.lower()]}`"
-            if column.name.lower() in own
+            f"`{names_added[column.name.lower()]}`"
+            if column.name.lower() in names_added
             else f"CAST(NULL AS {column.type}) AS `{column.name}`"
-            for column in found.table_schema.columns
+            for column in existing.table_schema.columns
         ]
-        parts = ", ".join(f"`{part.name}`" for part in found.table_schema.partitions)
+        parts = ", ".join(f"`{part.name}`" for part in existing.table_schema.partitions)
         self._source.run(
             f"INSERT INTO TABLE {quote_name(names.target)}{f' PARTITION ({parts})' if parts else ''}"
             f" SELECT {', '.join(values)} FROM {quote_name(names.new)}"
@@ -248,20 +250,20 @@ class MaxComputeResults:
 
         Raises SourceError if they do not fit, or a column of the partition is not among them.
         """
-        there = {column.name: column for column in target.table_schema.columns}
+        present = {column.name: column for column in target.table_schema.columns}
 
         def described(names: list[str]) -> pa.Schema:
-            return types.schema(types.columns(there[name] for name in names))
+            return types.schema(types.columns(present[name] for name in names))
 
         needed = [column.name for column in target.table_schema.simple_columns if not column.nullable]
-        found = columns_for(target.name, [*there], described, added, needed)
-        missing = [part.name for part in target.table_schema.partitions if part.name not in found]
+        names_found = columns_for(target.name, [*present], described, added, needed)
+        missing = [part.name for part in target.table_schema.partitions if part.name not in names_found]
         if missing:
             raise SourceError(
                 f"the table {target.name} is partitioned by {', '.join(missing)}, which the rows do not have",
                 hint=f"select the partition: SELECT *, '…' AS {missing[0]} FROM …",
             )
-        return found
+        return names_found
 
     def _count(self, table: str) -> int:
         with self._source.errors():
@@ -296,10 +298,10 @@ class MaxComputeResults:
             query = (
                 f"SELECT row_count FROM {RESULTS} WHERE target = {text(names.target)} AND job = {text(job)}"
             )
-            if found := self._source.few_rows(query):
-                return int(found[0][0])
-        there = self._source.table(names.target)
-        if there is None or there.comment != f"{MARK}, job {job}":
+            if answer := self._source.few_rows(query):
+                return int(answer[0][0])
+        existing = self._source.table(names.target)
+        if existing is None or existing.comment != f"{MARK}, job {job}":
             return None
         # The client that wrote the rows died before it recorded their number.
         rows = int(self._source.client.download(names.target).count)
@@ -313,10 +315,10 @@ class MaxComputeResults:
         )
 
     def _need(self, name: str) -> Any:
-        found = self._source.table(name)
-        if found is None:
+        table = self._source.table(name)
+        if table is None:
             raise SourceError(f"the table {name} is gone")
-        return found
+        return table
 
 
 def _number_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:

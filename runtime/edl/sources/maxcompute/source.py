@@ -146,7 +146,7 @@ class MaxComputeSource(BaseSource):
         raise SourceError("MaxCompute has no transactions")
 
     def tables(self) -> list[str]:
-        return [found.name for found in self.listed("") if not found.name.startswith(OURS)]
+        return [entry.name for entry in self.listed("") if not entry.name.startswith(OURS)]
 
     def databases(self) -> list[str]:
         return [self.client.odps.project]  # other projects can only be listed by their owners
@@ -162,16 +162,16 @@ class MaxComputeSource(BaseSource):
 
     def columns_of(self, table: str) -> list[str]:
         """Return the names of a table's columns, partition columns last; empty if there is no such table."""
-        found = self.table(table)
-        return [column.name for column in found.table_schema.columns] if found is not None else []
+        entry = self.table(table)
+        return [column.name for column in entry.table_schema.columns] if entry is not None else []
 
     def partitions(self, table: str) -> list[dict[str, str]]:
         """Return the partitions of a table; empty if there is no such table."""
-        found = self.table(table)
-        if found is None:
+        entry = self.table(table)
+        if entry is None:
             return []
         with self.errors():
-            return [dict(part.partition_spec.items()) for part in found.iterate_partitions()]
+            return [dict(part.partition_spec.items()) for part in entry.iterate_partitions()]
 
     def add_partition(self, table: str, values: dict[str, str]) -> None:
         """Add a partition. Raises ConflictError if it exists."""
@@ -193,12 +193,12 @@ class MaxComputeSource(BaseSource):
     def table(self, name: str) -> Any | None:
         """Return the current state of a table as pyodps's object, or None if there is none."""
         with self.errors():
-            found = self.client.odps.get_table(name)
+            entry = self.client.odps.get_table(name)
             try:
-                found.reload()
+                entry.reload()
             except (odps_errors.NoSuchTable, odps_errors.NoSuchObject):
                 return None
-        return found
+        return entry
 
     # Inside ----------------------------------------------------------------------------------------------
 
@@ -234,8 +234,10 @@ class MaxComputeSource(BaseSource):
         if session.count >= RESULT_ROWS or not session.count:
             return columns, session.count, []
         with utc():
-            found = again(lambda: list(record_batches(session, 0, session.count, columns, self.client.zone)))
-        return columns, session.count, found
+            batches = again(
+                lambda: list(record_batches(session, 0, session.count, columns, self.client.zone))
+            )
+        return columns, session.count, batches
 
     def _made(self, select: str, query: str, *, displayed: bool = False) -> TableRows:
         """Store the rows of a query in a table that lasts until the next statement."""
@@ -275,12 +277,12 @@ class MaxComputeSource(BaseSource):
         return asked
 
     def _columns_of(self, tables: list[str]) -> list[str]:
-        found: list[str] = []
+        names: list[str] = []
         with suppress(*ERRORS):
             for table in tables:
                 schema = self.client.odps.get_table(table).table_schema
-                found += [column.name for column in schema.columns]
-        return list(dict.fromkeys(found))
+                names += [column.name for column in schema.columns]
+        return list(dict.fromkeys(names))
 
 
 def _read_output(results: dict[str, Any]) -> pa.RecordBatchReader | None:

@@ -28,8 +28,8 @@ _SETTING = re.compile(r"SET\s+([\w.]+)\s*=\s*(.*?)[\s;]*", re.IGNORECASE | re.DO
 def setting(sql: str) -> tuple[str, str] | None:
     """Return the name and the value of a SET statement, or None of another one."""
     first = next(LEXICON.words(sql), None)
-    found = _SETTING.fullmatch(sql, first.start()) if first is not None else None
-    return (found[1], found[2]) if found else None
+    match = _SETTING.fullmatch(sql, first.start()) if first is not None else None
+    return (match[1], match[2]) if match else None
 
 
 def is_query(sql: str) -> bool:

@@ -60,36 +60,36 @@ class Column:
     as_text: bool = False
 
 
-def columns(found: Iterable[Any]) -> list[Column]:
+def columns(odps_columns: Iterable[Any]) -> list[Column]:
     """Convert the columns of pyodps. Raises SourceError for a column of an unsupported type."""
-    return [_column(column) for column in found]
+    return [_column(column) for column in odps_columns]
 
 
-def displayed_columns(found: Iterable[Any]) -> list[Column]:
+def displayed_columns(odps_columns: Iterable[Any]) -> list[Column]:
     """Convert the columns of a result for display: columns of unsupported types become texts."""
     return [
         _column(column)
         if _kind(column.type) is not None
         else Column(column.name, column.type, pa.string(), as_arrow=False, as_text=True)
-        for column in found
+        for column in odps_columns
     ]
 
 
-def schema(found: Sequence[Column]) -> pa.Schema:
-    return pa.schema([(column.name, column.kind) for column in found])
+def schema(described: Sequence[Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.kind) for column in described])
 
 
-def from_wire(batch: pa.RecordBatch, found: Sequence[Column], zone: str) -> pa.RecordBatch:
+def from_wire(batch: pa.RecordBatch, described: Sequence[Column], zone: str) -> pa.RecordBatch:
     """Convert a batch of the tunnel, in which timestamps are UTC without a zone, to a job's types."""
-    arrays = [_read(array, column.odps, zone) for array, column in zip(batch.columns, found, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema(found))
+    arrays = [_read(array, column.odps, zone) for array, column in zip(batch.columns, described, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(described))
 
 
-def from_records(rows: Sequence[Sequence[Any]], found: Sequence[Column], zone: str) -> pa.RecordBatch:
+def from_records(rows: Sequence[Sequence[Any]], described: Sequence[Column], zone: str) -> pa.RecordBatch:
     """Convert the values of pyodps's records, read in UTC, to a job's types."""
-    cells = zip(*rows, strict=True) if rows else ((),) * len(found)
-    arrays = [_from_values(values, column, zone) for values, column in zip(cells, found, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema(found))
+    cells = zip(*rows, strict=True) if rows else ((),) * len(described)
+    arrays = [_from_values(values, column, zone) for values, column in zip(cells, described, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(described))
 
 
 def _from_values(values: Sequence[Any], column: Column, zone: str) -> pa.Array:
@@ -199,7 +199,7 @@ def _plain(value: Any, kind: Any) -> Any:
         return None
     match kind:
         case odps_types.Array():
-            return [_plain(each, kind.value_type) for each in value]
+            return [_plain(item, kind.value_type) for item in value]
         case odps_types.Map():
             return [(_plain(k, kind.key_type), _plain(v, kind.value_type)) for k, v in value.items()]
         case odps_types.Struct():
@@ -297,7 +297,7 @@ def _change_nested(
     kind = array.type
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
-        parts = [change(array.field(index), each) for index, each in enumerate(inner)]
+        parts = [change(array.field(index), inner_type) for index, inner_type in enumerate(inner)]
         return pa.StructArray.from_arrays(parts, names=[field.name for field in kind], mask=mask)
     if pa.types.is_map(kind):
         keys, items = change(array.keys, inner[0]), change(array.items, inner[-1])

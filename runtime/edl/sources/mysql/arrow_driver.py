@@ -79,13 +79,13 @@ class ConnectorX:
         part = self._part(table, columns, start, end)
         try:
             while True:
-                found = part.rows()
-                size = max(found.nbytes / found.num_rows, 1)
+                part_rows = part.rows()
+                size = max(part_rows.nbytes / part_rows.num_rows, 1)
                 self._rows[names] = int(max(LEAST_ROWS, min(_MOST_ROWS, _QUERY_BYTES / size)))
                 is_last = part.end == end
                 if not is_last:
                     part = self._part(table, columns, part.end, end)
-                for batch in found.to_batches():
+                for batch in part_rows.to_batches():
                     yield _batch(columns, batch)
                 if is_last:
                     return
@@ -136,10 +136,10 @@ class _Part:
         """Wait for the rows. Raises LostError or _FailedError."""
         if os.getpid() not in _users:
             raise _FailedError("the process is a fork of the one that reads")
-        found = self._found.result()
-        if found.num_rows != self._count:
-            raise _FailedError(f"{found.num_rows} rows of {self._count}")
-        return found
+        table = self._found.result()
+        if table.num_rows != self._count:
+            raise _FailedError(f"{table.num_rows} rows of {self._count}")
+        return table
 
     def leave(self) -> None:
         """Wait until the thread has ended, unless the server hangs."""
@@ -173,8 +173,8 @@ def _run_query(url: ServerURL, query: str) -> pa.Table:
         message = str(error)
         for secret in filter(None, (quote(url.password, safe=""), url.password)):
             message = message.replace(secret, "***")
-    found = _LOST.search(message)
-    if found and (found[1] is None or int(found[1]) in LOST):
+    match = _LOST.search(message)
+    if match and (match[1] is None or int(match[1]) in LOST):
         raise LostError("the connection to the database was lost", hint="try again")
     if message.startswith("timed out"):
         _refused.add(url)
@@ -198,23 +198,23 @@ def _import_connectorx() -> Any:
 def _connection(url: ServerURL) -> str:
     """Return the URL for connectorx. Raises nothing: all parts are escaped."""
     options = dict(url.options)
-    given = {
+    settings = {
         "prefer_socket": "false",
         "tcp_connect_timeout_ms": str(1000 * int(options.get("connect_timeout", "10"))),
         **({"socket": options["socket"]} if "socket" in options else {}),
     }
     user, password, path = (quote(part, safe="") for part in (url.user, url.password, url.path))
-    return f"mysql://{user}:{password}@{url.host}:{url.port or 3306}/{path}?{urlencode(given)}"
+    return f"mysql://{user}:{password}@{url.host}:{url.port or 3306}/{path}?{urlencode(settings)}"
 
 
-def _batch(columns: Sequence[Column], found: pa.RecordBatch) -> pa.RecordBatch:
+def _batch(columns: Sequence[Column], received: pa.RecordBatch) -> pa.RecordBatch:
     """Convert to the types of the columns; those of the type null were not read. Raises _FailedError."""
     if not columns:
-        return nameless(found.num_rows)
-    arrays = iter(found.columns)
+        return nameless(received.num_rows)
+    arrays = iter(received.columns)
     try:
         converted = [
-            pa.nulls(found.num_rows) if pa.types.is_null(column.kind) else _array(column, next(arrays))
+            pa.nulls(received.num_rows) if pa.types.is_null(column.kind) else _array(column, next(arrays))
             for column in columns
         ]
     except (pa.ArrowException, ValueError) as error:  # a value that its type cannot hold: PyMySQL says which
@@ -222,17 +222,17 @@ def _batch(columns: Sequence[Column], found: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(converted, names=[column.name for column in columns])
 
 
-def _array(column: Column, found: pa.Array) -> pa.Array:
+def _array(column: Column, values: pa.Array) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        is_expected = pa.types.is_integer(found.type)
+        is_expected = pa.types.is_integer(values.type)
     elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        is_expected = pa.types.is_temporal(found.type)
+        is_expected = pa.types.is_temporal(values.type)
     elif pa.types.is_floating(kind):
-        is_expected = pa.types.is_floating(found.type)
+        is_expected = pa.types.is_floating(values.type)
     else:
-        found = found.cast(pa.binary() if pa.types.is_binary(kind) else pa.string())
+        values = values.cast(pa.binary() if pa.types.is_binary(kind) else pa.string())
         is_expected = True
     if not is_expected:
-        raise _FailedError(f"column {column.name} is of the type {found.type}, not {kind}")
-    return types.from_texts(found, kind)
+        raise _FailedError(f"column {column.name} is of the type {values.type}, not {kind}")
+    return types.from_texts(values, kind)

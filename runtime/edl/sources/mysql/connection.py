@@ -78,9 +78,9 @@ def check_options(url: ServerURL) -> None:
 
 
 def check_version(connection: Connection) -> None:
-    written = connection.get_server_info()
-    kind = "MariaDB" if "MariaDB" in written else "MySQL"
-    numbers = written.removeprefix("5.5.5-").partition("-")[0].split(".")
+    text = connection.get_server_info()
+    kind = "MariaDB" if "MariaDB" in text else "MySQL"
+    numbers = text.removeprefix("5.5.5-").partition("-")[0].split(".")
     version = tuple(int(number) for number in numbers[:3] if number.isdigit())
     if version < _VERSIONS[kind]:
         least = ".".join(map(str, _VERSIONS[kind]))
@@ -194,14 +194,14 @@ def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
 
 def fetch_rows(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
     """Return the next rows of a result, at most `rows`, and True if there may be more."""
-    found: list[tuple[bytes | None, ...]] = []
+    fetched: list[tuple[bytes | None, ...]] = []
     fetch = result._read_rowdata_packet_unbuffered
     for _ in range(rows):
         row = fetch()
         if row is None:
-            return found, False
-        found.append(row)
-    return found, True
+            return fetched, False
+        fetched.append(row)
+    return fetched, True
 
 
 def literal(value: object, connection: Connection) -> str:

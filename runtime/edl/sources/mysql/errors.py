@@ -127,8 +127,8 @@ def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None)
         return SourceError(text, span=last[0] if last else None)
     token = _TOKEN.match(sql, at)
     span = Span(at, token.end() if token else at + 1)
-    known = queries.names_of(connection(), LEXICON.names(sql)) if connection is not None else []
-    return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, known, "`"))
+    names = queries.names_of(connection(), LEXICON.names(sql)) if connection is not None else []
+    return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, names, "`"))
 
 
 def _behind_into(name: str, sql: str) -> Span | None:
@@ -149,12 +149,12 @@ def _translate_number(
     hint = None
     if connection is not None and number in (_TABLE, _COLUMN):
         asked = connection()
-        known = (
+        candidates = (
             queries.tables(asked, name.partition(".")[0])
             if number == _TABLE
             else queries.columns_of(asked, LEXICON.names(sql))
         )
-        hint = did_you_mean(last, known)
+        hint = did_you_mean(last, candidates)
     parts = name.split(".")
     span = LEXICON.place(sql, (parts, parts[-1:]), table=number == _TABLE)
     return SourceError(message, span=span, hint=hint)

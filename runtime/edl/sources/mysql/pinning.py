@@ -58,14 +58,14 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
             with connection.cursor() as cursor:
                 names = ", ".join(quote_part(field.name, "`") for field in pinned.schema)
                 cursor.execute(f"SELECT {names} FROM {table.name} LIMIT 0")
-                found = types.columns(cursor._result.fields)
+                described = types.columns(cursor._result.fields)
         except ERRORS as error:
             if is_lost(error):
                 raise translate_error(error, "") from None
             raise pinned_tables.missing_table_error(error.args[-1]) from None
     # with the query's types; a table may store other types
     kinds = schema_of(pinned.schema).types
-    columns = [replace(column, kind=kind) for column, kind in zip(found, kinds, strict=True)]
+    columns = [replace(column, kind=kind) for column, kind in zip(described, kinds, strict=True)]
     return RowReader(url, table, columns, pinned.rows)
 
 
@@ -120,8 +120,8 @@ class Pinning:
     def _snapshot(self, table: PinnedTable, text: str) -> int:
         """Store the query's rows in their order, numbered from 1. Return their number."""
         self.source.create(self._create(table, "AUTO_INCREMENT") + f" AS\n{text}")
-        found = self.source.few(f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}")
-        rows, first, last = (int(value or 0) for value in found[0])
+        counts = self.source.few(f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}")
+        rows, first, last = (int(value or 0) for value in counts[0])
         if rows and (first, last) != (1, rows):
             raise SourceError(f"the server numbered {rows:,} rows from {first:,} to {last:,}")
         return rows
@@ -164,8 +164,8 @@ class Pinning:
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         halves = (f"BIT_XOR(CAST(CONV({side}({row}, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
         with self.source.in_utc(self.source.live()):
-            found = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
-        facts = (str(self.schema), *map(str, found[0]))
+            sums = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
+        facts = (str(self.schema), *map(str, sums[0]))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 
     def _create(self, table: PinnedTable, options: str = "") -> str:
@@ -190,8 +190,8 @@ def may_make_tables(source: MySQLSource) -> bool:
 
 def drop_abandoned(source: MySQLSource) -> int:
     """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number."""
-    found = source.look_up(queries.tables_of_ours, source.database, PREFIX)
-    named = [(f"{source.home}{quote_part(name, '`')}", comment) for name, comment in found]
+    rows = source.look_up(queries.tables_of_ours, source.database, PREFIX)
+    named = [(f"{source.home}{quote_part(name, '`')}", comment) for name, comment in rows]
     return pinned_tables.drop_abandoned(source, named)
 
 

@@ -45,31 +45,31 @@ def prepare_query(query: str, connection: Connection) -> str:
 
 def table(connection: Connection, database: str, name: str) -> tuple[str, str, str] | None:
     """Return kind (`BASE TABLE`, `VIEW`, …), comment and engine of the table or view with this name, or None."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT table_type, table_comment, COALESCE(engine, '') FROM information_schema.tables WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
     )
-    return (found[0][0].decode(), found[0][1].decode(), found[0][2].decode()) if found else None
+    return (rows[0][0].decode(), rows[0][1].decode(), rows[0][2].decode()) if rows else None
 
 
 def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str]]:
     """Return name and comment of the tables whose names begin with `prefix`."""
     pattern = prefix.replace("_", r"\_") + "%"
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT table_name, table_comment"
         f" FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
         f" AND table_type = 'BASE TABLE' AND table_name LIKE {literal(pattern, connection)} ORDER BY table_name"
     )
-    return [(name.decode(), text.decode()) for name, text in found]
+    return [(name.decode(), text.decode()) for name, text in rows]
 
 
 def tables(connection: Connection, database: str) -> list[str]:
     """Return the names of tables and views of a database as a query must write them."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
         " AND table_name NOT LIKE 'sqlflow\\_edl\\_%' ORDER BY table_name"
     )
-    return [format_name((name.decode(),), RESERVED, "`") for (name,) in found]
+    return [format_name((name.decode(),), RESERVED, "`") for (name,) in rows]
 
 
 def columns_of(connection: Connection, names: set[str]) -> list[str]:
@@ -77,20 +77,20 @@ def columns_of(connection: Connection, names: set[str]) -> list[str]:
     if not names:
         return []
     listed = ", ".join(literal(name, connection) for name in sorted(names))
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         f"SELECT DISTINCT column_name FROM information_schema.columns WHERE table_name IN ({listed})"
     )
-    return [name.decode() for (name,) in found]
+    return [name.decode() for (name,) in rows]
 
 
 def names_of(connection: Connection, names: set[str]) -> list[str]:
     """Return those names that are tables of this database, and the columns of these."""
     listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         f"SELECT table_name, column_name FROM information_schema.columns WHERE table_name IN ({listed})"
         " AND table_schema = DATABASE()"
     )
-    return [name.decode() for row in found for name in row]
+    return [name.decode() for row in rows for name in row]
 
 
 def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
@@ -117,9 +117,9 @@ def needed_columns(connection: Connection, database: str, name: str) -> list[str
 
 
 def _columns(connection: Connection, database: str, name: str, which: str) -> list[str]:
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT column_name FROM information_schema.columns WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
         f" AND {which}"
     )
-    return [column.decode() for (column,) in found]
+    return [column.decode() for (column,) in rows]

@@ -83,9 +83,9 @@ class MySQLResults(NumberedStaging):
         return Place((database, table), quote_part(database, "`") + ".", "`")
 
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
-        found = self._source.look_up(queries.table, *place.parts)
-        if found is not None:
-            yield Existing(found[0] == "VIEW", found[1] if found[0] == "BASE TABLE" else "")
+        row = self._source.look_up(queries.table, *place.parts)
+        if row is not None:
+            yield Existing(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]
@@ -104,9 +104,9 @@ class MySQLResults(NumberedStaging):
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
         count = f"SELECT COUNT(*) FROM {place.name}"
-        found = self._source.look_up(queries.table, *place.parts)
+        row = self._source.look_up(queries.table, *place.parts)
         staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
-        if staged is None and found is not None and found[1] == f"{_JOB}{job}":
+        if staged is None and row is not None and row[1] == f"{_JOB}{job}":
             return self._source.count(count)  # a previous attempt stopped after its rename
         self._check(place, ".".join(place.parts), job)
         stage = place.stage_table(job)
@@ -116,14 +116,14 @@ class MySQLResults(NumberedStaging):
         [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
         if int(rows) == self._books(place, job).complete(tasks):
             self._alter(place, job, upload.fitting(dict(zip(texts, map(int, longest), strict=True))))
-            self._rename(place, job, stage, replaces=found is not None)
+            self._rename(place, job, stage, replaces=row is not None)
         return int(rows)
 
     def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
-        found = self._source.look_up(queries.table, *place.parts)
-        if found is not None and found[2].casefold() != _ENGINE.casefold():
+        row = self._source.look_up(queries.table, *place.parts)
+        if row is not None and row[2].casefold() != _ENGINE.casefold():
             raise SourceError(
-                f"rows cannot be added to {target} all or none: it is a table of {found[2]}",
+                f"rows cannot be added to {target} all or none: it is a table of {row[2]}",
                 hint=f"ALTER TABLE {target} ENGINE = {_ENGINE} gives it transactions",
             )
         return super()._check_appended(place, target, appended)
@@ -153,8 +153,8 @@ class MySQLResults(NumberedStaging):
         self._source.execute(f"DROP TABLE {aside.name}")
 
     def _stages(self) -> list[Abandoned]:
-        found = self._source.look_up(queries.tables_of_ours, self._source.database, STAGE)
-        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment in found]
+        rows = self._source.look_up(queries.tables_of_ours, self._source.database, STAGE)
+        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment in rows]
 
     def _exists(self, home: str, table: str) -> bool:
         database = home[1:-2].replace("``", "`")

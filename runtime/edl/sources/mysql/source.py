@@ -80,7 +80,7 @@ class MySQLSource(Transactional, BaseSource):
         self._unread: Any = None
         self._zone: str | None = mysql_types.UTC  # of the session; None if a statement may have set another
         self._results = MySQLResults(self)
-        self._second = SecondConnection(self._connect_again, lambda each: bool(each.open))
+        self._second = SecondConnection(self._connect_again, lambda connection: bool(connection.open))
         self._pins_tables = ("pin", "file") not in url.options
 
     @classmethod
@@ -139,9 +139,9 @@ class MySQLSource(Transactional, BaseSource):
         schema = mysql_types.schema(columns)
         text = _one(query)
         if self._pins_tables:
-            made = pinning.Pinning(self, self._url, columns, schema, folder)
+            steps = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
-                return made.pin(text, query, seed=seed, shuffle=shuffle, split=split)
+                return steps.pin(text, query, seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
                 self._pins_tables = False
         zone = self._session_zone()
@@ -183,19 +183,19 @@ class MySQLSource(Transactional, BaseSource):
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
     def check_rights(self, statements: Sequence[str]) -> None:
-        if (own := self._second.get()) is not None:
-            check_rights(own, statements)
+        if (connection := self._second.get()) is not None:
+            check_rights(connection, statements)
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         self._results.check_may_write(target, append=append)
 
     def syntax_error(self, sql: str) -> SourceError | None:
-        own = self._second.get()
-        found = syntax_error(own, sql) if own is not None else None
-        if own is None or found is None:
+        connection = self._second.get()
+        error = syntax_error(connection, sql) if connection is not None else None
+        if connection is None or error is None:
             return None
         asked = "SELECT @@sql_mode"  # another mode has other quotes and operators
-        return found if own.fetch_all(asked) == self.few(asked) else None
+        return error if connection.fetch_all(asked) == self.few(asked) else None
 
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
@@ -265,8 +265,8 @@ class MySQLSource(Transactional, BaseSource):
 
     def collation(self) -> str:
         """Collation of new tables: the database's, so that texts compare with those of its other tables."""
-        found: str = self.few("SELECT @@collation_database")[0][0].decode()
-        return found if found.startswith("utf8mb4") else "utf8mb4_general_ci"
+        name: str = self.few("SELECT @@collation_database")[0][0].decode()
+        return name if name.startswith("utf8mb4") else "utf8mb4_general_ci"
 
     # Inside ----------------------------------------------------------------------------------------------
 

@@ -33,22 +33,22 @@ def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
     if asked == "false" or not any(option in options for option in OPTIONS):
         return None
     try:
-        made = ssl.create_default_context(cafile=files.get("ssl_ca"))
+        new_context = ssl.create_default_context(cafile=files.get("ssl_ca"))
         if "ssl_cert" in files:
-            made.load_cert_chain(files["ssl_cert"], files.get("ssl_key"), password=_no_password)
+            new_context.load_cert_chain(files["ssl_cert"], files.get("ssl_key"), password=_no_password)
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         shown = ", ".join(f"{option} ({path})" for option, path in files.items())
         raise SourceError(f"{shown} cannot be used for TLS: {error}", hint="give PEM files") from None
-    return made
+    return new_context
 
 
 @cache
 def if_offered() -> ssl.SSLContext:
     """Return the context of connections without TLS options, which verify nothing, as those of MySQL's client."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.check_hostname = False
-    made.verify_mode = ssl.CERT_NONE
-    return made
+    new_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    new_context.check_hostname = False
+    new_context.verify_mode = ssl.CERT_NONE
+    return new_context
 
 
 def hint(message: str) -> str | None:

@@ -81,39 +81,41 @@ def columns(fields: Iterable[Any]) -> list[Column]:
     ]
 
 
-def schema(found: Sequence[Column]) -> pa.Schema:
-    return pa.schema([(column.name, column.kind) for column in found])
+def schema(described: Sequence[Column]) -> pa.Schema:
+    return pa.schema([(column.name, column.kind) for column in described])
 
 
-def describe_columns(found: Sequence[Column]) -> pa.Schema:
+def describe_columns(described: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only MySQL has."""
     return pa.schema(
         [
             of_database(column.name, column.kind, name, instead.format(quote_part(column.name, "`")))
             if (name := _NAMES.get(column.code)) and (instead := _AS_TEXT[name])
             else pa.field(column.name, column.kind)
-            for column in found
+            for column in described
         ]
     )
 
 
-def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC) -> pa.RecordBatch:
+def batch(
+    described: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+) -> pa.RecordBatch:
     """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold.
 
     `zone` is the time zone of the session: an offset, a name, or empty if it is not known.
     """
-    cells = zip(*rows, strict=True) if rows else ((),) * len(found)
-    arrays = [array(column, values, zone) for column, values in zip(found, cells, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+    cells = zip(*rows, strict=True) if rows else ((),) * len(described)
+    arrays = [array(column, values, zone) for column, values in zip(described, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def displayed_batch(
-    found: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+    described: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
 ) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
-    arrays = [_display_column(column, values, zone) for column, values in zip(found, cells, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+    arrays = [_display_column(column, values, zone) for column, values in zip(described, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def array(column: Column, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
@@ -282,13 +284,13 @@ def _unfit(column: Column, values: Sequence[bytes | None], zone: str) -> SourceE
 
 def _first_unfit(column: Column, values: Sequence[bytes | None], zone: str) -> str:
     """Return the beginning of the first value that cannot be converted."""
-    found = [value for value in values if value is not None]
-    for value in found if len(found) > 1 else ():
+    present = [value for value in values if value is not None]
+    for value in present if len(present) > 1 else ():
         try:
             array(Column(column.name, column.kind), (value,), zone)
         except SourceError:
             return value.decode(errors="replace")[:40]
-    return found[0].decode(errors="replace")[:40] if found else ""
+    return present[0].decode(errors="replace")[:40] if present else ""
 
 
 def _text(name: str | bytes) -> str:

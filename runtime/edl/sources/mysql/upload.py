@@ -77,15 +77,15 @@ def fitting(longest: Mapping[str, int]) -> dict[str, str]:
 
     `longest` holds the number of characters of each column's longest value.
     """
-    found: dict[str, str] = {}
+    declared: dict[str, str] = {}
     room = _VARCHAR_BYTES
     for name, length in sorted(longest.items(), key=lambda column: column[1]):
         width = next((width for width in _WIDTHS if length <= width), None)
         if width is None or room < 4 * width:
             break
-        found[name] = f"VARCHAR({width}) NULL"
+        declared[name] = f"VARCHAR({width}) NULL"
         room -= 4 * width
-    return found
+    return declared
 
 
 def may_load(connection: Connection) -> bool:

@@ -147,8 +147,8 @@ class Connection:
     @property
     def password(self) -> str:
         """Password with which the server was opened, wherever libpq found it."""
-        found: str = self.driver.info.password
-        return found
+        text: str = self.driver.info.password
+        return text
 
     @property
     def is_open(self) -> bool:
@@ -182,10 +182,10 @@ class Connection:
 
     def learn_types(self, columns: Iterable[Described]) -> None:
         """Look up the columns' types that are not part of PostgreSQL."""
-        unknown = {each.oid for each in columns if psycopg.adapters.types.get(each.oid) is None}
+        unknown = {column.oid for column in columns if psycopg.adapters.types.get(column.oid) is None}
         if unknown := unknown - self.extra_types.keys():
-            found = self.fetch_all(_EXTRA_TYPES, (sorted(unknown),))
-            self.extra_types |= {number: (name, is_text) for number, name, is_text in found}
+            rows = self.fetch_all(_EXTRA_TYPES, (sorted(unknown),))
+            self.extra_types |= {number: (name, is_text) for number, name, is_text in rows}
 
     def run(self, sql: str) -> int:
         """Run internal statements without rows. Return the number of changed rows."""
@@ -194,10 +194,10 @@ class Connection:
 
     def fetch_all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a small internal query."""
-        found: list[tuple[Any, ...]] = self.driver.execute(
+        rows: list[tuple[Any, ...]] = self.driver.execute(
             number_parameters(sql), parameters or None
         ).fetchall()
-        return found
+        return rows
 
     def copy(self, sql: str, chunks: Iterable[bytes]) -> None:
         """Run a COPY FROM STDIN with these bytes."""
@@ -243,14 +243,14 @@ def number_parameters(sql: str) -> str:
     """Return the statement with numbers in place of its question marks: $1, $2 and so on."""
     if "?" not in sql:
         return sql
-    found: list[str] = []
+    parts: list[str] = []
     end = marks = 0
     for token in LEXICON.words(sql):
         if token[0] == "?":
             marks += 1
-            found += [sql[end : token.start()], f"${marks}"]
+            parts += [sql[end : token.start()], f"${marks}"]
             end = token.end()
-    return "".join([*found, sql[end:]])
+    return "".join([*parts, sql[end:]])
 
 
 def identifier(name: str) -> str:
@@ -325,9 +325,9 @@ def _array_loader(oid: int) -> Any:
             self._lists = lists(oid, context)
 
         def load(self, data: Any) -> Array:
-            found = Array(self._lists.load(data))
-            found.text = bytes(data).decode()
-            return found
+            loaded = Array(self._lists.load(data))
+            loaded.text = bytes(data).decode()
+            return loaded
 
     return ArrayLoader
 

@@ -85,20 +85,20 @@ def _similar(
     if match is None:
         return None
     asked = connection()
-    known = (
+    candidates = (
         [name for (name,) in asked.fetch_all(queries.TABLES)]
         if code == TABLE
         else queries.columns_of(asked, names)
     )
-    wanted = match[1].rpartition(".")[2]
-    if code == COLUMN and (exact := _other_case(wanted, known)):
+    short_name = match[1].rpartition(".")[2]
+    if code == COLUMN and (exact := _other_case(short_name, candidates)):
         return f"as a name with capital letters it is written {exact}"
-    return did_you_mean(wanted, known)
+    return did_you_mean(short_name, candidates)
 
 
-def _other_case(wanted: str, known: list[str]) -> str | None:
+def _other_case(name_asked: str, candidates: list[str]) -> str | None:
     """Return the column that an unquoted name, which the server reads in small letters, was meant to be."""
-    same = [name for name in known if name != wanted and name.lower() == wanted]
+    same = [name for name in candidates if name != name_asked and name.lower() == name_asked]
     return f'"{same[0]}"' if same else None
 
 

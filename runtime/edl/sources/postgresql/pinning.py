@@ -262,17 +262,17 @@ class Pinning:
     def _unfit(self, table: PinnedTable) -> dict[str, SourceError]:
         """Return the columns with a value that is none of the column's Arrow type, and the error of reading it."""
         problems = [(column, types.problem(column, "q")) for column in self.columns]
-        found = [(column, condition) for column, condition in problems if condition]
-        if not found:
+        conditions = [(column, condition) for column, condition in problems if condition]
+        if not conditions:
             return {}
         examples = ", ".join(
             f"min(q.{quote_part(column.name)}::text) FILTER (WHERE {condition})"
-            for column, condition in found
+            for column, condition in conditions
         )
         [values] = self.source.look_up(_fetch_few_rows, f"SELECT {examples} FROM {table.name} AS q")
         return {
             column.name: types.unfit(column, value)
-            for (column, _), value in zip(found, values, strict=True)
+            for (column, _), value in zip(conditions, values, strict=True)
             if value is not None
         }
 
@@ -282,8 +282,8 @@ class Pinning:
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
         with self.source.transaction():
             self.source.look_up(Connection.run, USUAL_FORMS)
-            [found] = self.source.look_up(_fetch_few_rows, query)
-        facts = (str(self.schema), *map(str, found))
+            [row] = self.source.look_up(_fetch_few_rows, query)
+        facts = (str(self.schema), *map(str, row))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 
 
@@ -322,8 +322,8 @@ def _translate_error(error: BaseException) -> SourceError:
 
 
 def _fetch_few_rows(connection: Any, query: str) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = connection.fetch_all(query)
-    return found
+    rows: list[tuple[Any, ...]] = connection.fetch_all(query)
+    return rows
 
 
 def _convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -69,7 +69,7 @@ def columns_in_order(connection: Connection, schema: str, name: str) -> list[tup
 
 def needed_columns(connection: Connection, schema: str, name: str) -> list[str]:
     """Return the columns of one table that an INSERT has to give, unless a trigger of it may fill them."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT attname FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
         " JOIN pg_namespace n ON n.oid = relnamespace"
         " WHERE nspname = ? AND relname = ? AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef"
@@ -78,36 +78,36 @@ def needed_columns(connection: Connection, schema: str, name: str) -> list[str]:
         " ORDER BY attnum",
         (schema, name),
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
     """Return names of types as a statement writes them, from their numbers and modifiers."""
-    numbers, modifiers = [each[0] for each in types], [each[1] for each in types]
-    found = connection.fetch_all(
+    numbers, modifiers = [pair[0] for pair in types], [pair[1] for pair in types]
+    rows = connection.fetch_all(
         "SELECT format_type(o, m) FROM unnest(?::oid[], ?::int[]) WITH ORDINALITY AS t(o, m, at) ORDER BY at",
         (numbers, modifiers),
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def columns_of(connection: Connection, names: Collection[str]) -> list[str]:
     """Return the columns of the tables that have one of these names, in any schema."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT DISTINCT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relname = ANY (?)"
         " AND attnum > 0 AND NOT attisdropped",
         (sorted(names),),
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def names_of(connection: Connection, names: Collection[str]) -> list[str]:
     """Return those names that are tables, and the columns of these."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         "SELECT relname FROM pg_class WHERE relkind = ANY ('{r,p,v,m,f}') AND relname = ANY (?)",
         (sorted(names),),
     )
-    return [*(name for (name,) in found), *columns_of(connection, names)]
+    return [*(name for (name,) in rows), *columns_of(connection, names)]
 
 
 def reserved_words(connection: Connection) -> set[str]:

@@ -75,11 +75,11 @@ class PostgreSQLResults(NumberedStaging):
         names = ", ".join(quote_part(name) for name, _ in columns)
         key = quote_part(number[0])
         rows = f"SELECT {names} FROM {stage} WHERE {key} <= {tasks * TASK_ROWS} ORDER BY {key}"
-        there = self._source.look_up(queries.columns_in_order, *place.parts)
-        if there:
+        present = self._source.look_up(queries.columns_in_order, *place.parts)
+        if present:
             self._source.execute(f"LOCK TABLE {place.name} IN ACCESS EXCLUSIVE MODE")
         self._check(place, join_quoted(place.parts), job)  # another user may have made it just before
-        if there == columns:
+        if present == columns:
             self._source.execute(f"TRUNCATE {place.name}")
             self._source.execute(f"INSERT INTO {place.name} ({names}) {rows}")
         else:
@@ -90,16 +90,16 @@ class PostgreSQLResults(NumberedStaging):
         return self._source.count(f"SELECT count(*) FROM {place.name}")
 
     def _stages(self) -> list[Abandoned]:
-        found = self._source.look_up(queries.tables_of_ours, STAGE)
-        return [Abandoned(quote_part(schema) + ".", name, job) for schema, name, job in found]
+        rows = self._source.look_up(queries.tables_of_ours, STAGE)
+        return [Abandoned(quote_part(schema) + ".", name, job) for schema, name, job in rows]
 
     def _exists(self, home: str, table: str) -> bool:
         (schema,) = split_name(home[:-1])
         return bool(self._source.look_up(queries.existing, schema, table, hidden=False))
 
     def _columns(self, place: Place, job: str) -> list[str]:
-        found = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
-        return [name for name, _ in found[1:]]
+        rows = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
+        return [name for name, _ in rows[1:]]
 
     def _needed(self, place: Place) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)

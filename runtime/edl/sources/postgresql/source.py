@@ -62,7 +62,7 @@ class PostgreSQLSource(CursorSource[Column]):
         self.database = url.path
         self._used = time.monotonic()
         self._results = PostgreSQLResults(self)
-        self._second = SecondConnection(self._connect_again, lambda each: each.is_open)
+        self._second = SecondConnection(self._connect_again, lambda second: second.is_open)
         self._pins_tables = ("pin", "file") not in url.options
         [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
         self.schema_name: str = schema or "public"
@@ -85,9 +85,9 @@ class PostgreSQLSource(CursorSource[Column]):
     def column_types(self, table: str) -> list[tuple[str, str]]:
         query = f"SELECT * FROM {table}"
         with self._errors(query):
-            found = self.live().describe(query)
-        names = self.look_up(queries.types_of, [(each.oid, each.modifier) for each in found])
-        return [(each.name, kind) for each, kind in zip(found, names, strict=True)]
+            described = self.live().describe(query)
+        names = self.look_up(queries.types_of, [(column.oid, column.modifier) for column in described])
+        return [(column.name, kind) for column, kind in zip(described, names, strict=True)]
 
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
@@ -95,9 +95,9 @@ class PostgreSQLSource(CursorSource[Column]):
         columns = self._columns(query)
         schema = self._schema(columns)
         if self._pins_tables and not self.live().in_transaction:  # which other connections would not see
-            made = pinning.Pinning(self, self._url, columns, schema, folder)
+            steps = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
-                return made.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
+                return steps.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
                 self._pins_tables = False
         return super().pin(query, folder, seed=seed, shuffle=shuffle, split=split)
@@ -118,8 +118,8 @@ class PostgreSQLSource(CursorSource[Column]):
         return f"all rows are copied into the job's folder once, over one connection: {why}"
 
     def unpin_abandoned(self) -> int:
-        found = self.look_up(queries.tables_of_ours, PREFIX)
-        named = [(f"{quote_part(schema)}.{quote_part(name)}", comment) for schema, name, comment in found]
+        rows = self.look_up(queries.tables_of_ours, PREFIX)
+        named = [(f"{quote_part(schema)}.{quote_part(name)}", comment) for schema, name, comment in rows]
         return pinned_tables.drop_abandoned(self, named)
 
     # Statements ------------------------------------------------------------------------------------------
@@ -136,17 +136,17 @@ class PostgreSQLSource(CursorSource[Column]):
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
     def check_rights(self, statements: Sequence[str]) -> None:
-        if (own := self._second.get()) is not None:
-            check_rights(own, statements)
+        if (connection := self._second.get()) is not None:
+            check_rights(connection, statements)
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         self._results.check_may_write(target, append=append)
 
     def syntax_error(self, sql: str) -> SourceError | None:
-        own, user = self._second.get(), self.connection.driver.info
-        if own is None or user.parameter_status("standard_conforming_strings") == "off":
+        connection, user = self._second.get(), self.connection.driver.info
+        if connection is None or user.parameter_status("standard_conforming_strings") == "off":
             return None
-        return syntax_error(own, sql)
+        return syntax_error(connection, sql)
 
     def tables(self) -> list[str]:
         return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
@@ -214,16 +214,16 @@ class PostgreSQLSource(CursorSource[Column]):
         text = _one(query)
         connection = self.live()
         with self._errors(query):
-            found = connection.describe(text)
-        if not found:
+            described = connection.describe(text)
+        if not described:
             raise not_a_query()
         try:
-            found = connection.describe(queries.wrap_query(text))
+            described = connection.describe(queries.wrap_query(text))
         except ERRORS as error:
             raise errors.not_in_parentheses(error, text) from None
         with self._errors(""):
-            connection.learn_types(found)
-        return types.columns(found, connection.extra_types)
+            connection.learn_types(described)
+        return types.columns(described, connection.extra_types)
 
     def _schema(self, columns: Sequence[Column]) -> pa.Schema:
         return types.schema(columns)

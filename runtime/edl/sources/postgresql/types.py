@@ -81,24 +81,24 @@ class Column:
     is_foreign: bool = False
 
 
-def columns(found: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[Column]:
+def columns(described: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[Column]:
     """Return the columns of a result.
 
     `others` has the types that are not part of PostgreSQL: their name, and True if they are texts.
     """
-    return [_column(each, others) for each in found]
+    return [_column(column, others) for column in described]
 
 
-def schema(found: Sequence[Column]) -> pa.Schema:
+def schema(described: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema. Raises SourceError for two columns of one name."""
-    check_unique(column.name for column in found)
-    return pa.schema([(column.name, column.kind) for column in found])
+    check_unique(column.name for column in described)
+    return pa.schema([(column.name, column.kind) for column in described])
 
 
-def describe_columns(found: Sequence[Column]) -> pa.Schema:
+def describe_columns(described: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only PostgreSQL has."""
     return pa.schema(
-        [_describe_column(column, field) for column, field in zip(found, schema(found), strict=True)]
+        [_describe_column(column, field) for column, field in zip(described, schema(described), strict=True)]
     )
 
 
@@ -110,11 +110,11 @@ def _describe_column(column: Column, field: pa.Field) -> pa.Field:
     return of_database(column.name, field.type, column.type, instead)
 
 
-def displayed_batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def displayed_batch(described: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
-    arrays = [_display_column(column, values) for column, values in zip(found, cells, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+    arrays = [_display_column(column, values) for column, values in zip(described, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def stored_expression(column: Column, table: str) -> str:
@@ -126,11 +126,11 @@ def stored_expression(column: Column, table: str) -> str:
     return f"{value}::{column.cast} AS {name}" if column.cast else value
 
 
-def batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def batch(described: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
-    cells = zip(*rows, strict=True) if rows else ((),) * len(found)
-    arrays = [array(column, values) for column, values in zip(found, cells, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+    cells = zip(*rows, strict=True) if rows else ((),) * len(described)
+    arrays = [array(column, values) for column, values in zip(described, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def array(column: Column, values: Sequence[Any]) -> pa.Array:
@@ -158,7 +158,7 @@ def null(name: str, kind: pa.DataType) -> str:
     types = pa.types
     is_list = types.is_list(kind)
     inner = kind.value_type if is_list else kind
-    declared = next((each for each, arrow in _PLAIN.items() if arrow == inner), "numeric")
+    declared = next((name_of_type for name_of_type, arrow in _PLAIN.items() if arrow == inner), "numeric")
     return f"NULL::{declared}{'[]' if is_list else ''} AS {quote_part(name)}"
 
 
@@ -181,19 +181,19 @@ def unfit(column: Column, example: str) -> SourceError:
     return SourceError(f"column {column.name} holds {shown!r}, which is not a {plain_name(kind)}", hint=hint)
 
 
-def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
-    info = psycopg.adapters.types.get(found.oid)
+def _column(described: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
+    info = psycopg.adapters.types.get(described.oid)
     if info is None:
-        name, is_text = others.get(found.oid, (f"number {found.oid}", False))
-        return Column(found.name, pa.string(), name, "text", not is_text)
-    is_array = found.oid == info.array_oid
-    kind, cast = _kind(info.name, -1 if is_array else found.modifier)
+        name, is_text = others.get(described.oid, (f"number {described.oid}", False))
+        return Column(described.name, pa.string(), name, "text", not is_text)
+    is_array = described.oid == info.array_oid
+    kind, cast = _kind(info.name, -1 if is_array else described.modifier)
     name = f"{info.name}[]" if is_array else info.name
     if kind is None or name == "inet[]":
-        return Column(found.name, pa.string(), name, "text", is_foreign=True)
+        return Column(described.name, pa.string(), name, "text", is_foreign=True)
     if not is_array:
-        return Column(found.name, kind, name, cast)
-    return Column(found.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
+        return Column(described.name, kind, name, cast)
+    return Column(described.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
 
 
 def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:
@@ -216,8 +216,8 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
         loaded = kind.value_type if _is_native(column, kind.value_type) else pa.string()
         return pa.array(values, pa.list_(loaded)).cast(kind)
     if _is_native(column, kind):
-        found = pa.array(values, kind)
-        return pc.utf8_rtrim(found, " ") if column.type == "bpchar" else found
+        array_of_values = pa.array(values, kind)
+        return pc.utf8_rtrim(array_of_values, " ") if column.type == "bpchar" else array_of_values
     texts = pa.array(values, pa.string())
     return _CASTS.get(kind.id, _cast)(texts, kind)
 
@@ -249,7 +249,7 @@ def _is_native(column: Column, kind: pa.DataType) -> bool:
     """Return True if the driver loads values of the type as Python's, and not as texts."""
     types = pa.types
     fits = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_binary)
-    return any(each(kind) for each in fits) and not column.type.startswith("numeric")
+    return any(test(kind) for test in fits) and not column.type.startswith("numeric")
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:

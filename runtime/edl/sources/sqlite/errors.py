@@ -89,8 +89,8 @@ def _known_names(connection: sqlite3.Connection, sql: str, what: str) -> list[st
 def _find_reserved_word(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
     with suppress(sqlite3.Error):
         tables = [name for name in LEXICON.names(sql) if queries.columns_of(connection, [name])]
-        known = [*tables, *queries.columns_of(connection, tables)]
-        return reserved_hint(sql, span, queries.RESERVED, known) if span is not None else None
+        names = [*tables, *queries.columns_of(connection, tables)]
+        return reserved_hint(sql, span, queries.RESERVED, names) if span is not None else None
     return None
 
 
@@ -103,12 +103,12 @@ def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
 
     EXPLAIN runs nothing; pragmas are excluded, as they act while they are compiled.
     """
-    found = [word.span() for word in LEXICON.words(sql) if word[0].casefold() == token.casefold()]
-    if len(found) > 1 and LEXICON.first_word(sql) not in ("PRAGMA", "EXPLAIN"):
-        for start, end in found:
+    spans = [word.span() for word in LEXICON.words(sql) if word[0].casefold() == token.casefold()]
+    if len(spans) > 1 and LEXICON.first_word(sql) not in ("PRAGMA", "EXPLAIN"):
+        for start, end in spans:
             if _has_syntax_error(connection, sql[:end], token):
                 return Span(start, end)
-    return Span(*found[0]) if found else None
+    return Span(*spans[0]) if spans else None
 
 
 def _word(sql: str, text: str) -> Span | None:

@@ -36,8 +36,8 @@ def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]
     connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
     connection.execute(f"CREATE VIEW {VIEW} AS\n{query}")
     try:
-        found = connection.execute(_VIEW_COLUMNS).fetchall()
-        yield [Column(name, declared_kind(kind or "")) for name, kind in found]
+        rows = connection.execute(_VIEW_COLUMNS).fetchall()
+        yield [Column(name, declared_kind(kind or "")) for name, kind in rows]
     finally:
         with suppress(sqlite3.Error):
             connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
@@ -50,12 +50,12 @@ def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> list[Column]:
     """Return the columns of the view with the kinds of their values. A scan finds those of SCANNED columns."""
-    found: list[Column] = []
+    columns_with_kinds: list[Column] = []
     for first in range(0, len(columns), SCANNED):
         some = columns[first : first + SCANNED]
         (row,) = connection.execute(scan(some, VIEW)).fetchall()
-        found += observe_kinds(some, row)
-    return found
+        columns_with_kinds += observe_kinds(some, row)
+    return columns_with_kinds
 
 
 def example(connection: sqlite3.Connection, column: Column) -> object:
@@ -64,8 +64,8 @@ def example(connection: sqlite3.Connection, column: Column) -> object:
     query = (
         f"SELECT {name} FROM {VIEW} WHERE typeof({name}) IN ('text', 'blob') ORDER BY typeof({name}) LIMIT 1"
     )
-    found = connection.execute(query).fetchall()
-    return found[0][0] if found else None
+    rows = connection.execute(query).fetchall()
+    return rows[0][0] if rows else None
 
 
 def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[Column]) -> list[str]:
@@ -86,8 +86,8 @@ def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[Col
 
 def databases(connection: sqlite3.Connection) -> dict[str, str]:
     """Return attached databases in the order of name lookup, with their files; empty for one in memory."""
-    found = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
-    return {"temp": "", **found}
+    files = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
+    return {"temp": "", **files}
 
 
 def versions(connection: sqlite3.Connection) -> tuple[int, ...]:
@@ -114,8 +114,8 @@ def tables(connection: sqlite3.Connection) -> list[str]:
 def columns_of(connection: sqlite3.Connection, names: Collection[str]) -> list[str]:
     """Return the distinct columns of those names that are tables or views."""
     query = "SELECT name FROM pragma_table_info(?)"
-    found = [column for name in sorted(names) for (column,) in connection.execute(query, (name,))]
-    return list(dict.fromkeys(found))
+    columns = [column for name in sorted(names) for (column,) in connection.execute(query, (name,))]
+    return list(dict.fromkeys(columns))
 
 
 def functions(connection: sqlite3.Connection) -> list[str]:

@@ -60,8 +60,8 @@ class SQLiteResults(NumberedStaging):
         databases = {name.casefold(): name for name in self._source.attached()}
         match parts:
             case (table,):
-                found = (name for name in databases.values() if self._there(name, table))
-                return _place(next(found, "main"), table)
+                databases_with_table = (name for name in databases.values() if self._there(name, table))
+                return _place(next(databases_with_table, "main"), table)
             case (database, table):
                 if name := databases.get(database.casefold()):
                     return _place(name, table)
@@ -75,8 +75,8 @@ class SQLiteResults(NumberedStaging):
 
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         for kind, name, sql in self._there(*place.parts):
-            made = f"CREATE TABLE {quote_part(name)} ( /* "
-            yield Existing(kind == "view", sql.removeprefix(made) if (sql or "").startswith(made) else "")
+            prefix = f"CREATE TABLE {quote_part(name)} ( /* "
+            yield Existing(kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         columns = ", ".join(map(declare_column, schema))
@@ -102,7 +102,7 @@ class SQLiteResults(NumberedStaging):
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
 
     def _stages(self) -> list[Abandoned]:
-        found = []
+        stages = []
         for database, file in self._source.attached().items():
             if file and not os.access(file, os.W_OK):
                 continue
@@ -112,8 +112,8 @@ class SQLiteResults(NumberedStaging):
             )
             for name, sql in few_rows(self._source, query, (len(STAGE), STAGE)):
                 if match := _JOB.search(sql):
-                    found.append(Abandoned(home, name, unquote(match[1])))
-        return found
+                    stages.append(Abandoned(home, name, unquote(match[1])))
+        return stages
 
     def _exists(self, home: str, table: str) -> bool:
         query = f"SELECT 1 FROM {home}sqlite_master WHERE type = 'table' AND name = ?"

@@ -76,10 +76,10 @@ class SQLiteSource(CursorSource[Column]):
     def beside(cls, connection: sqlite3.Connection) -> SQLiteSource:
         """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
         try:
-            found = connection.execute("PRAGMA database_list").fetchall()
+            rows = connection.execute("PRAGMA database_list").fetchall()
         except sqlite3.Error as error:
             raise opening(error, "the database of the connection") from None
-        file = next((file for _, name, file in found if name == "main"), "")
+        file = next((file for _, name, file in rows if name == "main"), "")
         if not file:
             raise SourceError(
                 "a SQLite database in memory can be read by its own connection alone",
@@ -181,7 +181,7 @@ class SQLiteSource(CursorSource[Column]):
             if self._seen is None or self._seen[0] != state:
                 self._seen = (
                     state,
-                    [self._described(each) for each in queries.with_kinds(self.connection, columns)],
+                    [self._described(column) for column in queries.with_kinds(self.connection, columns)],
                 )
             return self._seen[1]
 

@@ -20,9 +20,9 @@ def syntax_error(sql: str) -> SourceError | None:
     word = LEXICON.first_word(sql)
     if word == "PRAGMA":
         return None
-    with closing(sqlite3.connect(":memory:")) as own:
+    with closing(sqlite3.connect(":memory:")) as connection:
         try:
-            own.execute(sql if word == "EXPLAIN" else f"EXPLAIN {sql}").close()
+            connection.execute(sql if word == "EXPLAIN" else f"EXPLAIN {sql}").close()
         except (sqlite3.Error, sqlite3.Warning) as error:
-            return translate_error(error, own, sql) if _SYNTAX.search(str(error)) else None
+            return translate_error(error, connection, sql) if _SYNTAX.search(str(error)) else None
     return None

@@ -197,14 +197,14 @@ def _resolve_column(column: Column, facts: Sequence[Any]) -> Column:
     return Column(column.name, column.declared, kind)
 
 
-def _kind(types: Collection[str], wanted: str) -> str:
+def _kind(types: Collection[str], declared: str) -> str:
     """Return the kind of a column whose values have these types, as returned by typeof()."""
-    found = set(types) - {"null"}
-    if not found:
-        return wanted or "null"
-    if found <= {"integer", "real"}:
-        return "real" if "real" in found or wanted == "real" else "integer"
-    return found.pop() if len(found) == 1 else "mixed"
+    present = set(types) - {"null"}
+    if not present:
+        return declared or "null"
+    if present <= {"integer", "real"}:
+        return "real" if "real" in present or declared == "real" else "integer"
+    return present.pop() if len(present) == 1 else "mixed"
 
 
 def _array(column: Column, values: Sequence[Any]) -> pa.Array:

@@ -157,22 +157,22 @@ class BigQuerySource(WarehouseSource):
 
     def tables(self) -> list[str]:
         with self._errors("", ""):
-            found = [table.table_id for table in self._client.list_tables(self._dataset)]
-        return [format_name((name,), (), self.quote) for name in sorted(found) if not name.startswith(OURS)]
+            names = [table.table_id for table in self._client.list_tables(self._dataset)]
+        return [format_name((name,), (), self.quote) for name in sorted(names) if not name.startswith(OURS)]
 
     def databases(self) -> list[str]:
         with self._errors("", ""):
-            return [found.dataset_id for found in self._client.list_datasets()]
+            return [dataset.dataset_id for dataset in self._client.list_datasets()]
 
     def existing(self, parts: Parts) -> Existing | None:
         from google.api_core.exceptions import NotFound
 
         with self._errors("", ""):
             try:
-                found = self._client.get_table(self._full(parts))
+                table = self._client.get_table(self._full(parts))
             except NotFound:
                 return None
-        return Existing("VIEW" in found.table_type, found.description or "")
+        return Existing("VIEW" in table.table_type, table.description or "")
 
     def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         return [

@@ -166,9 +166,9 @@ class ClickHouseSource(WarehouseSource):
     def plain(self, query: str) -> str:
         columns, cast = [], False
         for name, kind in self._described(query):
-            if found := _UNUSABLE.search(kind):
+            if match := _UNUSABLE.search(kind):
                 raise SourceError(
-                    f"column {name} is of the type {found[0]}, which cannot be used",
+                    f"column {name} is of the type {match[0]}, which cannot be used",
                     hint=f"cast it in the SELECT, for example toString({name})",
                 )
             usable = kind
@@ -183,8 +183,8 @@ class ClickHouseSource(WarehouseSource):
 
     def _described(self, query: str) -> list[tuple[str, str]]:
         """Return the columns of a query, and their types. Raises SourceError for a text that is no query."""
-        found = self._run(f"DESCRIBE TABLE (\n{query}\n)", query).read_all()
-        return list(zip(found["name"].to_pylist(), found["type"].to_pylist(), strict=True))
+        described = self._run(f"DESCRIBE TABLE (\n{query}\n)", query).read_all()
+        return list(zip(described["name"].to_pylist(), described["type"].to_pylist(), strict=True))
 
     # Tables ----------------------------------------------------------------------------------------------
 

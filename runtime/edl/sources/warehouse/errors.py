@@ -38,22 +38,22 @@ def translate_message(
     """Translate the message of a driver's error."""
     for pattern in patterns:
         if match := pattern.search(message):
-            found = {name: text for name, text in match.groupdict().items() if text is not None}
+            groups = {name: text for name, text in match.groupdict().items() if text is not None}
             break
     else:
         shown = message.strip().splitlines()[0] if message.strip() else "the statement failed"
         return SourceError(shown[:LONGEST].rstrip(".! "))
-    kind = next((each for each in ("table", "column", "name") if each in found), "")
-    name = _bare(found.get(kind, ""))
+    kind = next((group for group in ("table", "column", "name") if group in groups), "")
+    name = _bare(groups.get(kind, ""))
     parts = name.split(".")
     span = lexicon.place(asked.query, (parts, parts[-1:]), table=kind == "table") if name else None
-    if span is None and "line" in found:
-        span = _place(int(found["line"]), int(found["at"]), lexicon, asked)
-    if "message" in found:
-        message = found["message"]
-    elif "line" in found:
+    if span is None and "line" in groups:
+        span = _place(int(groups["line"]), int(groups["at"]), lexicon, asked)
+    if "message" in groups:
+        message = groups["message"]
+    elif "line" in groups:
         message = f"syntax error at {asked.query[span.start : span.end]}" if span else "syntax error"
-    hint = f"did you mean {found['near']}?" if "near" in found else None
+    hint = f"did you mean {groups['near']}?" if "near" in groups else None
     if kind in ("table", "column"):
         hint = did_you_mean(parts[-1], asked.tables() if kind == "table" else asked.columns())
     return SourceError(message.strip().rstrip(".! "), span=span, hint=hint)

@@ -168,14 +168,14 @@ class HiveSource(DBAPISource):
 
     def _described(self, sql: str) -> Sequence[Any]:
         try:
-            found = self._cursor.description or ()
+            columns = self._cursor.description or ()
         except KeyError:
             raise SourceError(
                 "the query has a column of a type that impyla does not know, such as INTERVAL",
                 hint="cast it in the SELECT, for example CAST(x AS STRING)",
             ) from None
         is_query = self.lexicon.first_word(sql) in _HAVE_ROWS
-        return () if [column[0] for column in found] == _NO_ROWS and not is_query else found
+        return () if [column[0] for column in columns] == _NO_ROWS and not is_query else columns
 
     def _fetched(self) -> list[Any]:
         self._check()
@@ -197,9 +197,9 @@ class HiveSource(DBAPISource):
                 break
             before = word[0]
         probe = f"{query[:start]}SELECT * FROM (\n{query[start:]}\n) AS edl_query LIMIT 0"
-        found = self._run(probe, query)
+        reader = self._run(probe, query)
         self._end_result()
-        return found.schema
+        return reader.schema
 
     def arrow_type(self, column: Sequence[Any]) -> pa.DataType:
         name, kind, _, _, precision, scale, *_ = column
@@ -260,8 +260,8 @@ class HiveSource(DBAPISource):
             return None
         if listed("VIEWS"):
             return Existing(True, "")
-        found = few_rows(self, f"SHOW TBLPROPERTIES {self.texts.name(*parts)}")
-        return Existing(False, {str(key): str(value) for key, value in found}.get(_MARK, ""))
+        rows = few_rows(self, f"SHOW TBLPROPERTIES {self.texts.name(*parts)}")
+        return Existing(False, {str(key): str(value) for key, value in rows}.get(_MARK, ""))
 
     def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         table = f"CREATE TABLE {self.texts.name(*parts)} ({columns}) STORED AS PARQUET"

@@ -71,8 +71,8 @@ class WarehouseResults:
         self._check(record.target, target, job, schema if append else None)
         folder = self._staged(record)
         for other in folder.staged():
-            if (there := folder.read_task(other).schema.names) != schema.names and other != task:
-                raise columns_differ(task, schema.names, there)
+            if (names := folder.read_task(other).schema.names) != schema.names and other != task:
+                raise columns_differ(task, schema.names, names)
         folder.stage(task, attempt, pa.RecordBatchReader.from_batches(schema, batches))
         if not self._recorded(record):
             self._write(record)
@@ -86,10 +86,10 @@ class WarehouseResults:
                 self._end(record)
             return done.rows
         mark = f"{MARK}, job {job}"
-        there = self._source.existing(record.target)
-        if there and there.mark == mark:
+        existing = self._source.existing(record.target)
+        if existing and existing.mark == mark:
             rows = self._count(record.target)
-        elif there and append:
+        elif existing and append:
             rows = self._added(done or record, target, tasks)
         else:
             rows = self._replaced(record, target, tasks, append=append)
@@ -121,21 +121,21 @@ class WarehouseResults:
 
     def _check(self, parts: Parts, target: str, job: str, appended: pa.Schema | None = None) -> bool:
         """Return True if the target exists. Raises SourceError if the job must not replace it, or add rows to it."""
-        found = self._source.existing(parts)
-        if found is not None:
-            found.check(target, job, append=appended is not None)
-        if found is not None and appended is not None:
+        existing = self._source.existing(parts)
+        if existing is not None:
+            existing.check(target, job, append=appended is not None)
+        if existing is not None and appended is not None:
             self._columns_for(parts, target, appended)
-        return found is not None
+        return existing is not None
 
     def _columns_for(self, parts: Parts, target: str, appended: pa.Schema) -> pa.Schema:
         """Return the columns of the target in the order of those added. Raises SourceError if they do not fit."""
-        there = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
+        present = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
 
         def described(names: list[str]) -> pa.Schema:
-            return pa.schema(map(there.field, names))
+            return pa.schema(map(present.field, names))
 
-        return described(columns_for(target, there.names, described, appended))
+        return described(columns_for(target, present.names, described, appended))
 
     def _replaced(self, record: Record, target: str, tasks: int, *, append: bool) -> int:
         """Upload the rows, and put them in the place of the target. Return their number.
@@ -159,11 +159,13 @@ class WarehouseResults:
             if is_added(target, record.before, self._count(record.target), rows):
                 return rows
         staged = self._staged(record).read(tasks)
-        there = self._columns_for(record.target, target, staged.schema)
-        check_range(target, there, staged)
+        target_schema = self._columns_for(record.target, target, staged.schema)
+        check_range(target, target_schema, staged)
         rows = self._uploaded(record, tasks).rows
         self._write(msgspec.structs.replace(record, before=self._count(record.target)))
-        into, names = (", ".join(map(name, each)) for each in (there.names, staged.schema.names))
+        into, names = (
+            ", ".join(map(name, some_names)) for some_names in (target_schema.names, staged.schema.names)
+        )
         self._source.run([f"INSERT INTO {name(*record.target)} ({into}) SELECT {names} FROM {name(*new)}"])
         return rows
 
@@ -173,9 +175,9 @@ class WarehouseResults:
         check_complete(folder.staged(), tasks, record.job)
         counted = _Counted(folder.read(tasks))
         self._source.make(new, f"{MARK}, job {record.job}", counted.reader)
-        if (found := self._count(new)) != counted.rows:
+        if (count := self._count(new)) != counted.rows:
             self._source.drop(new)
-            raise SourceError(f"{counted.rows:,} rows were uploaded, but {found:,} of them were found")
+            raise SourceError(f"{counted.rows:,} rows were uploaded, but {count:,} of them were found")
         return counted
 
     def _count(self, parts: Parts) -> int:

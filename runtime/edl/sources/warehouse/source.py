@@ -104,9 +104,9 @@ class WarehouseSource(EmbeddedSource):
 
     def probe(self, query: str) -> pa.Schema:
         """Return the columns of a text that begins like one query, without its rows. In parentheses it cannot write."""
-        found = self._run(f"SELECT * FROM (\n{self.plain(query)}\n) AS edl_query LIMIT 0", query)
+        reader = self._run(f"SELECT * FROM (\n{self.plain(query)}\n) AS edl_query LIMIT 0", query)
         self._end_result()
-        return found.schema
+        return reader.schema
 
     def plain(self, query: str) -> str:
         """Return the query with columns of types that its rows can have in Arrow."""
@@ -121,9 +121,9 @@ class WarehouseSource(EmbeddedSource):
     def schema(self, query: str) -> pa.Schema:
         query = self.lexicon.one_query(query)
         if query not in self._schemas:
-            found = self.probe(query)
-            check_unique(found.names)
-            self._schemas[query] = normal_schema(found)
+            probed = self.probe(query)
+            check_unique(probed.names)
+            self._schemas[query] = normal_schema(probed)
         return self._schemas[query]
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
@@ -150,10 +150,10 @@ class WarehouseSource(EmbeddedSource):
         self.lexicon.one_statement(sql)
         self._schemas.clear()
         text = self.texts.bound(sql, parameters).rstrip().rstrip(";")
-        found = self._run(text, sql, self.displayed_rows)
-        if found is None:
+        reader = self._run(text, sql, self.displayed_rows)
+        if reader is None:
             return None
-        return DisplayedRows(found.schema, self._batches(found, sql))
+        return DisplayedRows(reader.schema, self._batches(reader, sql))
 
     def run(self, statements: Sequence[str]) -> None:
         """Run internal statements that have no rows."""
@@ -165,11 +165,11 @@ class WarehouseSource(EmbeddedSource):
         raise SourceError(f"{self.label} has no transactions here")
 
     def tables(self) -> list[str]:
-        found = [
+        names = [
             format_name(tuple(filter(None, parts)), (), self.quote)
             for parts in few_rows(self, self.tables_query)
         ]
-        return [name for name in found if not name.rpartition(".")[2].lower().startswith(OURS)]
+        return [name for name in names if not name.rpartition(".")[2].lower().startswith(OURS)]
 
     def databases(self) -> list[str]:
         return [name for (name, *_) in few_rows(self, self.databases_query)]
@@ -228,8 +228,8 @@ class WarehouseSource(EmbeddedSource):
         """Run a statement. `query` is the user's text in it, to which places of errors refer."""
         self._end_result()
         with self._errors(sql, query):
-            self._reading = found = (run or self.rows)(sql)
-        return found
+            self._reading = reader = (run or self.rows)(sql)
+        return reader
 
     def _batches(self, reader: pa.RecordBatchReader, query: str) -> Iterator[pa.RecordBatch]:
         while True:

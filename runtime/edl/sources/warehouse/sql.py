@@ -83,22 +83,22 @@ class Texts:
         """Return the values of a column as literals. Raises SourceError for a type that has none here."""
         kind = column.type
         if pa.types.is_string(kind):
-            written = self._texts(column)
+            texts = self._texts(column)
         elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            written = column.cast(pa.string())
+            texts = column.cast(pa.string())
         elif pa.types.is_floating(kind):
             finite = pc.if_else(pc.is_finite(column), column, None)
-            written = self._cast(finite.cast(pa.string()), kind)
+            texts = self._cast(finite.cast(pa.string()), kind)
         elif pa.types.is_temporal(kind):
             plain = column.cast(pa.timestamp("us", kind.tz)) if pa.types.is_timestamp(kind) else column
-            written = self._cast(pc.replace_substring(plain.cast(pa.string()), "Z", "+00:00"), kind)
+            texts = self._cast(pc.replace_substring(plain.cast(pa.string()), "Z", "+00:00"), kind)
         elif pa.types.is_null(kind):
-            written = column.cast(pa.string())
+            texts = column.cast(pa.string())
         else:
             raise SourceError(
                 f"{self.dialect} cannot be given values of the type {kind}", hint="leave that column out"
             )
-        return written.fill_null("NULL")
+        return texts.fill_null("NULL")
 
     def _texts(self, column: pa.Array) -> pa.Array:
         for letter, escaped in _ESCAPED.items() if self.lexicon is not STANDARD else (("'", "''"),):
@@ -115,8 +115,8 @@ class Texts:
     def type(self, duckdb: str) -> str:
         """Return the type that has this name in DuckDB."""
         if duckdb.endswith("[]"):
-            found = self.type(duckdb[:-2])
-            return self.declared.get("[]", "ARRAY<{}>").format(found)
+            inner = self.type(duckdb[:-2])
+            return self.declared.get("[]", "ARRAY<{}>").format(inner)
         return self.declared.get(duckdb) or exp.DataType.build(duckdb, dialect="duckdb").sql(self.dialect)
 
 

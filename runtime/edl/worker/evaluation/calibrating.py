@@ -31,11 +31,11 @@ def of_label(
         return {_ERRORS: AbsoluteErrors(), _MEANS: PredictedMeans()}
     if not isinstance(label, ClassLabel) or (metrics is not None and not metrics):
         return {}
-    found: dict[str, Metric] = {}
+    chosen: dict[str, Metric] = {}
     if len(label.classes) <= MOST_CLASSES:
-        found = {_CURVE: AUC()} if label.binary else {_SCORES: ScoreHistogram()}
-        found[_CONFUSION] = ConfusionMatrix()
-    return {**found, _LOSSES: TemperedLoss()} if calibration else found
+        chosen = {_CURVE: AUC()} if label.binary else {_SCORES: ScoreHistogram()}
+        chosen[_CONFUSION] = ConfusionMatrix()
+    return {**chosen, _LOSSES: TemperedLoss()} if calibration else chosen
 
 
 def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> Uncertainty | None:
@@ -46,37 +46,37 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
         if found_errors is None:
             return None
         return msgspec.structs.replace(found_errors, means=PredictedMeans().groups(states.get(_MEANS, ())))
-    found: Calibration | None = None
+    calibration: Calibration | None = None
     if isinstance(losses, TemperedLoss):
-        found = losses.calibration(states[_LOSSES])
+        calibration = losses.calibration(states[_LOSSES])
     if not any(states.get(name) for name in (_CURVE, _SCORES, _CONFUSION)):
-        return found
-    found = found or Calibration()
+        return calibration
+    calibration = calibration or Calibration()
     curve, scores, confusion = (states.get(name, ()) for name in (_CURVE, _SCORES, _CONFUSION))
     curves = ScoreHistogram().curves(scores) if scores else ()
     if curve:
-        best = thresholds(curve, found.temperature)
-        exact = [0.5, *(each.probability for each in best.values())]
-        found = msgspec.structs.replace(found, thresholds=best)
-        curves = (score_curve(AUC().curve(curve), 1, found.temperature, exact),)
+        best = thresholds(curve, calibration.temperature)
+        exact = [0.5, *(threshold.probability for threshold in best.values())]
+        calibration = msgspec.structs.replace(calibration, thresholds=best)
+        curves = (score_curve(AUC().curve(curve), 1, calibration.temperature, exact),)
     matrix = ConfusionMatrix().matrix(confusion).tolist() if confusion else ()
-    return msgspec.structs.replace(found, curves=curves, confusion=tuple(map(tuple, matrix)))
+    return msgspec.structs.replace(calibration, curves=curves, confusion=tuple(map(tuple, matrix)))
 
 
-def calibration_notes(spec: JobSpec, found: Uncertainty | None) -> tuple[str, ...]:
+def calibration_notes(spec: JobSpec, measured: Uncertainty | None) -> tuple[str, ...]:
     """Return notes on what the validation rows chose, as far as the statement asks for it."""
     label, metric = spec.label, spec.training.threshold
-    if not isinstance(found, Calibration) or not isinstance(label, ClassLabel):
+    if not isinstance(measured, Calibration) or not isinstance(label, ClassLabel):
         return ()
     notes = []
-    if found.log_loss:
-        (loss, lower), (error, less) = found.log_loss, found.error
+    if measured.log_loss:
+        (loss, lower), (error, less) = measured.log_loss, measured.error
         notes.append(
-            f"calibrated by the temperature {found.temperature:.3g}: the log loss of the validation rows is "
+            f"calibrated by the temperature {measured.temperature:.3g}: the log loss of the validation rows is "
             f"{lower:.4g} instead of {loss:.4g}, their calibration error {100 * less:.1f} % instead of "
             f"{100 * error:.1f} %"
         )
-    chosen = found.thresholds.get(metric) if isinstance(metric, str) else None
+    chosen = measured.thresholds.get(metric) if isinstance(metric, str) else None
     if chosen is not None:
         notes.append(
             f"predicts {label.classes[1]} from its probability {chosen.probability:.4g} on, where the {metric} of the "

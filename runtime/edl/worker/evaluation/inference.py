@@ -50,12 +50,12 @@ def predict(
     """
     began = time.monotonic()
     tasks = _tasks(program.spec, reader)
-    wanted = wanted_results(program)
+    results_of_program = wanted_results(program)
     if not reader.rows:
-        sink.stage(0, 0, [wanted.empty(reader.schema)])
+        sink.stage(0, 0, [results_of_program.empty(reader.schema)])
         return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled, background=background)
-    worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
+    worker.predict(results_of_program, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
     return Outcome(program.spec.kind, reader.rows, time.monotonic() - began, tasks=tasks.job.plan.parts)
 
 

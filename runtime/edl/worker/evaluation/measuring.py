@@ -49,10 +49,10 @@ def training_metrics(program: Program) -> dict[str, Metric]:
     return {**calibrating.of_label(label, calibration, metrics), **metrics}
 
 
-def uncertainty(found: Summary, metrics: Mapping[str, Metric]) -> Uncertainty | None:
+def uncertainty(summary: Summary, metrics: Mapping[str, Metric]) -> Uncertainty | None:
     """Return how sure the predictions are, by the measured rows, or None if that was not measured."""
     states = {
-        name: merge_states(found, name, metric)
+        name: merge_states(summary, name, metric)
         for name, metric in metrics.items()
         if name in calibrating.NAMES
     }
@@ -74,17 +74,17 @@ def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mappin
     return Report(task, task.rows, loss=loss, weight=weight, states=states)
 
 
-def compute_figures(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
+def compute_figures(summary: Summary, metrics: Mapping[str, Metric]) -> Figures:
     """Return loss and metrics over the measured rows; a figure is None if it is undefined.
 
     The rows of a ranking have no losses: its loss is 1 less its first metric.
     """
     values = {
-        name: finite(metric.result(merge_states(found, name, metric)))
+        name: finite(metric.result(merge_states(summary, name, metric)))
         for name, metric in metrics.items()
         if name not in calibrating.NAMES
     }
-    loss: float | None = found.mean_loss
+    loss: float | None = summary.mean_loss
     if name := first_ranking(metrics):
         best = values[name]
         loss = None if best is None else 1 - best
@@ -96,6 +96,6 @@ def first_ranking(metrics: Mapping[str, Metric]) -> str:
     return next((name for name, metric in metrics.items() if isinstance(metric, RankingMetric)), "")
 
 
-def merge_states(found: Summary, name: str, metric: Metric) -> State:
+def merge_states(summary: Summary, name: str, metric: Metric) -> State:
     """Return the state of the metric over all measured rows."""
-    return functools.reduce(metric.merge, (states[name] for states in found.states), metric.zero())
+    return functools.reduce(metric.merge, (states[name] for states in summary.states), metric.zero())

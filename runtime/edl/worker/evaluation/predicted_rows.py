@@ -111,8 +111,8 @@ def _summary(
         for name, metric in measured.items():
             scores = block.decided if block.scores is None or metric.of_decision else block.scores
             states[name] = metric.update(states[name], block.labels, scores, block.weights)
-    own = states.pop(_LOSS, None)
-    mean = loss.result(own) if loss and own else float("nan")
+    loss_state = states.pop(_LOSS, None)
+    mean = loss.result(loss_state) if loss and loss_state else float("nan")
     return Summary(rows, loss=mean, weight=1.0, states=[states]), unpredicted, uneven
 
 
@@ -194,16 +194,16 @@ def _several(spec: Measurement, label: ClassLabel) -> SemanticError:
 
 def _positions(array: pa.Array, levels: Levels, label: ClassLabel) -> npt.NDArray[np.int64]:
     """Return the positions of the predicted classes, -1 for none. Raises SemanticError for another value."""
-    found = levels.positions(array)
-    unknown = pc.and_(found.is_null(), _is_known(array))
+    positions = levels.positions(array)
+    unknown = pc.and_(positions.is_null(), _is_known(array))
     if pc.any(unknown).as_py():
         value = str(array.filter(unknown)[0].as_py())
         raise SemanticError(
             f"{levels.column} is none of the {len(label.classes)} classes "
             f"in {pc.sum(unknown).as_py():,} of {len(array):,} rows, such as {value!r}",
-            hint=did_you_mean(value, [str(each) for each in label.classes]),
+            hint=did_you_mean(value, [str(class_) for class_ in label.classes]),
         )
-    return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(positions.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _is_known(array: pa.Array) -> pa.Array:
@@ -232,29 +232,29 @@ def _classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int,
     if types.is_boolean(kind):
         return (False, True), True
     whole = types.is_integer(kind)
-    wanted = [name for name in (spec.label, spec.prediction) if name]
-    of_column: dict[str, set[str | int]] = {name: set() for name in wanted}
-    for batch in reader.read(0, reader.rows, wanted):
-        for name in wanted:
+    columns = [name for name in (spec.label, spec.prediction) if name]
+    of_column: dict[str, set[str | int]] = {name: set() for name in columns}
+    for batch in reader.read(0, reader.rows, columns):
+        for name in columns:
             of_column[name] |= _values(plain(batch.column(name)), name, whole=whole)
-        found = set[str | int]().union(*of_column.values())
-        if len(found) > MOST_CLASSES:
+        all_classes = set[str | int]().union(*of_column.values())
+        if len(all_classes) > MOST_CLASSES:
             raise SemanticError(
                 f"{spec.label} has more than {MOST_CLASSES:,} different values, too many for classes",
                 hint="measure numbers: WITH evaluate.kind = regression" if whole else None,
             )
-    if not found or (spec.prediction and not of_column[spec.prediction]):
+    if not all_classes or (spec.prediction and not of_column[spec.prediction]):
         raise _no_prediction()
-    if found <= {0, 1}:
+    if all_classes <= {0, 1}:
         return (0, 1), True
-    if len(found) < 2:
+    if len(all_classes) < 2:
         raise SemanticError(
-            f"there is a single class, {next(iter(found))}, in {' and '.join(wanted)}: nothing to compare",
+            f"there is a single class, {next(iter(all_classes))}, in {' and '.join(columns)}: nothing to compare",
             hint="name the classes: evaluate.probability = {'no': p_no, 'yes': p_yes}"
             if spec.probabilities
             else None,
         )
-    return tuple(sorted(found)), bool(set.intersection(*of_column.values()))
+    return tuple(sorted(all_classes)), bool(set.intersection(*of_column.values()))
 
 
 def _values(array: pa.Array, column: str, *, whole: bool) -> set[str | int]:
@@ -262,5 +262,5 @@ def _values(array: pa.Array, column: str, *, whole: bool) -> set[str | int]:
     if whole:
         values, valid = integers(array, column)
         return set(np.unique(values[valid]).tolist())
-    found = pc.unique(texts(array, column)).drop_null().to_pylist()
-    return {each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in found}
+    distinct = pc.unique(texts(array, column)).drop_null().to_pylist()
+    return {value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in distinct}

@@ -77,8 +77,8 @@ class Results:
     ) -> pa.RecordBatch:
         """Return the result of some rows, their scores, (n, classes), and their extra outputs, (n, width) each."""
         kept = [rows.column(name) for name in self.keep]
-        label, given = self.target.spec, extra or {}
-        more = [_join_numbers(given[name], is_number(name, label)) for name in self.extra]
+        label, extra_values = self.target.spec, extra or {}
+        more = [_join_numbers(extra_values[name], is_number(name, label)) for name in self.extra]
         return pa.RecordBatch.from_arrays(
             [*kept, *self._added(scores), *more], names=[*self.keep, *self.names]
         )
@@ -118,13 +118,13 @@ class SeveralResults(Results):
 
     @property
     def scores(self) -> int:
-        return sum(each.scores for each in self.parts)
+        return sum(part.scores for part in self.parts)
 
     def _added(self, scores: Array) -> Iterator[pa.Array]:
         first = 0
-        for each in self.parts:
-            yield from each._added(scores[:, first : first + each.scores])
-            first += each.scores
+        for part in self.parts:
+            yield from part._added(scores[:, first : first + part.scores])
+            first += part.scores
 
 
 def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResults:
@@ -134,20 +134,21 @@ def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResul
     keep = tuple(name for name in output.keep if name.casefold() not in map(str.casefold, columns))
     alone = msgspec.structs.replace(output, extra=())
     of_each = [
-        added_names(each, column, alone, (), scheme)
-        for each, column in zip(label.labels, columns, strict=True)
+        added_names(one_target, column, alone, (), scheme)
+        for one_target, column in zip(label.labels, columns, strict=True)
     ]
     extra = [fitting(f"{output.column}{name}", scheme) for name in output.extra]
     firsts = unique_names(columns, taken=keep)  # before the columns that belong to them
-    more = (name for own in of_each for name in own[1:])
+    more = (name for names_of_label in of_each for name in names_of_label[1:])
     others = iter(unique_names([*more, *extra], taken=(*keep, *firsts)))
     names = [
         name
-        for first, own in zip(firsts, of_each, strict=True)
-        for name in (first, *itertools.islice(others, len(own) - 1))
+        for first, names_of_label in zip(firsts, of_each, strict=True)
+        for name in (first, *itertools.islice(others, len(names_of_label) - 1))
     ]
     parts = tuple(
-        Results(each, (), own, None, None, ()) for each, own in zip(target.targets, of_each, strict=True)
+        Results(one_target, (), names_of_label, None, None, ())
+        for one_target, names_of_label in zip(target.targets, of_each, strict=True)
     )
     return SeveralResults(target, keep, (*names, *others), None, None, output.extra, parts)
 
@@ -155,7 +156,7 @@ def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResul
 def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
     """Return the names of the predicted columns: `column`, or before the name of each of several labels."""
     if isinstance(label, SeveralLabels):
-        return tuple(f"{column}{each.column}" for each in label.labels)
+        return tuple(f"{column}{one_label.column}" for one_label in label.labels)
     return (column or label.column,)
 
 
@@ -164,17 +165,17 @@ def results(program: Program) -> Results:
     return results_of(program.spec, program_target(program))
 
 
-def results_of(spec: JobSpec, wanted: Target) -> Results:
+def results_of(spec: JobSpec, own_target: Target) -> Results:
     """Return the result format that a JobSpec requests of predictions of that target."""
     output, scheme = spec.output, spec.query.source.partition(":")[0]
-    if isinstance(wanted, SeveralTarget):
-        return _several(wanted, output, scheme)
-    column = output.column or wanted.spec.column
+    if isinstance(own_target, SeveralTarget):
+        return _several(own_target, output, scheme)
+    column = output.column or own_target.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
-    interval = spec.interval if isinstance(wanted.spec, RegressionLabel) else None
-    names = added_names(wanted.spec, column, output, keep, scheme, has_interval=interval is not None)
-    threshold = spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
-    return Results(wanted, keep, names, interval, threshold, output.extra)
+    interval = spec.interval if isinstance(own_target.spec, RegressionLabel) else None
+    names = added_names(own_target.spec, column, output, keep, scheme, has_interval=interval is not None)
+    threshold = spec.threshold if isinstance(own_target.spec, ClassLabel) and own_target.spec.binary else None
+    return Results(own_target, keep, names, interval, threshold, output.extra)
 
 
 def added_names(
@@ -198,7 +199,7 @@ def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
     if isinstance(label, AnomalyLabel):
         yield f"{column}_score"
     if isinstance(label, ForecastLabel):
-        yield from (f"{column}_q{100 * each:g}".replace(".", "_") for each in label.quantiles)
+        yield from (f"{column}_q{100 * quantile:g}".replace(".", "_") for quantile in label.quantiles)
     if not isinstance(label, ClassLabel):
         return
     yield f"{column}_{output.confidence or CONFIDENCE}"

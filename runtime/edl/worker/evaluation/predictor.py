@@ -76,13 +76,13 @@ class Predictor:
         spec = msgspec.structs.replace(spec, interval=interval, threshold=threshold, output=output)
         return results(replace(self._program, spec=spec))
 
-    def predict(self, batch: pa.RecordBatch, wanted: Results | None = None) -> pa.RecordBatch:
+    def predict(self, batch: pa.RecordBatch, form: Results | None = None) -> pa.RecordBatch:
         """Return the columns that PREDICT adds to the rows, by default without an interval or a threshold.
 
         Raises SemanticError for a missing column or one of another kind.
         """
-        wanted = wanted or self.results()
-        return wanted.batch(batch, *self.scores(batch, wanted.extra))
+        form = form or self.results()
+        return form.batch(batch, *self.scores(batch, form.extra))
 
     def scores(self, batch: pa.RecordBatch, extra: Sequence[str] = ()) -> tuple[Array, dict[str, Array]]:
         """Return the scores of the rows, (n, classes): numbers, or probabilities of classes; and the extra outputs.
@@ -95,9 +95,9 @@ class Predictor:
         if len(blocks) == 1:
             return self._block(batch, extra)
         with ThreadPoolExecutor(self._copies) as threads:
-            found = list(threads.map(self._block, blocks, repeat(extra)))
-        joined = {name: np.concatenate([more[name] for _, more in found]) for name in extra}
-        return np.concatenate([scores for scores, _ in found]), joined
+            by_block = list(threads.map(self._block, blocks, repeat(extra)))
+        joined = {name: np.concatenate([more[name] for _, more in by_block]) for name in extra}
+        return np.concatenate([scores for scores, _ in by_block]), joined
 
     def explain(
         self,
@@ -118,11 +118,11 @@ class Predictor:
         scorer = self._idle.get()
         try:
             explainer = explaining_scorer(program, scorer.adapter, blocks, background, cancelled)
-            found = explainer.predict(blocks.read(0, batch.num_rows, "predict"))
+            values = explainer.predict(blocks.read(0, batch.num_rows, "predict"))
         finally:
             self._idle.put(scorer)
         columns = len(spec.columns)
-        return found[:, -columns - 1], found[:, -columns:]
+        return values[:, -columns - 1], values[:, -columns:]
 
     def _block(self, batch: pa.RecordBatch, extra: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         block = Blocks(self._program, BatchReader(batch)).read(0, batch.num_rows, "predict")

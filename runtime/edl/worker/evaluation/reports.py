@@ -35,10 +35,10 @@ class MeasurementReport(Protocol):
     @property
     def metrics(self) -> Mapping[str, Metric]: ...
 
-    def figures(self, found: Summary) -> Figures:
+    def figures(self, summary: Summary) -> Figures:
         """Return the figures of the outcome."""
 
-    def table(self, found: Summary) -> pa.RecordBatch:
+    def table(self, summary: Summary) -> pa.RecordBatch:
         """Return the result table."""
 
 
@@ -77,11 +77,11 @@ class MetricsReport:
     def metrics(self) -> Mapping[str, Metric]:
         return self._figures
 
-    def figures(self, found: Summary) -> Figures:
-        return compute_figures(found, self._figures)
+    def figures(self, summary: Summary) -> Figures:
+        return compute_figures(summary, self._figures)
 
-    def table(self, found: Summary) -> pa.RecordBatch:
-        return metric_tables.one_row(self.figures(found))
+    def table(self, summary: Summary) -> pa.RecordBatch:
+        return metric_tables.one_row(self.figures(summary))
 
     def _rows(self, weights: Floats) -> pa.Array:
         """Return row counts; they are integers if rows are unweighted."""
@@ -101,8 +101,8 @@ class ConfusionReport(MetricsReport):
     def metrics(self) -> Mapping[str, Metric]:
         return {**self._figures, _OWN: at_threshold(self._matrix, self._of.threshold)}
 
-    def table(self, found: Summary) -> pa.RecordBatch:
-        weights = self._matrix.matrix(merge_states(found, _OWN, self._matrix))
+    def table(self, summary: Summary) -> pa.RecordBatch:
+        weights = self._matrix.matrix(merge_states(summary, _OWN, self._matrix))
         pairs = weights > 0 if len(weights) > MOST_CLASSES else np.full(weights.shape, True)
         true, predicted = np.nonzero(pairs)
         with np.errstate(invalid="ignore"):  # a class that does not occur has no share
@@ -137,8 +137,10 @@ class CurveReport(MetricsReport):
         """Name of the metric that yields the curve: the program's own exact AUC if it has one."""
         return next((name for name, metric in self._figures.items() if metric == self._curve), _OWN)
 
-    def table(self, found: Summary) -> pa.RecordBatch:
-        thresholds, inside, outside = self._curve.curve(merge_states(found, self._name, self._curve))[:, ::-1]
+    def table(self, summary: Summary) -> pa.RecordBatch:
+        thresholds, inside, outside = self._curve.curve(merge_states(summary, self._name, self._curve))[
+            :, ::-1
+        ]
         hits, false_alarms = np.cumsum(inside), np.cumsum(outside)
         some = np.unique(np.linspace(0, len(hits) - 1, MOST_THRESHOLDS).round().astype(int))
         misses, rejected = hits[-1] - hits, false_alarms[-1] - false_alarms
@@ -173,12 +175,12 @@ class ImportanceReport:
     def metrics(self) -> Mapping[str, Metric]:
         return {_OWN: self._importance}
 
-    def figures(self, found: Summary) -> Figures:
-        values = self._importance.of_columns(merge_states(found, _OWN, self._importance))
+    def figures(self, summary: Summary) -> Figures:
+        values = self._importance.of_columns(merge_states(summary, _OWN, self._importance))
         return dict(zip(self._columns, map(finite, values.tolist()), strict=True))
 
-    def table(self, found: Summary) -> pa.RecordBatch:
-        return metric_tables.importances(self.figures(found))
+    def table(self, summary: Summary) -> pa.RecordBatch:
+        return metric_tables.importances(self.figures(summary))
 
 
 def _exact(metric: Metric) -> Metric:

@@ -65,10 +65,10 @@ class Scorer:
         parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
         is_ensemble = self.program.spec.framework == ENSEMBLE
         inner = [name for name in names if name in INNER or (is_ensemble and name == MEMBERS)]
-        found = [self.adapter.predict_with(part.features, inner) for part in parts]
-        outputs = np.concatenate([made for made, _ in found])
+        by_part = [self.adapter.predict_with(part.features, inner) for part in parts]
+        outputs = np.concatenate([part_outputs for part_outputs, _ in by_part])
         scores = self._scores([outputs])
-        extra = {name: np.concatenate([more[name] for _, more in found]) for name in inner}
+        extra = {name: np.concatenate([more[name] for _, more in by_part]) for name in inner}
         if DISTANCES in names:
             extra[DISTANCES] = scores
         if LOGITS in names:
@@ -85,18 +85,18 @@ class Scorer:
         if outputs.ndim == 2 and self.program.spec.framework != ENSEMBLE:
             return outputs
         with np.errstate(divide="ignore"):
-            found = np.log(self._uncalibrated(outputs))
-        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
+            logs = np.log(self._uncalibrated(outputs))
+        return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
 
-    def _of_members(self, found: Array) -> Array:
+    def _of_members(self, values: Array) -> Array:
         """Return the scores of each member: the number, the probability of the second of two classes, or all.
 
-        found: scores of an ensemble, or outputs of a network of members, (n, members, k).
+        values: scores of an ensemble, or outputs of a network of members, (n, members, k).
         """
-        rows, members = found.shape[:2]
+        rows, members = values.shape[:2]
         if self.program.spec.framework != ENSEMBLE:
-            found = self._uncalibrated(found.reshape(rows * members, -1)).reshape(rows, members, -1)
-        return found[:, :, 1:] if found.shape[2] == 2 else found
+            values = self._uncalibrated(values.reshape(rows * members, -1)).reshape(rows, members, -1)
+        return values[:, :, 1:] if values.shape[2] == 2 else values
 
     def _scores(self, outputs: list[Array]) -> Array:
         """Return the result of the program's `scores`, or the outputs themselves if it has no such function."""

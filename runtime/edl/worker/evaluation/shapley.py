@@ -92,13 +92,13 @@ def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None
 
 def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
     """Read the rows at ascending positions; adjacent rows are read together."""
-    found = []
+    parts = []
     for some in np.split(positions, 1 + np.flatnonzero(np.diff(positions // LEAST_ROWS))):
         batch = blocks.read(int(some[0]), int(some[-1]) + 1, "predict").batch
         if batch is None:
             raise RuntimeError("rows to predict come with their batch")
-        found.append(batch.take(pa.array(some - some[0])))
-    return pa.concat_batches(found)
+        parts.append(batch.take(pa.array(some - some[0])))
+    return pa.concat_batches(parts)
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class Explainer(Scorer):
             raise RuntimeError("what is explained was read to be predicted")
         scores = self._scores_of(block)
         chosen = self._chosen(scores)
-        own = _pick(scores, chosen)
-        values = self._values(self._like_starts(block.batch), own, chosen)
+        row_scores = _pick(scores, chosen)
+        values = self._values(self._like_starts(block.batch), row_scores, chosen)
         return np.column_stack([scores, self._without[chosen], values])
 
     @property
@@ -177,32 +177,37 @@ class Explainer(Scorer):
         sizes: Floats = np.abs(total / max(1, walked)).mean(axis=0)
         return sizes
 
-    def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
-        """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
-        total = np.zeros((len(own), len(self._columns)))
+    def _values(self, batch: pa.RecordBatch, row_scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
+        """Return the column values of some rows, (rows, columns).
+
+        `row_scores` has the rows' scores of the explained class.
+        """
+        total = np.zeros((len(row_scores), len(self._columns)))
         # Every walk ends where it begins; the values would be rounding errors.
         if self.walks.of_query and self.blocks.reader.rows == 1:
             return total
-        for walk in self._walked(batch, own, chosen):
+        for walk in self._walked(batch, row_scores, chosen):
             total += walk
         return total / len(self.walks.orders)
 
-    def _walked(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Iterator[Floats]:
+    def _walked(
+        self, batch: pa.RecordBatch, row_scores: Floats, chosen: npt.NDArray[np.intp]
+    ) -> Iterator[Floats]:
         """Yield the contributions of each walk, the mean of both directions, (rows, columns)."""
-        for number, there in enumerate(self.walks.orders):
+        for number, order_forth in enumerate(self.walks.orders):
             places = np.array([number])
             if self.walks.rotate:
-                places = (number + np.arange(len(own))) % self.walks.rows.num_rows
+                places = (number + np.arange(len(row_scores))) % self.walks.rows.num_rows
             starts = self.walks.rows.take(pa.array(places))
             first = self._starts[places, chosen]
             differ = np.stack([_differ(batch.column(name), starts.column(name)) for name in self._columns])
-            found = np.zeros((len(own), len(self._columns)))
-            for order in (there, there[::-1]):
+            changes = np.zeros((len(row_scores), len(self._columns)))
+            for order in (order_forth, order_forth[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
                 passed = self._passed(batch, starts, first, order, differ, chosen)
-                found[:, order] += np.diff(np.vstack([passed, own]), axis=0).T
-            yield found / 2
+                changes[:, order] += np.diff(np.vstack([passed, row_scores]), axis=0).T
+            yield changes / 2
 
     def _passed(
         self,
@@ -229,11 +234,11 @@ class Explainer(Scorer):
             for name in (batch.schema.names if self.program.edited else self._columns)
         }
         scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
-        found = np.concatenate([first, _pick(scores, chosen[rows])])
+        scores_passed = np.concatenate([first, _pick(scores, chosen[rows])])
         source = np.zeros(is_new.shape, dtype=np.intp)  # the positions in `found` of new scores
         source[0] = np.arange(len(first))
-        source[is_new] = np.arange(len(first), len(found))
-        return found[np.maximum.accumulate(source, axis=0)]
+        source[is_new] = np.arange(len(first), len(scores_passed))
+        return scores_passed[np.maximum.accumulate(source, axis=0)]
 
     def _block(self, batch: pa.RecordBatch) -> Block:
         return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
@@ -261,31 +266,31 @@ class Explainer(Scorer):
         return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)
 
 
-def _differ(own: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
+def _differ(cells: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
     """Return True for the values that may differ from that of the start row, which is one or another for each row.
 
     Nested values always may.
     """
-    if pa.types.is_nested(own.type):
-        return np.ones(len(own), dtype=bool)
+    if pa.types.is_nested(cells.type):
+        return np.ones(len(cells), dtype=bool)
     if len(start) == 1:
-        found = pc.not_equal(own, start[0]) if start[0].is_valid else own.is_valid()
+        unequal = pc.not_equal(cells, start[0]) if start[0].is_valid else cells.is_valid()
     else:
-        found = pc.if_else(pc.and_(own.is_null(), start.is_null()), False, pc.not_equal(own, start))
-    return np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False))
+        unequal = pc.if_else(pc.and_(cells.is_null(), start.is_null()), False, pc.not_equal(cells, start))
+    return np.asarray(pc.fill_null(unequal, True).to_numpy(zero_copy_only=False))
 
 
 def _mix_column(
-    own: pa.Array, start: pa.Array, rows: npt.NDArray[np.intp], is_start: npt.NDArray[np.bool_]
+    cells: pa.Array, start: pa.Array, rows: npt.NDArray[np.intp], is_start: npt.NDArray[np.bool_]
 ) -> pa.Array:
     """Return one column at the new stations of a walk: the start row's value until the column is replaced."""
-    starts = len(own) + (rows if len(start) > 1 else 0)
-    return pa.concat_arrays([own, start]).take(pa.array(np.where(is_start, starts, rows)))
+    starts = len(cells) + (rows if len(start) > 1 else 0)
+    return pa.concat_arrays([cells, start]).take(pa.array(np.where(is_start, starts, rows)))
 
 
 def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
-    found: Floats = np.take_along_axis(scores, chosen[:, np.newaxis], axis=1)[:, 0]
-    return found
+    picked: Floats = np.take_along_axis(scores, chosen[:, np.newaxis], axis=1)[:, 0]
+    return picked
 
 
 # Of each row -------------------------------------------------------------------------------------------------
@@ -308,18 +313,18 @@ class Values(Results):
     def batch(
         self, rows: pa.RecordBatch, scores: Array, extra: Mapping[str, Array] | None = None
     ) -> pa.RecordBatch:
-        own = len(self.explained)
-        made = super().batch(rows, scores[:, :-own])
-        values = [pa.array(column, mask=~np.isfinite(column)) for column in scores[:, -own:].T]
+        count = len(self.explained)
+        predictions = super().batch(rows, scores[:, :-count])
+        values = [pa.array(column, mask=~np.isfinite(column)) for column in scores[:, -count:].T]
         return pa.RecordBatch.from_arrays(
-            [*made.columns, *values], names=[*made.schema.names, *self.explained]
+            [*predictions.columns, *values], names=[*predictions.schema.names, *self.explained]
         )
 
 
 def row_values(program: Program) -> Values:
     """Return the result format that the program's JobSpec requests."""
-    spec, found = program.spec, results(program)
+    spec, plain = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
-    wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
-    names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
-    return Values(found.target, found.keep, found.names, found.interval, found.threshold, (), names)
+    columns = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
+    names = unique_names([fitting(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
+    return Values(plain.target, plain.keep, plain.names, plain.interval, plain.threshold, (), names)

@@ -39,9 +39,9 @@ class TreeExplainer(Scorer):
         scores = super().predict(block)
         adapter = cast(ExplainingAdapter, self.adapter)
         parts = (block.part(first, min(first + ROWS, block.rows)) for first in range(0, block.rows, ROWS))
-        found = np.concatenate([adapter.contributions(part.features) for part in parts])
-        explained = np.argmax(scores, axis=1) if found.shape[1] > 1 else 0
-        values = found[np.arange(block.rows), explained]
+        contributions = np.concatenate([adapter.contributions(part.features) for part in parts])
+        explained = np.argmax(scores, axis=1) if contributions.shape[1] > 1 else 0
+        values = contributions[np.arange(block.rows), explained]
         base = values[:, -1] + label_offset(self.program.spec.label)
         return np.column_stack([scores, base, values[:, :-1] @ self._shares])
 

@@ -104,12 +104,12 @@ class Blocks:
         """
         number, parts = self.part()
         rows = task.end - task.start
-        first, last = (task.start + rows * each // parts for each in (number, number + 1))
-        made = self._made(first, last)
+        first, last = (task.start + rows * share // parts for share in (number, number + 1))
+        converted = self._made(first, last)
         if seed is None or parts > 1:
-            return Block(rows, made, None)
+            return Block(rows, converted, None)
         order = generator(seed, task.number, task.start).permutation(rows)
-        return Block(rows, made.take(order), None)
+        return Block(rows, converted.take(order), None)
 
     def are_kept(self, task: Task, rows: int = LEAST_ROWS) -> bool:
         """Return True if the first block of an evaluation task is cached, and so are, probably, the others."""
@@ -146,20 +146,20 @@ class Blocks:
     def _measured(self, start: int, end: int, mode: Mode) -> Block:
         """Return validation rows, from the cache if they are in it."""
         cache = self.measured or ArrayCache(0)
-        found = cache.get(start, end)
-        if found is None:
-            found = self.read(start, end, mode).arrays
-            cache.put(start, end, found)
-        return Block(end - start, found, None)
+        converted = cache.get(start, end)
+        if converted is None:
+            converted = self.read(start, end, mode).arrays
+            cache.put(start, end, converted)
+        return Block(end - start, converted, None)
 
     def _made(self, start: int, end: int) -> Arrays:
         """Return the arrays of training rows. They may be cached and must not be written to."""
-        found = self.kept.get(start, end)
-        if found is None:
-            found = self.read(start, end, "train").arrays
+        converted = self.kept.get(start, end)
+        if converted is None:
+            converted = self.read(start, end, "train").arrays
             if self._trees or (not self.program.edited and self.program.spec.training.epochs > 1):
-                self.kept.put(start, end, found)
-        return found
+                self.kept.put(start, end, converted)
+        return converted
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
         """Columns that a compiled program reads, or None for an edited program, which may read any column."""

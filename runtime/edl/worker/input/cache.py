@@ -27,9 +27,9 @@ class ArrayCache:
     def get(self, start: int, end: int) -> Arrays | None:
         return self._of.get((start, end))
 
-    def put(self, start: int, end: int, made: Arrays) -> None:
+    def put(self, start: int, end: int, arrays: Arrays) -> None:
         """Add the arrays unless they exceed the remaining room."""
-        if made.nbytes <= self._room:
-            self._room -= made.nbytes
-            self._of[start, end] = made
+        if arrays.nbytes <= self._room:
+            self._room -= arrays.nbytes
+            self._of[start, end] = arrays
             self.rows += end - start

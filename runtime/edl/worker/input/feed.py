@@ -50,15 +50,15 @@ def convert_rows(
     return ModelInput(*arrays, by, _join_batches(batches) if mode == "predict" else None)
 
 
-def _complete_input(program: Program, given: object) -> tuple[Any, Any, Any]:
-    if not isinstance(given, tuple) or len(given) not in (2, 3):
-        described = f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
+def _complete_input(program: Program, result: object) -> tuple[Any, Any, Any]:
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        described = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
         raise JobError(
             f"feed in {program.file} gives {described}; it must return (features, labels) "
             "or (features, labels, weights)",
             hint="labels are None in the mode predict",
         )
-    return given if len(given) == 3 else (*given, None)
+    return result if len(result) == 3 else (*result, None)
 
 
 def _load_input(program: Program, by: str, data: object, rows: int, mode: Mode) -> tuple[Any, Any, Any]:

@@ -44,8 +44,8 @@ class Strategy(Protocol):
         """
         ...
 
-    def weight_of(self, own: float) -> float:
-        """Return the weight of the rows of the last call of `train`. Those of this worker have the weight `own`."""
+    def weight_of(self, weight: float) -> float:
+        """Return the weight of the rows of the last call of `train`. Those of this worker have the weight `weight`."""
         ...
 
     def mark(self) -> int:
@@ -91,8 +91,8 @@ class Local:
         self.step += len(losses)
         return losses
 
-    def weight_of(self, own: float) -> float:
-        return own
+    def weight_of(self, weight: float) -> float:
+        return weight
 
     def mark(self) -> int:
         return self.step

@@ -61,18 +61,18 @@ class PushStrategy(ServerStrategy):
         """Wait for the push in flight and return its answer, or None if there is none."""
         if self._pushing is None:
             return None
-        found = self._pushing.result()
+        result = self._pushing.result()
         self._pushing = None
         self._answered = self._sent
-        self.step = max(self.step, found.step)
-        return found
+        self.step = max(self.step, result.step)
+        return result
 
     def _taken(self) -> PulledModel | None:
         """Return what was pulled with the last push. Raises VoidError if its lease is void."""
-        found = self._settle()
-        if found is not None and not found.counts:
+        result = self._settle()
+        if result is not None and not result.counts:
             raise VoidError
-        return found.pulled if found is not None else None
+        return result.pulled if result is not None else None
 
 
 class Asynchronous(PushStrategy):
@@ -93,9 +93,9 @@ class Asynchronous(PushStrategy):
         for number in range(rows.steps):
             assert now is not None and pulled is not None  # noqa: S101 - there is another minibatch
             some, step, versions = rows.minibatch(number), pulled.step, pulled.versions
-            found = self._gradients(pulled, now, some)
-            losses.append(found.loss)
-            done = add_minibatch(done, some, found.loss)
+            gradients = self._gradients(pulled, now, some)
+            losses.append(gradients.loss)
+            done = add_minibatch(done, some, gradients.loss)
             if pulling is not None:
                 pulled, pulling = pulling.result(), None
             else:
@@ -103,7 +103,7 @@ class Asynchronous(PushStrategy):
             now, following = following, need(number + 2)
             state = self._state()
             rate = self._rate(step, rates)
-            push = ModelPush(found.values, rate, len(some.labels), progress(done), versions, state)
+            push = ModelPush(gradients.values, rate, len(some.labels), progress(done), versions, state)
             self._push(push, following)
         return np.array(losses, np.float32)
 
@@ -145,16 +145,16 @@ class LocalSteps(PushStrategy):
             last = min(first + self.group, rows.steps) - 1
             for number in range(first, last + 1):
                 some = rows.minibatch(number)
-                found = self._adapter.gradients(some.features, some.labels, some.weights)
-                sums.add(found.values)
-                losses.append(found.loss)
-                done = add_minibatch(done, some, found.loss)
+                gradients = self._adapter.gradients(some.features, some.labels, some.weights)
+                sums.add(gradients.values)
+                losses.append(gradients.loss)
+                done = add_minibatch(done, some, gradients.loss)
                 own_rate = self._rate(step + number - first, rates)
                 rate += own_rate
                 if rates is not None:
                     self._adapter.set_learning_rate(own_rate)
                 if number < last:  # no forward pass follows the last step
-                    self._adapter.apply(found.values)
+                    self._adapter.apply(gradients.values)
             now = need(first + self.group)
             root = sums.count**0.5
             rows_done = done.rows - before

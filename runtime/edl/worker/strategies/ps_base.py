@@ -50,8 +50,8 @@ class ServerStrategy(ABC):
     @abstractmethod
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats: ...
 
-    def weight_of(self, own: float) -> float:
-        return own
+    def weight_of(self, weight: float) -> float:
+        return weight
 
     @abstractmethod
     def mark(self) -> int: ...
@@ -72,7 +72,7 @@ class ServerStrategy(ABC):
     def scoring(self) -> Iterator[None]:
         """Load the present parameters and the mean of the workers' buffers; rows are pulled as they are needed."""
         self._ready()
-        own = self._adapter.get_buffers()
+        buffers = self._adapter.get_buffers()
         tables = self._adapter.tables
         self._take(self._parameters.pull({}, state=True).result())
         tables.source = _Reader(self._parameters)
@@ -80,7 +80,7 @@ class ServerStrategy(ABC):
             yield
         finally:
             tables.source = tables
-            self._adapter.set_buffers(own)
+            self._adapter.set_buffers(buffers)
 
     def keep(self, epoch: int) -> None:
         self._ready()
@@ -103,8 +103,8 @@ class ServerStrategy(ABC):
 
     def _kept(self) -> list[str]:
         """Return the names of the best epochs' checkpoints, oldest first."""
-        found = [name for name in self._store.names(manifests.MANIFEST) if name.startswith(manifests.BEST)]
-        return sorted(found, key=lambda name: name.rpartition("-")[::-1])  # by generation
+        names = [name for name in self._store.names(manifests.MANIFEST) if name.startswith(manifests.BEST)]
+        return sorted(names, key=lambda name: name.rpartition("-")[::-1])  # by generation
 
     # Steps --------------------------------------------------------------------------------------------------
 

@@ -80,12 +80,12 @@ class ParameterServers:
 
     def connect(self) -> None:
         """Wait for servers that are ready, of any generation."""
-        found = None
-        while found is None:
+        servers = None
+        while servers is None:
             self._check()
-            found = self._source.wait_for_servers(self._known.number, LONGEST_PAUSE)
-            found = found or self._source.wait_for_servers(-1, 0.0)
-        self._move_to(found)
+            servers = self._source.wait_for_servers(self._known.number, LONGEST_PAUSE)
+            servers = servers or self._source.wait_for_servers(-1, 0.0)
+        self._move_to(servers)
 
     def begin(self, requests: Mapping[int, Request], kind: type[S]) -> Calls[S]:
         """Start a call to each of these servers, which answer with `kind`. Raises VoidError if the job is over."""
@@ -121,20 +121,20 @@ class ParameterServers:
     def wait_for_a_change(self, seconds: float) -> None:
         """Wait until the servers' addresses change, at most `seconds`. Raises LostError if their generation does."""
         self._check()
-        found = self._source.wait_for_servers(self._known.number, seconds)
-        if found is None:
+        servers = self._source.wait_for_servers(self._known.number, seconds)
+        if servers is None:
             return
-        if found.generation != self._known.generation:
+        if servers.generation != self._known.generation:
             raise self.lost()
-        self._move_to(found)
+        self._move_to(servers)
 
     def peer(self, server: int) -> Peer:
         """Return the server as a peer that may be unreachable."""
         if server not in self._peers:
             self._peers[server] = Peer(f"ps-{server}", "")
-        found = self._peers[server]
-        found.address = self._channels[server].address
-        return found
+        record = self._peers[server]
+        record.address = self._channels[server].address
+        return record
 
     def lost(self) -> LostError:
         """Return the error for a generation that is over; `connect` then waits for the next."""
@@ -154,10 +154,10 @@ class ParameterServers:
         self._known = servers
 
     def _replaced(self, server: int) -> bool:
-        now, known = self._source.servers, self._known
-        if now is None or now.number <= known.number:
+        now, before = self._source.servers, self._known
+        if now is None or now.number <= before.number:
             return False
-        return now.generation != known.generation or now.addresses[server] != known.addresses[server]
+        return now.generation != before.generation or now.addresses[server] != before.addresses[server]
 
     def _check(self) -> None:
         """Raise VoidError if the job is over, or this worker has to leave and its grace period has passed."""
@@ -198,10 +198,10 @@ class Calls(Generic[S]):
             pending = self._pending[server]
             try:
                 self._servers.wait(server, pending)
-                found = pending.result(self._kind)
+                result = pending.result(self._kind)
                 self._servers.peer(server).answered()
-                if not self._asks_again(server, found[0], pause):
-                    return found
+                if not self._asks_again(server, result[0], pause):
+                    return result
             except GenerationError:
                 raise self._servers.lost() from None
             except (AwayError, NotReadyError) as error:

@@ -44,9 +44,9 @@ def export_parameters(parameters: Parameters) -> Stream:
 
 def with_own(adapter: GradientAdapter, stream: Stream) -> Stream:
     """Return the stream, extended by the adapter's weights that are not in it."""
-    own = {name: array for name, array in adapter.get_weights().items() if name not in stream.kinds}
-    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
-    return Stream({**kinds, **stream.kinds}, itertools.chain(own.items(), stream.pieces))
+    arrays = {name: array for name, array in adapter.get_weights().items() if name not in stream.kinds}
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
+    return Stream({**kinds, **stream.kinds}, itertools.chain(arrays.items(), stream.pieces))
 
 
 def _rows(servers: ParameterServers, table: str) -> int:

@@ -155,10 +155,10 @@ class Parameters:
     ) -> PullCall:
         """Start to pull these rows and, if requested, the dense parameters and the buffers."""
         parts = self._split(ids)
-        wanted = self._wanted(parts, dense, state, at_least, wait_secs)
+        pulls = self._wanted(parts, dense, state, at_least, wait_secs)
         requests = {
             server: Request(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
-            for server, header in enumerate(wanted)
+            for server, header in enumerate(pulls)
         }
         return PullCall(self, self.servers.begin(requests, msg.Pulled), parts)
 
@@ -172,11 +172,11 @@ class Parameters:
             self._counted = (self.servers.generation, 0, 0)
         _, earlier, earlier_rows = self._counted
         gradients = {name: push.gradients[name] for name in self.tables}
-        pushed = self._split({name: given.ids for name, given in gradients.items()})
+        pushed = self._split({name: row_gradients.ids for name, row_gradients in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
-        wanted = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
+        pulls = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
         requests = {}
-        for server, pull in enumerate(wanted):
+        for server, pull in enumerate(pulls):
             leads = server == 0
             header = msg.Push(
                 self.servers.generation,
@@ -196,9 +196,9 @@ class Parameters:
                 computed_on=push.versions[server].step if push.versions else -1,
             )
             arrays: list[Array] = [self._placement.flat(push.gradients, server)]
-            for name, given in gradients.items():
+            for name, row_gradients in gradients.items():
                 part = pushed[name][server]
-                arrays += [part.ids, part.of(np.asarray(given.values))]
+                arrays += [part.ids, part.of(np.asarray(row_gradients.values))]
             if leads and push.state is not None:
                 arrays.append(push.state)
             if ids is not None:
@@ -220,11 +220,11 @@ class Parameters:
 
     def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
         """Partition the ids by server. Tables that share an array of ids share its partition."""
-        found: dict[int, list[Part]] = {}
+        by_array: dict[int, list[Part]] = {}
         for array in ids.values():
-            if id(array) not in found:
-                found[id(array)] = split(array, len(self.servers))
-        return {name: found[id(array)] for name, array in ids.items()}
+            if id(array) not in by_array:
+                by_array[id(array)] = split(array, len(self.servers))
+        return {name: by_array[id(array)] for name, array in ids.items()}
 
     def _wanted(
         self, parts: Mapping[str, list[Part]], dense: bool, state: bool, at_least: int, wait_secs: float
@@ -252,8 +252,8 @@ class Parameters:
         dense: dict[str, Floats] = {}
         blocks: dict[str, list[Floats]] = {name: [] for name in parts}
         state: dict[str, Floats] | None = None
-        for server, (header, given) in sorted(answers.items()):
-            arrays = iter(given)
+        for server, (header, answer_arrays) in sorted(answers.items()):
+            arrays = iter(answer_arrays)
             if header.dense:
                 dense |= self._placement.unflat(next(arrays), server)
             for name in parts:
@@ -261,7 +261,7 @@ class Parameters:
             if header.state:
                 state = self.state.unflat(next(arrays))
         versions = tuple(header.version for _, (header, _) in sorted(answers.items()))
-        rows = {name: join_blocks(parts[name], found) for name, found in blocks.items()}
+        rows = {name: join_blocks(parts[name], blocks_of_table) for name, blocks_of_table in blocks.items()}
         return PulledModel(versions, dense, rows, state, answers[0][0].private)
 
 

@@ -71,8 +71,8 @@ class Synchronous(ServerStrategy):
         for number in range(rows.steps):
             start = number * rows.size
             need, some = tables.need(keys, start, start + rows.size), rows.minibatch(number)
-            found, done = self._step(need, some, done, rates)
-            losses.append(found.loss)
+            gradients, done = self._step(need, some, done, rates)
+            losses.append(gradients.loss)
         return np.array(losses, np.float32)
 
     def _step(
@@ -83,33 +83,33 @@ class Synchronous(ServerStrategy):
         while True:
             pulled = self._pull(need)
             began = time.monotonic()
-            found = self._gradients(pulled, need, rows)
+            gradients = self._gradients(pulled, need, rows)
             self._took = time.monotonic() - began
-            now = add_minibatch(done, rows, found.loss)
+            now = add_minibatch(done, rows, gradients.loss)
             confirmed = False
             try:
-                confirmed = self._confirm(found, pulled, len(rows.labels), now, rates)
+                confirmed = self._confirm(gradients, pulled, len(rows.labels), now, rates)
             finally:
                 if not confirmed:
                     self._adapter.set_buffers(before[0])
                     self._adapter.set_random(before[1])
                     self._pushed_state = None
             if confirmed:
-                return found, now
+                return gradients, now
 
     def _pull(self, need: Need) -> PulledModel:
         """Pull the rows on a version to which this worker may still contribute."""
         full = self._own >= self._size
         patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
-        wanted = self.step + 1 if patience else self.step
-        pulled = self._parameters.pull(need.ids, at_least=wanted, wait_secs=patience).result()
+        least_version = self.step + 1 if patience else self.step
+        pulled = self._parameters.pull(need.ids, at_least=least_version, wait_secs=patience).result()
         self._learn(pulled)
         if full and self._own:  # the round has not completed: a gradient may be revoked, which server 0 knows
             self._own = 0
         return pulled
 
     def _confirm(
-        self, found: Gradients, pulled: PulledModel, rows: int, done: Report, rates: Rates | None
+        self, gradients: Gradients, pulled: PulledModel, rows: int, done: Report, rates: Rates | None
     ) -> bool:
         """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
         again.
@@ -118,7 +118,7 @@ class Synchronous(ServerStrategy):
         if not ticket:
             return False
         push = ModelPush(
-            found.values,
+            gradients.values,
             self._rate(pulled.least.step, rates),
             rows,
             progress(done),

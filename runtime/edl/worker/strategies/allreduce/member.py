@@ -91,33 +91,33 @@ class GroupMember(Local, ABC):
             self._group.close()
             self._group = None
 
-    def _form(self, found: WorkerGroup) -> None:
+    def _form(self, worker_group: WorkerGroup) -> None:
         """Connect the group and agree on parameters and log position.
 
         Both are taken together: no call that may fail stands between them.
         """
-        ranked = self._ranked(found.members)
+        ranked = self._ranked(worker_group.members)
         rank, size = ranked.index(self._name), len(ranked)
-        places = [found.members.index(name) for name in ranked]  # the holders come first
+        places = [worker_group.members.index(name) for name in ranked]  # the holders come first
         timeout = self._timeout(self._seconds)
-        group = self._group = self._host.meet(found.address, found.number, rank, size, timeout)
-        holds = places[rank] < found.holders
-        own = self.step if holds else -1, max(self.kept, default=0), self._seconds
-        figures = group.gather(np.array(own))
+        group = self._group = self._host.meet(worker_group.address, worker_group.number, rank, size, timeout)
+        holds = places[rank] < worker_group.holders
+        facts = self.step if holds else -1, max(self.kept, default=0), self._seconds
+        figures = group.gather(np.array(facts))
         source = max(range(size), key=lambda member: (*figures[member, :2], -places[member]))
         position = group.broadcast(self._rendezvous.position() if rank == source else None, source)
         state = None
-        if found.holders < size or (figures[:, :2] != figures[source, :2]).any():
+        if worker_group.holders < size or (figures[:, :2] != figures[source, :2]).any():
             group.timeout = STATE_SECS
             state = broadcast_arrays(group, self._state() if rank == source else None, source)
         # Barrier: every member has the state, so no rollback of a holder is needed.
         group.sum(np.zeros(1, np.float32))
         if state is not None and rank != source:
             self._take(state, int(figures[source, 0]))
-        self._members = found.members
+        self._members = worker_group.members
         self._settled = self.step
-        self._begin(group, found.number)
-        self._rendezvous.follow(position, found, group.store, places[rank])
+        self._begin(group, worker_group.number)
+        self._rendezvous.follow(position, worker_group, group.store, places[rank])
         if state is not None:
             group.sum(np.zeros(1, np.float32))  # barrier: every member has loaded the state
         group.timeout = self._timeout(figures[:, 2].max())

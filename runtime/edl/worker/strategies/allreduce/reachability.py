@@ -12,7 +12,7 @@ from edl.tasks.protocol import WorkerGroup
 def reason(group: WorkerGroup, name: str, error: GroupError, find: Callable[[str], str] = probe) -> str:
     """Describe the members that `name` cannot reach; `error` ended its last attempt to form the group."""
     others = zip(group.members, group.addresses, strict=False)  # a stored group may have no addresses
-    found = {f"{other} at {address}": find(address) for other, address in others if other != name}
-    if unreached := [f"{other}: {why}" for other, why in found.items() if why]:
+    by_peer = {f"{other} at {address}": find(address) for other, address in others if other != name}
+    if unreached := [f"{other}: {why}" for other, why in by_peer.items() if why]:
         return "; ".join(unreached)
-    return f"{', '.join(found) or 'they'} accept connections, and the group does not form: {error}"
+    return f"{', '.join(by_peer) or 'they'} accept connections, and the group does not form: {error}"

@@ -44,15 +44,15 @@ class StragglerDetector:
 
     def own(self) -> Array:
         """Return seconds and rows since the last call, float64 (2,), to be exchanged with the group."""
-        found, self._since = self._since, np.zeros(2)
-        return found
+        seconds, self._since = self._since, np.zeros(2)
+        return seconds
 
-    def compare(self, found: Array) -> list[int]:
-        """Return the ranks of the stragglers, once enough is known. `found` has the figures of each member, (members,
+    def compare(self, figures: Array) -> list[int]:
+        """Return the ranks of the stragglers, once enough is known. `figures` has the figures of each member, (members,
         2).
         """
-        self.slowest = float(found[:, 0].max()) / WINDOW
-        self._sums += found
+        self.slowest = float(figures[:, 0].max()) / WINDOW
+        self._sums += figures
         seconds, rows = self._sums.T
         if seconds.max() < LEAST_SECS or not rows.all():
             return []

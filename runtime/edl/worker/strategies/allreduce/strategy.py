@@ -58,13 +58,13 @@ class AllReduce(GroupMember):
                 self._settled = self.step
                 return losses
             keys = self._network.tables.keys(rows.features)
-            found = []
+            step_losses = []
             for number in range(rows.steps):
-                found.append(self._step(self._ready(), rows, keys, number, rates))
-                done = add_minibatch(done, rows.minibatch(number), found[-1])
+                step_losses.append(self._step(self._ready(), rows, keys, number, rates))
+                done = add_minibatch(done, rows.minibatch(number), step_losses[-1])
                 if self.step % WINDOW == 0:
                     self._compare(self._ready())
-            return np.array(found, np.float32)
+            return np.array(step_losses, np.float32)
         except GroupError:
             self.join(done)
             raise VoidError from None

@@ -100,11 +100,11 @@ class GroupTasks:
             return encoding.encode(self._log.progress())
 
     def follow(self, position: bytes, group: WorkerGroup, store: Store, rank: int) -> None:
-        found = encoding.decode(position, GroupProgress)
+        progress = encoding.decode(position, GroupProgress)
         self._first = rank == 0
         with self._changed:
-            self._log.follow(found, store)
-            tasks, reports = (found.open, found.reports) if self._first else ((), ())
+            self._log.follow(progress, store)
+            tasks, reports = (progress.open, progress.reports) if self._first else ((), ())
             self._member.enter(group.number, tasks, reports, 1 if self._first else len(group.members))
         self._log_thread = LogThread(
             self._log,
@@ -235,11 +235,11 @@ class GroupTasks:
                 self._changed.wait()
 
     def _record_best(self, report: Report) -> None:
-        found, conclusion = report.task.round, report.conclusion
-        if found is None or conclusion is None or not (found.epoch and found.final):
+        round_, conclusion = report.task.round, report.conclusion
+        if round_ is None or conclusion is None or not (round_.epoch and round_.final):
             return
         figures = conclusion.figures
-        now = found.standing
+        now = round_.standing
         if figures:
-            now = now.after(found.epoch, figures, self._training.min_delta)
-        self._log.best = found.epoch, now.best if self._training.keep == "best" else 0
+            now = now.after(round_.epoch, figures, self._training.min_delta)
+        self._log.best = round_.epoch, now.best if self._training.keep == "best" else 0

@@ -67,13 +67,13 @@ class TreeGroup(GroupMember):
         self._settled, self.step = self.step, self.step + 1
         return losses
 
-    def weight_of(self, own: float) -> float:
+    def weight_of(self, weight: float) -> float:
         return self._weight
 
     def _agree(self, group: Group, rows: Minibatches) -> None:
         """Add up the weights of all members' rows, and adapt the timeout to the slowest member."""
-        own = len(rows.labels) if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
-        weights, seconds = group.gather(np.array([own, self._last])).T
+        weight = len(rows.labels) if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
+        weights, seconds = group.gather(np.array([weight, self._last])).T
         self._weight = float(weights.sum())
         group.timeout = self._timeout(float(seconds.max()))
 
