@@ -406,7 +406,7 @@ class RowTable:
         if count == len(places):
             return gradients
         sums = np.zeros((count, self.spec.dim), np.float32)
-        self._kernels.summed(gradients, places, sums)
+        self._kernels.sum_gradients(gradients, places, sums)
         return sums
 
 

@@ -260,7 +260,7 @@ $ sqlflow run --source duckdb: --var 'd=«${HH:MM}»' -e "SELECT '{{ d }}' AS x"
 -- take: such as (\$\{yyyy-MM-dd -1d\}) or
 $ sqlflow run --source duckdb: --var 'd=«${yyyy-MM-dd minus one}»' -e "SELECT '{{ d }}' AS x"
 
--- site: edl.sources.duckdb.engine opened
+-- site: edl.sources.duckdb.engine open_database
 -- hint: write bytes or a share of the memory: SQLFLOW_MEMORY_LIMIT=6GB or SQLFLOW_MEMORY_LIMIT=25%
 -- take: write \S+ bytes|(SQLFLOW_MEMORY_LIMIT=6GB)
 $ «SQLFLOW_MEMORY_LIMIT=many» sqlflow run --source duckdb:a.duckdb --create -e "SELECT 1 AS x"

@@ -1,4 +1,4 @@
--- site: edl.sources.sqlite.types mixed
+-- site: edl.sources.sqlite.types mixed_column_error
 -- hint: write CAST({} AS REAL) AS {}, or AS TEXT
 -- take: (CAST\(v AS REAL\) AS v)
 -- on: sqlite
@@ -177,7 +177,7 @@ SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
 SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
 
--- site: edl.sources.sqlite.types mixed
+-- site: edl.sources.sqlite.types mixed_column_error
 -- hint: write NULLIF({}, {}) AS {}
 -- take: write (NULLIF.+)
 -- on: sqlite
