@@ -32,7 +32,7 @@ def setup(app: Sphinx) -> None:
 
 
 def add_navigation(app: Sphinx, document: str, source: list[str]) -> None:
-    """Append the tables of contents to the index, one for each of its sections."""
+    """Append the tables of contents to the index, one for each of its sections with pages."""
     if document == root_doc:
         source[0] += "\n".join(["", *_tables_of_contents(source[0])])
 
@@ -41,4 +41,6 @@ def _tables_of_contents(index: str) -> Iterator[str]:
     for section in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         pages = [f"/{posixpath.normpath(f'docs/{path}')}" for _, path in _LINK.findall(section)]
         caption = section.splitlines()[0]
+        if not pages:
+            continue
         yield "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```"])
