@@ -31,13 +31,17 @@ TABLES = ("iris", "breast_cancer", "wine", "diabetes", "planes", "employee", "cl
 LONG = (
     "bigquery-ml",
     "clustering",
+    "columns",
     "console",
+    "evaluate",
+    "explain",
     "forecasts",
     "gpu",
-    "language",
     "notebook",
+    "predict",
     "run",
     "search",
+    "train",
     "trees",
 )
 TUTORIALS = [REPOSITORY / "docs" / "tutorial.md", *(REPOSITORY / "docs" / "tutorials").glob("*.md")]
@@ -86,7 +90,7 @@ def one_epoch() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def session(folder: Path) -> Iterator[Session]:
-    """A session whose training process the pages share, with the model that /help and docs/language.md use."""
+    """A session whose training process the pages share, with the model that /help and several pages use."""
     shutil.copy(folder / "demo.duckdb", folder / "pages.duckdb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
