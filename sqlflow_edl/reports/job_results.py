@@ -9,7 +9,7 @@ import pyarrow as pa
 from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.models.archive import read_archive
 from edl.models.fitting import Fitting
 from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec, Output, SeveralLabels
@@ -70,8 +70,8 @@ def written(
     )
 
 
-def trained_on(trained: JobSpec, model: str, trials: int = 0) -> str:
-    """Return a sentence about a training. trials: of a search, those that ended."""
+def trained_on(trained: JobSpec, model: str, trials: int = 0, stopped: str = "") -> str:
+    """Return a sentence about a training. trials, stopped: of a search, those that ended, and why others did not."""
     if trained.search is not None:
         search, rows = trained.search, trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
@@ -81,7 +81,7 @@ def trained_on(trained: JobSpec, model: str, trials: int = 0) -> str:
         tried = f"tried {trials:,} of up to {counted(search.count, 'candidate')}"
         if trials == search.count:
             tried = f"tried {counted(trials, 'candidate')}"
-        elif search.time_limit:
+        elif stopped.startswith(TIME_LIMIT):
             tried += f" in {search.time_limit:g} s"
         return f"{tried} for {on}, {_chosen_on(trained)}"
     if trained.framework == NO_FRAMEWORK:

@@ -136,7 +136,7 @@ class JobRunner:
         compared = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
         return Result(
             statement,
-            message=job_results.trained_on(fitted, model, len(outcome.trials)) + compared,
+            message=job_results.trained_on(fitted, model, len(outcome.trials), outcome.stopped) + compared,
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,

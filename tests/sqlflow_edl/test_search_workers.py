@@ -110,6 +110,14 @@ def test_a_killed_worker_changes_neither_the_trials_nor_the_choice(
 
 
 @pytest.mark.soak
+def test_workers_begin_no_trial_after_a_perfect_one(database: str, tmp_path: Path) -> None:
+    text = "SELECT x, big, big AS known FROM houses LABEL big WITH auto.models = lightgbm, auto.folds = 1, "
+    result, archive = searched(database, tmp_path, f"{text} auto.metric = auc INTO m", workers=1)
+    assert "no candidate can improve on auc 1 of trial 1" in result.ending
+    assert len(result.trials) == len(archive.trials) == 1
+
+
+@pytest.mark.soak
 def test_a_detached_search_stores_its_model_when_it_ends(database: str, tmp_path: Path) -> None:
     with short(trials=2), Session(database) as session:
         [statement] = session.program(SEARCH)

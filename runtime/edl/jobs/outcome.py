@@ -12,6 +12,7 @@ from edl.jobs.trials import Trial
 from edl.spec import Importances, Uncertainty
 from edl.spec.job import Kind
 
+TIME_LIMIT = "the time limit"  # beginning of the reason why a training ended
 MeasuredOn = Literal["", "validation", "training", "test", "all"]
 
 

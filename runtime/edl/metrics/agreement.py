@@ -72,6 +72,7 @@ class TruePositives(_Count):
     """Rows of a class that are predicted as it."""
 
     name = "true_positives"
+    most = math.inf
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         return right
@@ -101,6 +102,7 @@ class TrueNegatives(_Count):
     """Rows outside of a class that are not predicted as it."""
 
     name = "true_negatives"
+    most = math.inf
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         counts: Floats = true.sum() - true - predicted + right

@@ -43,6 +43,7 @@ class Metric(abc.ABC):
     """Figure over labels and scores, computed from a mergeable state. The object itself holds no data."""
 
     higher_is_better: ClassVar[bool]
+    most: ClassVar[float] = 1.0  # best value, where higher is better; where lower is, the best one is 0
     # Of the predicted class alone, and not of how probable the classes are.
     of_decision: ClassVar[bool] = False
 

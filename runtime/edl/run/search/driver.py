@@ -91,6 +91,7 @@ def _run(
         threads=max(1, threads // slots),
         ended=ended,
         screened=screened,
+        least_error=judge.least_error,
         reserved=partial(estimate_refit_time, judge, slots),
         tick=progress if search.time_limit else lambda: None,
     )

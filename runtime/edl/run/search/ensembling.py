@@ -19,7 +19,7 @@ import numpy as np
 
 from edl.errors import JobError
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, read_archive, write_archive
 from edl.models.fitting import read_fitting
@@ -74,9 +74,6 @@ class Ensembling:
         it was interrupted.
         """
         trials = self.judge.trials()
-        search = self.judge.search
-        missing = (search.ordered or search.count) - len(trials)
-        limit = f"the time limit of {search.time_limit:g} s" if missing > 0 else ""
         part = self.judge.reported
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
         mean = functools.reduce(np.add, weighted)
@@ -87,7 +84,7 @@ class Ensembling:
             time.time() - self.began,
             self.judge.figures(mean, part),
             "test" if self.judge.search.test else "validation",
-            stopped=ending or limit,
+            stopped=ending or self._reason(trials),
             archive=self.job.archive.name,
             trials=tuple(_weigh_trials(trials, weights, refitted if self.judge.search.refit else None)),
             notes=calibration_notes(self.program.spec, certain),
@@ -100,6 +97,16 @@ class Ensembling:
         else:
             self._store_ensemble(weights, outcome, models)
         return msgspec.structs.replace(outcome, uncertainty=None)  # they are in the archive
+
+    def _reason(self, trials: Mapping[int, Trial]) -> str:
+        """Return why some candidates were not tried, or an empty text."""
+        search = self.judge.search
+        for trial in trials.values():
+            if len(trials) < search.count and self.judge.is_perfect(trial):
+                value = f"{search.metric} {trial.value:.4g}"
+                return f"no candidate can improve on {value} of trial {trial.number}, too good to be true of most data"
+        missing = (search.ordered or search.count) - len(trials)
+        return f"{TIME_LIMIT} of {search.time_limit:g} s" if missing > 0 else ""
 
     @property
     def _started(self) -> datetime:

@@ -24,7 +24,7 @@ from edl.files import make_folders, replace_file, sync
 from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.jobs.trials import RECORD, SCREENING_RECORD, Trial
 from edl.logs import log
 from edl.program import Program
@@ -74,6 +74,15 @@ class Judge:
         metric = metrics.by_name(self.search.metric, metrics.kind_of(self._spec.label), exact=True)
         part = self.validation
         return Measure(metric, self._labels[part], None if self._weights is None else self._weights[part])
+
+    @functools.cached_property
+    def least_error(self) -> float:
+        """Error on which no other candidate can improve: a trial that has it ends the search."""
+        return self.measure.least_error
+
+    def is_perfect(self, trial: Trial) -> bool:
+        """Return True if no other candidate can improve on a trial on all training rows."""
+        return trial.value is not None and self.measure.error(trial.value) <= self.least_error
 
     def scores(self, number: int) -> Array:
         """Return the scores of a trial: of each fold's validation rows by its model, of the test rows their mean."""
@@ -253,7 +262,7 @@ def _ending(folds: Sequence[Outcome]) -> str:
     """Tell how a training ended; of folds, whether the time ended some of them."""
     if len(folds) == 1:
         return folds[0].ending
-    cut = sum("time limit" in outcome.stopped for outcome in folds)
+    cut = sum(TIME_LIMIT in outcome.stopped for outcome in folds)
     return f"the time limit ended {cut} of {len(folds)} folds" if cut else ""
 
 

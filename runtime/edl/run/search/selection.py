@@ -11,11 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from edl.arrays import Array
 from edl.metrics import Metric
 
 ROUNDS = 40  # additions
 LEAST_GAIN = 1e-4  # of the error, relative, by which a larger ensemble must be better
+PRINTED = 5e-5  # distance to the best value at which four digits of a figure show no difference
+FEW_ERRORS = 1e-3  # share of the error of a guess without a model at which nothing is left to improve
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,22 @@ class Measure:
     def error(self, value: float) -> float:
         """Return the value as a figure that is lower for better models."""
         return -value if self.metric.higher_is_better else value
+
+    @property
+    def least_error(self) -> float:
+        """Error on which no other model can improve, as far as figures show; minus infinity if there is none."""
+        if self.metric.higher_is_better:
+            return PRINTED - self.metric.most
+        return FEW_ERRORS * self.value(self._guess)
+
+    @property
+    def _guess(self) -> Array:
+        """Scores of a guess without a model: the mean of the labels, or the shares of the classes."""
+        if self.labels.ndim == 2:  # of two classes, the mean is the share of the second one
+            mean = np.average(self.labels.astype(np.float64), axis=0, weights=self.weights)
+            return np.broadcast_to(mean, self.labels.shape)
+        counts = np.bincount(self.labels.astype(np.int64), self.weights, minlength=2)
+        return np.tile(counts / counts.sum(), (len(self.labels), 1))
 
 
 def select(scores: Mapping[int, Array], measure: Measure, max_members: int) -> dict[int, float]:

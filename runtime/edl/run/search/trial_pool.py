@@ -66,7 +66,8 @@ class TrialPool:
 
     programs: folder with the candidates' programs. ended: called with the turn, the number and the result of each
     trial, by one thread at a time; it returns the error of the model, None without one. screened: the same, of
-    trainings on some of the rows. reserved: returns the seconds that trials leave to the refits.
+    trainings on some of the rows. least_error: of a trial after which no other one matters. reserved: returns the
+    seconds that trials leave to the refits.
     tick: called about once a second, by one thread at a time with `ended`.
     """
 
@@ -80,12 +81,14 @@ class TrialPool:
         threads: int,
         ended: Ended,
         screened: Ended,
+        least_error: float = -math.inf,
         reserved: Callable[[], float] = lambda: 0.0,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
         self._search = search
         self._ended = ended
         self._screened = screened
+        self._least_error = least_error
         self._reserved = reserved
         self._tick = tick
         self._ticked_at = self._began = time.monotonic()
@@ -110,10 +113,14 @@ class TrialPool:
         return limit - (time.monotonic() - self._began) if limit else math.inf
 
     def run(self, cancelled: threading.Event) -> Mapping[int, TrialResult]:
-        """Run trials until all have ended, the time is up, or `cancelled` is set. Return their results."""
+        """Run trials until all have ended, one is perfect, the time is up, or `cancelled` is set.
+
+        Return their results.
+        """
         if self._search.screening:
             self._screen(cancelled)
         self._run(partial(self._run_trials, TrialRunner.run, self._ended), cancelled)
+        self._errors = {}  # so that refits are not skipped
         return self.results
 
     def _screen(self, cancelled: threading.Event) -> None:
@@ -182,7 +189,10 @@ class TrialPool:
                 self._stop()
             elif self._has_result:  # a search waits for its first one
                 for runner in self._runners:
-                    runner.hurry()
+                    if self._is_over:
+                        runner.skip()
+                    else:
+                        runner.hurry()
             for slot in slots:
                 slot.join(_POLL_SECONDS)
             if time.monotonic() - self._ticked_at >= TICK_SECONDS:
@@ -203,6 +213,12 @@ class TrialPool:
         with self._lock:
             return any(result.outcomes for result in self.results.values())
 
+    @property
+    def _is_over(self) -> bool:
+        """True if no other trial can improve on one that has ended, of those that run now: screened, or on all rows."""
+        with self._lock:
+            return min(self._errors.values(), default=math.inf) <= self._least_error
+
     # In the thread of a slot -----------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[TrialRunner], None], runner: TrialRunner) -> None:
@@ -220,6 +236,8 @@ class TrialPool:
             last = self._schedule.waiting < len(self._runners)
             result = train(runner, number, trial_seconds(self._left_to_trials, needed, last=last))
             with self._lock:
+                if self._is_over and not result.outcomes:  # skipped, which tells nothing of the candidate
+                    return
                 self.results[number] = result
                 error = ended(self._turns[number], number, result)
                 if error is not None:
@@ -243,7 +261,9 @@ class TrialPool:
     def _take(self) -> int | None:
         """Return the next candidate that has the time it needs, or None if no other trial is to begin."""
         with self._lock:
-            while not (self._stopped or (self._left_to_trials < LEAST_SECONDS and self._has_result)):
+            while not (
+                self._stopped or self._is_over or (self._left_to_trials < LEAST_SECONDS and self._has_result)
+            ):
                 if not self._schedule.ready(self.results):
                     self._lock.wait(_POLL_SECONDS)
                     continue

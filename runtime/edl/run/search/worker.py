@@ -7,6 +7,7 @@ all trials in the folder of the job; others exchange them through a store.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -99,7 +100,8 @@ class SearchWorker:
             trials = self._judge.screened() if choice.screening else self._judge.trained()
             ended = {number: other.seconds for number, other in trials.items() if _has_model(other)}
             needed = needed_seconds(self._judge.search, ended, choice.number)
-        if choice is None or (self._has_model and left < max(LEAST_SECONDS, needed)):
+        late = self._has_model and left < max(LEAST_SECONDS, needed)
+        if choice is None or late or self._is_over(screening=choice.screening):
             self._skip(task.start)
             self._tasks.report(Report(task, task.rows))
             return
@@ -167,6 +169,11 @@ class SearchWorker:
         return self._left - max(
             estimate_refit_time(self._judge, 1), until_screened(search) if screens else 0.0
         )
+
+    def _is_over(self, *, screening: bool) -> bool:
+        """Return True if no other trial can improve on one that has ended, screened or on all rows."""
+        errors = self._judge.screening_errors() if screening else self._judge.errors()
+        return min(errors.values(), default=math.inf) <= self._judge.least_error
 
     @property
     def _has_model(self) -> bool:

@@ -20,7 +20,7 @@ from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.jobs.trials import RECORD
 from edl.master.resume import prepare
 from edl.models.archive import Archive, read_archive
-from edl.run.search import trial_pool, trial_runner
+from edl.run.search import selection, trial_pool, trial_runner
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import folder_of, screening_folder_of
 from edl.run.training_client import TrainingProcess
@@ -262,6 +262,27 @@ def test_a_search_that_is_out_of_time_keeps_what_it_has_found(
     outcome = run(program)
     assert [trial.number for trial in outcome.trials] == [1]
     assert outcome.ending == "stopped after 1 trial: the time limit of 1000 s"
+
+
+def test_a_search_ends_with_a_trial_on_which_no_other_can_improve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "FEW_ERRORS", 0.9)
+    program = searching(tmp_path / "program", [PLAIN[0], LONG, LONG], time_limit=1000.0, refit=True)
+    outcome = run(program, threads=2)
+    [trial] = outcome.trials
+    assert (trial.number, trial.weight, trial.refit) == (1, 1.0, 14)
+    said = f"no candidate can improve on rmse {trial.value:.4g} of trial 1, too good to be true of most data"
+    assert outcome.stopped == said
+
+
+def test_a_screening_ends_with_a_trial_on_which_no_other_can_improve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "FEW_ERRORS", 0.9)
+    outcome = run(searching(tmp_path / "program", PLAIN, screening=50))
+    [trial] = outcome.trials
+    assert (trial.number, trial.weight) == (1, 1.0)
 
 
 def test_a_training_without_an_end_ends_with_the_time_of_its_trial(tmp_path: Path) -> None:

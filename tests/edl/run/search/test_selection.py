@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.arrays import Array
-from edl.metrics import AUC, RMSE
+from edl.metrics import AUC, R2, RMSE, LogLoss, TruePositives
 from edl.run.search.selection import Measure, select
 
 NUMBERS = np.arange(8.0).reshape(-1, 1)
@@ -73,6 +73,18 @@ def test_a_metric_may_be_better_where_it_is_higher() -> None:
     weights = select(scores, measure, 5)
     assert weights == {0: 0.5, 2: 0.5}
     assert error_of(weights, scores, measure) == -1
+
+
+def test_a_search_is_over_where_figures_show_no_difference_to_the_best() -> None:
+    two, three = np.array([[0.0], [1], [1], [1]]), np.array([0, 1, 2, 2])
+    assert Measure(RMSE(), NUMBERS).least_error == pytest.approx(1e-3 * NUMBERS.std())
+    assert Measure(R2(), NUMBERS).least_error == Measure(AUC(), two).least_error == 5e-5 - 1
+    entropy = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    assert Measure(LogLoss(), two).least_error == pytest.approx(1e-3 * entropy)
+    assert Measure(LogLoss(), three).least_error == pytest.approx(1e-3 * 1.5 * np.log(2))
+    weighed = Measure(LogLoss(), three, np.array([0.0, 2, 1, 1]))
+    assert weighed.least_error == pytest.approx(1e-3 * np.log(2))
+    assert Measure(TruePositives(), two).least_error == -np.inf
 
 
 def test_rows_count_by_their_weights() -> None:
