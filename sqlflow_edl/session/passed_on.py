@@ -7,7 +7,7 @@ refuses, that statement is the hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from edl.data import Source
@@ -46,12 +46,11 @@ def parser_without_source(dialect: str) -> Parser | None:
 
 def check_syntax(statement: Statement, dialect: str, parser: Parser | None) -> None:
     """Raise the error of SQL that the parser refuses, at its place in the program."""
-    sql, span = _passed_on(statement)
-    if parser is None or (error := _error(sql, dialect, parser)) is None:
+    error = _first_error(statement, dialect, parser) if parser is not None else None
+    if parser is None or error is None:
         return
     if statement.refused is not None:
         raise statement.refused
-    error.span = error.span.shifted(span.start) if error.span else span
     _add_correction(error, statement, dialect, parser)
     raise error
 
@@ -81,11 +80,24 @@ def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None)
     return doubt if is_placed or doubt.hint else None
 
 
-def _passed_on(statement: Statement) -> tuple[str, Span]:
-    """Return the SQL of a statement that its database reads, and its place; empty if there is none."""
+def _passed_on(statement: Statement) -> Iterator[tuple[str, Span]]:
+    """Yield the SQL of a statement that its database reads, with its place: its query, and that of VALIDATE ON."""
     if statement.kind == "sql":
-        return statement.text, statement.span
-    return statement.select, statement.select_span or statement.span
+        yield statement.text, statement.span
+        return
+    yield statement.select, statement.select_span or statement.span
+    held_out = statement.validate
+    if held_out is not None and held_out.query:
+        yield held_out.query, held_out.query_span or held_out.span
+
+
+def _first_error(statement: Statement, dialect: str, parser: Parser) -> SQLFlowError | None:
+    """Return the first error of the SQL that the database reads, at its place in the program, or None."""
+    for sql, span in _passed_on(statement):
+        if (error := _error(sql, dialect, parser)) is not None:
+            error.span = error.span.shifted(span.start) if error.span else span
+            return error
+    return None
 
 
 def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, parser: Parser) -> None:
@@ -104,9 +116,7 @@ def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:
     for statement in read(text, dialect, advise=False):
         if isinstance(statement, SQLFlowError):
             return statement
-        sql, span = _passed_on(statement)
-        if (error := _error(sql, dialect, parser)) is not None:
-            error.span = error.span.shifted(span.start) if error.span else None
+        if (error := _first_error(statement, dialect, parser)) is not None:
             return error
     return None
 

@@ -28,7 +28,7 @@ def find_unfit_columns(
     whatever its type.
     """
     selected = set(columns)
-    batch = pa.RecordBatch.from_arrays([_example(field.type) for field in schema], names=schema.names)
+    batch = pa.RecordBatch.from_arrays([example(field.type) for field in schema], names=schema.names)
     unfit: dict[str, ColumnTypeError] = {}
     for compute in _computations(features, label, selected):
         # without a value that makes sense, anything else may be wrong
@@ -55,7 +55,7 @@ def _computations(
         yield lambda batch: to_predict.transform(batch, "evaluate")
 
 
-def _example(kind: pa.DataType) -> pa.Array:
+def example(kind: pa.DataType) -> pa.Array:
     """Return a column of the type with one value, or with NULL if none is simple."""
     for value in _VALUES:
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError):

@@ -5,17 +5,20 @@ The hint of a wrong one, and of a missing one, is the expression of the training
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span, raise_all
-from edl.features.column_types import find_unfit_columns
+from edl.features.arrays import numbers, plain
+from edl.features.column_types import example, find_unfit_columns
+from edl.forecasting.steps import seconds_or_numbers
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 
+_INTEGERS = ("int", "uint")  # beginnings of the names of Arrow's types
 _LONGEST = 160  # characters of an expression in a hint
 _BEFORE_ITEM = frozenset(("SELECT", "DISTINCT", "ALL"))
 _BEFORE_TABLE = frozenset(("FROM", "JOIN"))
@@ -45,7 +48,9 @@ def check_types(
         if before.get(field.name.casefold(), "") != str(field.type) and not schema.is_of_database(field.name)
     ]
     label = used.label if used.kind == "evaluate" else None
-    found = find_unfit_columns(used.features, label, schema.arrow, changed) if changed else {}
+    found: dict[str, SemanticError] = dict(_unfit_columns_of_series(used, before, schema, changed))
+    if changed:
+        found.update(find_unfit_columns(used.features, label, schema.arrow, changed))
     raise_all(
         [
             SemanticError(
@@ -57,6 +62,34 @@ def check_types(
             if has_values(_values_of(name, statement.select, schema.dialect))
         ]
     )
+
+
+def _unfit_columns_of_series(
+    used: spec.JobSpec, before: Mapping[str, str], schema: Schema, changed: Collection[str]
+) -> Iterator[tuple[str, SemanticError]]:
+    """Yield the error of the time or the label of a forecast, by its column, if its type is of no use.
+
+    before: types of the training's columns by their folded names.
+    """
+    forecast = used.forecast
+    if forecast is None:
+        return
+    reads = {used.label.column: numbers, forecast.time: seconds_or_numbers}
+    for name in (each for each in reads if each in changed):
+        try:
+            reads[name](plain(example(schema.arrow.field(name).type)), name)
+        except SemanticError as error:
+            yield name, error
+    time = forecast.time
+    was_integer = before.get(time.casefold(), "").startswith(_INTEGERS)
+    if time in changed and schema.is_integer(time) is not was_integer:
+        here, there = (
+            "a whole number" if each else "a date or timestamp" for each in (not was_integer, was_integer)
+        )
+        yield (
+            time,
+            SemanticError(f"{time} is {here}, and was {there} in training", hint="cast it in the query"),
+        )
 
 
 def expression_of_training(query: spec.Query, column: str) -> str | None:

@@ -42,6 +42,14 @@ def test_so_has_the_query_of_a_training(session: Session) -> None:
     assert raised.value.hint == "did you mean FROM? SELECT a FROM given TO TRAIN DNN LABEL a INTO m"
 
 
+def test_so_has_the_query_of_its_validation_rows(session: Session) -> None:
+    training = "SELECT a FROM given TO TRAIN DNN LABEL a VALIDATE ON (SELECT a {} given) INTO m"
+    with pytest.raises(SourceError) as raised:
+        list(session.run(f"CREATE TABLE made_early (a INTEGER); {training.format('FORM')}"))
+    assert raised.value.hint == f"did you mean FROM? {training.format('FROM')}"
+    assert "made_early" not in session.source.tables()
+
+
 @pytest.mark.parametrize(
     "program",
     [

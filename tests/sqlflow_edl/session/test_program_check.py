@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from edl.errors import ErrorList, SQLFlowError
+from edl.models.registry.records import ModelRecord
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
+
+FORECAST = Path(
+    "tests/fixtures/museum/models/forecast_trees.zip"
+)  # of day, store and promo; sold is predicted
 
 TABLES = "CREATE TABLE t AS SELECT range AS x, range * 2.5 AS y FROM range(30);"
 TRAIN = "SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m;"
@@ -162,3 +167,25 @@ def test_a_run_that_goes_on_runs_what_has_no_error(
     assert "2 of 4 ERROR PREDICT p.y USING nothing: its errors are reported above" in said
     assert "3 of 4 SKIP  SELECT: the table p is made by statement 2, which has errors" in said
     assert "Done. OK=2 ERROR=1 SKIP=1 TOTAL=4" in said
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("'2024-05-01' AS day, 1.0 AS sold", "day is of type string, and the time of a series is a date"),
+        ("20240501 AS day, 1.0 AS sold", "day is a whole number, and was a date or timestamp in training"),
+        (
+            "DATE '2024-05-01' AS day, 'many' AS sold",
+            "column sold is of type string where a number is needed",
+        ),
+        ("DATE '2024-05-01' AS day, NULL::VARCHAR AS sold", ""),
+        ("TIMESTAMP '2024-05-01' AS day, true AS sold", ""),
+    ],
+)
+@pytest.mark.parametrize("use", ["PREDICT USING f", "EVALUATE f"])
+def test_time_and_label_of_a_forecast_have_types_of_use(
+    session: Session, columns: str, message: str, use: str
+) -> None:
+    session.registry.save("f", FORECAST, ModelRecord("Forecast", "lightgbm", 1, {}, ""))
+    errors = found(session, f"SELECT 1; SELECT {columns}, 'a' AS store, true AS promo TO {use}")
+    assert [each.startswith(message) for each in errors] == [True] * bool(message)
