@@ -35,8 +35,13 @@ def database(request: pytest.FixtureRequest) -> tuple[Server | PostgreSQL, str]:
     server: Server | PostgreSQL = request.getfixturevalue(
         "mariadb" if request.param == "mysql" else "postgresql"
     )
+    return server, made(server, request.param)
+
+
+def made(server: Server | PostgreSQL, dialect: str) -> str:
+    """Make a database with a table, and an account of its name that may only read it."""
     name = server.database()
-    server.run(*(each.format(name) for each in READER[request.param]))
+    server.run(*(each.format(name) for each in READER[dialect]))
     with Session(server.url(name)) as owner:
         owner.source.execute("CREATE TABLE t (a DOUBLE PRECISION, y DOUBLE PRECISION)")
         owner.source.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
@@ -45,7 +50,7 @@ def database(request: pytest.FixtureRequest) -> tuple[Server | PostgreSQL, str]:
             owner.source.execute(
                 f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {name}"
             )
-    return server, name
+    return name
 
 
 @pytest.fixture
@@ -111,6 +116,35 @@ def test_a_result_table_is_refused_before_a_job_starts(
     [statement] = reader.parse(TRAIN)
     refused(lambda: reader.plan(statement))  # now that there are tables of models
     refused(lambda: reader.execute(statement))
+
+
+MAKES = {
+    "mysql": "GRANT CREATE, INSERT, UPDATE, DELETE ON {0}.* TO {0}@'127.0.0.1'",
+    "postgres": 'GRANT CREATE, USAGE ON SCHEMA public TO "{0}"',
+}
+
+
+def test_a_result_is_refused_to_an_account_that_may_not_replace_the_table(
+    database: tuple[Server | PostgreSQL, str], owner: Session
+) -> None:
+    server, dialect = database[0], owner.dialect
+    name = made(server, dialect)
+    with Session(server.url(name)) as first, Session(server.url(name, user=name, password="x")) as second:  # noqa: S106
+        list(first.run(WRITES[-1]))
+        grants = [MAKES[dialect].format(name)]
+        if (
+            dialect == "postgres"
+        ):  # where who makes a table has all rights on it, and its owner alone replaces it
+            tables = ("sqlflow_edl_staged", "sqlflow_edl_results", "figures")
+            grants += [f"GRANT ALL ON {table} TO {name}" for table in tables]
+        for grant in grants:
+            first.source.execute(grant) if dialect == "postgres" else server.run(grant)
+        [statement] = second.parse(WRITES[-1])
+        error = refused(lambda: second.plan(statement))
+        assert "DROP, ALTER command denied" in error.message or "figures belongs to" in error.message
+        if dialect == "postgres":
+            [statement] = second.parse(WRITES[-1].replace("figures", "others"))
+            second.plan(statement)
 
 
 def test_who_may_write_is_not_refused_and_nothing_is_made(owner: Session) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.names import free_name, quote_part, split_name
+from edl.data.names import PROBE, free_name, quote_part, split_name
 from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
@@ -45,6 +45,10 @@ class MySQLResults(NumberedStaging):
     quote = "`"
     options = f" ENGINE = {_ENGINE} DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
     _source: MySQLSource
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        super().check_may_write(target, append=append)
+        self._source.check_may_replace(self._place(target).home + quote_part(PROBE, "`"))
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         lock = literal(self._place(target).stage_name(job), self._source.live())

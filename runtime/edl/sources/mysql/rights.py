@@ -1,4 +1,7 @@
-"""Rights of an account of MySQL: the server checks those of a statement when it prepares it."""
+"""Rights of an account of MySQL: the server checks most of those of a statement when it prepares it.
+
+Those to rename and drop a table it checks only where it would do so: a table that is not there is renamed to itself.
+"""
 
 from __future__ import annotations
 
@@ -16,5 +19,17 @@ def check_rights(connection: Connection, statements: Iterable[str]) -> None:
             connection.run(queries.prepare_query(sql, connection))
             connection.run("DEALLOCATE PREPARE sqlflow_edl_query")
         except ERRORS as error:  # others are not of rights: the table may be made by then
-            if code(error) in DENIED:
-                raise translate_error(error, "") from None
+            _raise_if_denied(error)
+
+
+def check_may_replace(connection: Connection, table: str) -> None:
+    """Raise MissingRightError if the account may not rename and drop tables. `table`: one that is not there."""
+    try:
+        connection.run(f"RENAME TABLE {table} TO {table}")
+    except ERRORS as error:  # there is no such table
+        _raise_if_denied(error)
+
+
+def _raise_if_denied(error: Exception) -> None:
+    if code(error) in DENIED:
+        raise translate_error(error, "") from None

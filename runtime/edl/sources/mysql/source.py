@@ -40,7 +40,7 @@ from edl.sources.mysql.connection import (
     open_connection,
 )
 from edl.sources.mysql.results import MySQLResults
-from edl.sources.mysql.rights import check_rights
+from edl.sources.mysql.rights import check_may_replace, check_rights
 from edl.sources.mysql.syntax import syntax_error
 from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import DeniedError
@@ -185,6 +185,11 @@ class MySQLSource(Transactional, BaseSource):
     def check_rights(self, statements: Sequence[str]) -> None:
         if (connection := self._second.get()) is not None:
             check_rights(connection, statements)
+
+    def check_may_replace(self, table: str) -> None:
+        """Raise MissingRightError if the account may not rename and drop tables. `table`: one that is not there."""
+        if (own := self._second.get()) is not None:
+            check_may_replace(own, table)
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         self._results.check_may_write(target, append=append)

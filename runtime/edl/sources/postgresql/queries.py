@@ -53,6 +53,16 @@ def tables_of_ours(connection: Connection, prefix: str) -> list[tuple[str, str, 
     )
 
 
+def other_owner(connection: Connection, schema: str, name: str) -> str:
+    """Return the owner of a table whose rights this account does not have; empty if there is none."""
+    found = connection.fetch_all(
+        f"SELECT pg_get_userbyid(relowner){_RELATIONS} nspname = ? AND relname = ? AND relkind IN ('r', 'p')"
+        " AND NOT pg_has_role(relowner, 'USAGE')",
+        (schema, name),
+    )
+    return found[0][0] if found else ""
+
+
 def has_schema(connection: Connection, name: str) -> bool:
     return bool(connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (name,)))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from edl.data.names import free_name, join_quoted, quote_part, split_name
+from edl.data.source import MissingRightError
 from edl.errors import SourceError
 from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
@@ -45,6 +46,15 @@ class PostgreSQLResults(NumberedStaging):
         upload.check_names(parts)
         schema, table = (self._source.schema_name, *parts)[-2:]
         return Place((schema, table), quote_part(schema) + ".")
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        super().check_may_write(target, append=append)
+        owner = self._source.look_up(queries.other_owner, *self._place(target).parts)
+        if owner and not append:
+            raise MissingRightError(
+                f"permission denied: the table {target} belongs to {owner}, who alone may replace it",
+                hint=f"write the results into another table, or let {owner} drop this one",
+            )
 
     def _statements(self, place: Place, *, append: bool) -> list[str]:
         first, *others = super()._statements(place, append=append)
