@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
-from edl.spec.job import TREES
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import candidate, counted, leading_shares, number
+from sqlflow_edl.reports.text import candidate, leading_shares, length_of_refit, number
 
 WIDEST = 98  # characters of a line of the verdict
 MOST_BARS, LONGEST_BAR = 20, 40
@@ -71,7 +70,7 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     else:
         for position, trial in enumerate(chosen):
             yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {_trial(trial)}"
-    refit = [f"trial {trial.number} for {_length(trial)}" for trial in chosen if trial.refit]
+    refit = [f"trial {trial.number} for {length_of_refit(trial)}" for trial in chosen if trial.refit]
     without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
         yield "retrained", f"on all rows, after measuring: {', '.join(refit)}"
@@ -88,12 +87,6 @@ def _trial(trial: Trial) -> str:
     seconds = [f"{trial.seconds:.1f} s"] if trial.seconds else []
     rate = [f"predicts {float(f'{trial.rows_per_second:.2g}'):,.0f} rows/s"] if trial.rows_per_second else []
     return "; ".join([name, *known, *seconds, *rate])
-
-
-def _length(trial: Trial) -> str:
-    """Return the length of a model's training on all rows."""
-    of_trees = any(f"({library})" in trial.name for library in TREES)
-    return counted(trial.refit or 0, "round" if of_trees else "epoch")
 
 
 def _figures(figures: Mapping[str, float | None], result: Result) -> Iterator[tuple[str, str]]:

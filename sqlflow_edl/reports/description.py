@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from edl.models.archive import Archive, Lineage
+from edl.jobs.trials import are_refitted
+from edl.models.archive import Archive
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, Increment, JobSpec, each_label
+from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances, shares
@@ -39,12 +40,12 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ),
             ("data", _statistics(spec, fitting)),
             ("members" if spec.members else "search", _members(archive)),
-            ("training", _training(spec) if spec.framework != NO_FRAMEWORK else ()),
+            ("training", _training(archive) if spec.framework != NO_FRAMEWORK else ()),
             (_measured_on(archive), _metrics(archive)),
             ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
-            ("lineage", _lineage(archive.lineage, spec.query.increment)),
+            ("lineage", _lineage(archive)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
 
@@ -103,7 +104,7 @@ def _members(archive: Archive) -> Rows:
     """List the models of an ensemble by their share in it, with their trials in the search."""
     chosen = sorted((trial for trial in archive.trials if trial.weight), key=lambda trial: -trial.weight)
     for trial in chosen:
-        refit = f"; {trial.refit:,} epochs on all rows" if trial.refit else ""
+        refit = f"; {words.length_of_refit(trial)} on all rows" if trial.refit else ""
         yield (
             f"{words.percent(trial.weight)}",
             f"trial {trial.number}: {trial.name}; {words.figures(trial.figures)}{refit}",
@@ -165,12 +166,14 @@ def _calibration(archive: Archive) -> Rows:
         )
 
 
-def _training(spec: JobSpec) -> Rows:
-    training = spec.training
+def _training(archive: Archive) -> Rows:
+    spec, training = archive.spec, archive.spec.training
+    refit = f"; then all {archive.learned_rows:,}, after measuring" if are_refitted(archive.trials) else ""
     if spec.members:
         yield "seed", f"{training.seed}"
         rows, each = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
-        yield "rows", f"{rows.training:,}{each}, and {rows.validation * spec.folds:,} that chose the members"
+        chose = f"{rows.validation * spec.folds:,} that chose the members"
+        yield "rows", f"{rows.training:,}{each}, and {chose}{refit}"
         return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)
@@ -188,12 +191,15 @@ def _training(spec: JobSpec) -> Rows:
         yield "precision", spec.precision
     if spec.weights is not None:
         yield "weight_column", spec.weights.column
-    yield "rows", f"{spec.rows.training:,}"
+    yield "rows", f"{spec.rows.training:,}{refit}"
 
 
-def _lineage(lineage: Lineage, increment: Increment | None) -> Rows:
+def _lineage(archive: Archive) -> Rows:
+    lineage, increment = archive.lineage, archive.spec.query.increment
     yield "statement", lineage.statement
-    yield "rows", f"{lineage.rows:,}, {lineage.training_rows:,} of them for training"
+    measured = f" of the model that was measured; {archive.learned_rows:,} of the stored one"
+    refit = measured if are_refitted(archive.trials) else ""
+    yield "rows", f"{lineage.rows:,}, {lineage.training_rows:,} of them for training{refit}"
     if increment is not None:
         after = f"above {increment.after}, " if increment.after is not None else ""
         yield "increment", f"{increment.column} {after}up to {increment.until}"

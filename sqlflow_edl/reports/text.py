@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from edl import spec
+from edl.jobs.trials import Trial
 from edl.models.fitting import ColumnSummary
 from edl.spec.forecast import Step
-from edl.spec.job import ROW_LIMITS
+from edl.spec.job import ROW_LIMITS, TREES
+from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.checks.warning import format_share
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
@@ -308,6 +310,14 @@ def leading_shares(columns: Mapping[str, float]) -> str:
 def counted(count: int, noun: str = "row") -> str:
     """Format a count with its noun: `1 row`, `1,200 rows`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def length_of_refit(trial: Trial) -> str:
+    """Return the length of a model's training on all rows: `153 rounds` of trees, or `20 epochs`."""
+    name, _, library = trial.name.partition(",")[0].partition(" (")
+    named = MODELS.find(name)  # a candidate of a search by one model does not name the library
+    of_trees = library.rstrip(")") in TREES or (named is not None and set(named.frameworks) <= set(TREES))
+    return counted(trial.refit or 0, "round" if of_trees else "epoch")
 
 
 def listed(values: Iterable[object], shown: int = SHOWN) -> str:

@@ -16,6 +16,11 @@ TIME_LIMIT = "the time limit"  # beginning of the reason why a training ended
 MeasuredOn = Literal["", "validation", "training", "test", "all"]
 
 
+def epoch_of(by_rounds: bool) -> str:
+    """Return the word for an epoch. by_rounds: of trees."""
+    return "round" if by_rounds else "epoch"
+
+
 class JobCancelledError(JobError):
     """Error of a job that was cancelled."""
 
@@ -67,6 +72,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     made: int = 0  # rows of the table, for a job that measures
     steps: int = 0
     epochs: int = 0  # finished epochs
+    by_rounds: bool = False  # of trees, of which an epoch is a round
     kept_epoch: int = 0  # epoch of the model's weights, unless it is the last
     lost_epoch: int = 0  # epoch of the best weights, if they are lost
     loss: float | None = None  # mean over the last epoch's training rows
@@ -87,12 +93,13 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     def ending(self) -> str:
         """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
         tried = len(self.trials)
-        after = f"{tried} trial{'' if tried == 1 else 's'}" if tried else f"epoch {self.epochs}"
+        length = epoch_of(self.by_rounds)
+        after = f"{tried} trial{'' if tried == 1 else 's'}" if tried else f"{length} {self.epochs}"
         parts = [f"stopped after {after}: {self.stopped}"] if self.stopped else []
         if self.kept_epoch:
-            parts.append(f"epoch {self.kept_epoch} is kept")
+            parts.append(f"{length} {self.kept_epoch} is kept")
         if self.lost_epoch:
             parts.append(
-                f"the weights of epoch {self.lost_epoch}, the best, are lost: the last ones are kept"
+                f"the weights of {length} {self.lost_epoch}, the best, are lost: the last ones are kept"
             )
         return "; ".join(parts)

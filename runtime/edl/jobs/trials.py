@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from edl.jobs.events import Figures
@@ -39,3 +41,9 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     screened: float | None = None
     error: str = ""
     rows_per_second: float = 0.0
+
+
+def are_refitted(trials: Iterable[Trial]) -> bool:
+    """Return True if all models that a search chose were trained once more on all rows."""
+    chosen = [trial for trial in trials if trial.weight]
+    return bool(chosen) and all(trial.refit for trial in chosen)

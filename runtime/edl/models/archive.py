@@ -39,7 +39,7 @@ import numpy as np
 
 from edl.errors import SpecError
 from edl.files import sync
-from edl.jobs.trials import Trial
+from edl.jobs.trials import Trial, are_refitted
 from edl.models import background as background_rows
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
@@ -116,6 +116,11 @@ class Archive:
             return None
         with _open_archive(self._file) as archive:
             return background_rows.from_bytes(archive.read(_BACKGROUND))
+
+    @property
+    def learned_rows(self) -> int:
+        """Number of rows that the model learned from: all, if the models of a search were trained on them once more."""
+        return self.lineage.rows if are_refitted(self.trials) else self.lineage.training_rows
 
     def parameters(self) -> int:
         """Return the number of values in the weights, without reading them. Raises SpecError if they are damaged."""

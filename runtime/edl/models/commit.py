@@ -59,8 +59,9 @@ def commit_result(
     if intent.record is not None:
         record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
         if record.framework == ENSEMBLE:  # a search, which may find that one model is best
-            trained = read_archive(job.path / outcome.archive).spec
-            record = msgspec.structs.replace(record, model=trained.model.name, framework=trained.framework)
+            trained = read_archive(job.path / outcome.archive)
+            model, framework, rows = trained.spec.model.name, trained.spec.framework, trained.learned_rows
+            record = msgspec.structs.replace(record, model=model, framework=framework, rows=rows)
         rival, current = intent.rival, intent.activates(outcome.figures)
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
         name = f"{intent.name}@{version}"

@@ -23,7 +23,7 @@ from edl.models.archive import Lineage, program_files, write_archive
 from edl.models.fitting import Fitting, read_fitting
 from edl.models.weights import Weights
 from edl.program import Program
-from edl.spec import JobSpec, Rows
+from edl.spec import TREES, JobSpec, Rows
 
 _PACKAGES = {
     "keras": ("keras", "tensorflow-cpu", "tensorflow"),
@@ -87,7 +87,15 @@ def save_checkpoint(
     """Write the archive of a model from the weights of a checkpoint, without figures of the training."""
     started = datetime.fromisoformat(job.status().started)
     stopped = f"a checkpoint at step {step:,}"
-    outcome = Outcome("train", program.spec.rows.training, 0.0, epochs=max(0, epoch - 1), stopped=stopped)
+    of_trees = program.spec.framework in TREES
+    outcome = Outcome(
+        "train",
+        program.spec.rows.training,
+        0.0,
+        epochs=max(0, epoch - 1),
+        by_rounds=of_trees,
+        stopped=stopped,
+    )
     rows, fitting = program.spec.rows, read_fitting(job.rows)
     save(path, program, read_pinned(job.rows), rows, weights, outcome, started, fitting)
 

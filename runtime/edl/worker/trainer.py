@@ -15,7 +15,7 @@ from edl.data import Reader
 from edl.errors import JobError
 from edl.frameworks import Adapter, create
 from edl.jobs.events import Figures, Observer
-from edl.jobs.outcome import JobInterruptedError, Outcome
+from edl.jobs.outcome import JobInterruptedError, Outcome, epoch_of
 from edl.logs import log
 from edl.models.weights import Weights
 from edl.program import Program
@@ -230,6 +230,7 @@ class Trainer:
             seconds=progress.seconds,
             steps=progress.steps,
             epochs=progress.epochs,
+            by_rounds=self._program.spec.framework in TREES,
             kept_epoch=kept if kept != progress.epochs else 0,
             lost_epoch=best_epoch if best_epoch != kept else 0,
             loss=progress.curve[-1].loss if progress.curve else None,
@@ -258,7 +259,8 @@ class Trainer:
             if training.keep == "best" and now.best == round_.epoch:
                 self._strategy.keep(round_.epoch)
             if 0 < training.early_stopping <= now.since:
-                self.stop_training(f"no lower validation loss in {now.since} epochs")
+                epochs = f"{epoch_of(self._program.spec.framework in TREES)}s"
+                self.stop_training(f"no lower validation loss in {now.since} {epochs}")
         self._callbacks.end_epoch(round_.epoch, round_.trained.mean_loss, values)
 
     # Control of the callbacks ----------------------------------------------------------------------------

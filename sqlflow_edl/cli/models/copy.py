@@ -91,7 +91,7 @@ def _check_archive(file: Path, shown: str) -> Archive:
 
 def _record(found: Archive) -> ModelRecord:
     """Describe a model by its archive alone."""
-    rows, metrics, statement = found.lineage.training_rows, found.metrics, found.lineage.statement
+    rows, metrics, statement = found.learned_rows, found.metrics, found.lineage.statement
     return ModelRecord(text.model(found.spec), found.spec.framework, rows, metrics, statement)
 
 

@@ -356,6 +356,13 @@ def test_early_stopping_ends_the_training(tmp_path: Path) -> None:
     assert outcome.ending == f"{stopped}; epoch {outcome.kept_epoch} is kept"
 
 
+def test_the_ending_of_trees_counts_rounds(tmp_path: Path) -> None:
+    options = {"validation": 20, "epochs": 200, "early_stopping": 3, "keep": "best", "framework": "lightgbm"}
+    outcome, _ = run(tmp_path, overfitting(), **options)
+    stopped = f"stopped after round {outcome.epochs}: no lower validation loss in 3 rounds"
+    assert outcome.ending == f"{stopped}; round {outcome.kept_epoch} is kept"
+
+
 def test_without_held_out_rows_the_last_step_decides(tmp_path: Path) -> None:
     outcome, _ = run(tmp_path, overfitting(), epochs=5, early_stopping=1, keep="best")
     assert (outcome.epochs, outcome.kept_epoch, outcome.ending) == (5, 0, "")
