@@ -150,7 +150,7 @@ def _read(url: str, pinned: Pinned, driver: str, rows: int) -> None:
     drain(_reader(url, pinned, driver).read(0, rows))
 
 
-def _reader(url: str, pinned: Pinned, driver: str) -> pinning.RowReader:
+def _reader(url: str, pinned: Pinned, driver: str) -> pinning.MySQLRowReader:
     reader = pinning.open_rows(pinned, pinned.table)  # type: ignore[arg-type]
     reader._idle.append(mysql_drivers.connect(parse(url), driver))  # type: ignore[arg-type]
     return reader

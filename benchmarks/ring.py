@@ -88,12 +88,12 @@ def _local(program: Program, rows: Minibatches) -> Local:
 
 
 def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], rank: int) -> Strategy:
-    from edl.collectives.gloo import Host
+    from edl.collectives.gloo import GlooHost
     from edl.worker.strategies.allreduce.strategy import AllReduce
 
     few = rows.rows(slice(0, 2))
     adapter = cast(GradientAdapter, frameworks.create(program, few.features, few.labels, seed=0))
-    host = Host()
+    host = GlooHost()
     if rank == 0:
         for _, to in pipes[1:]:
             os.write(to, host.address.encode())

@@ -28,7 +28,7 @@ from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
-from edl.ps.checkpoint.content import Definition, Dense, Mode, Shard
+from edl.ps.checkpoint.content import Dense, Mode, ModelDefinition, Shard
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.ps.store import warm_up
@@ -39,7 +39,7 @@ TOKEN = "benchmark"  # noqa: S105 - of servers that run for seconds
 SIZES = (1_000, 10_000, 40_000)
 AIMS = {"pull": 5e6, "push": 3e6}  # rows/s at 40,000 rows a call
 PLAIN = Mode()
-MODEL = Definition(
+MODEL = ModelDefinition(
     Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
     dense=(Dense("kernel", (1000, 100)),),
     tables=(TableSpec("t", DIM),),

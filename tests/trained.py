@@ -17,7 +17,7 @@ from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.objectives import XGBOOST
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.codegen.trees import objective
-from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.serving.model import ServedModel, load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short
@@ -30,7 +30,7 @@ FIRST = dt.date(2020, 1, 1)
 
 class Trained(NamedTuple):
     archive: Archive
-    model: Model
+    model: ServedModel
 
 
 def rows(count: int, seed: int, *, training: bool = False, infinite: bool = False) -> pa.Table:

@@ -17,7 +17,7 @@ from edl import frameworks
 from edl.arrays import Array, Features, checked_features, count_rows, map_arrays
 from edl.callbacks import Callback
 from edl.cli import distributed
-from edl.cli.progress import Narrator
+from edl.cli.progress import ProgressNarrator
 from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
@@ -35,7 +35,7 @@ from edl.run import job_runner
 from edl.run.archive import curve_row
 from edl.run.foreground import job_folder
 from edl.scripting import script
-from edl.scripting.call import Call, Metrics, Rate, call, job_spec
+from edl.scripting.call import Metrics, Rate, TrainCall, call, job_spec
 from edl.scripting.datasets import Feed
 from edl.scripting.options import Options, check_options
 from edl.spec import JobSpec, Rows
@@ -148,7 +148,7 @@ def _add_hints_to_tracebacks() -> Iterator[None]:
         raise
 
 
-def _continue_in_worker(called: Call, doing: script.Inside) -> Trained:
+def _continue_in_worker(called: TrainCall, doing: script.Inside) -> Trained:
     """Continue in a worker: return the result of a call before the job's; the job's own call never returns."""
     end = next(doing.earlier, None)
     if end is None:
@@ -158,9 +158,9 @@ def _continue_in_worker(called: Call, doing: script.Inside) -> Trained:
     return _make_result(called.model, end, None)
 
 
-def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
+def _train(called: TrainCall, spec: JobSpec, options: Options) -> Trained:
     started = None if complete_settings(spec.cluster).strategy == "local" else script.this()
-    on_event: JobObserver = Narrator(sys.stderr) if options.get("verbose", True) else ignore
+    on_event: JobObserver = ProgressNarrator(sys.stderr) if options.get("verbose", True) else ignore
     job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)

@@ -22,10 +22,10 @@ from edl.data.pinned import PinnedReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError, did_you_mean
 
-VARIABLE = "EDL_RUNNABLE"  # of the environment, with the `Place` as JSON
+VARIABLE = "EDL_RUNNABLE"  # of the environment, with the `RunnablePlace` as JSON
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunnablePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """File of the pinned rows, folder of the results, and the tables that INTO names."""
 
     rows: str
@@ -68,9 +68,9 @@ def write(result: Any, table: str = "") -> int:
     return folder.stage(len(folder.staged()), 0, _batches(result))
 
 
-def _place() -> Place:
+def _place() -> RunnablePlace:
     try:
-        return msgspec.json.decode(os.environ[VARIABLE], type=Place)
+        return msgspec.json.decode(os.environ[VARIABLE], type=RunnablePlace)
     except KeyError:
         raise JobError(
             "only a program that a statement runs has rows: SELECT … TO RUN program.py INTO table"

@@ -86,15 +86,15 @@ def _checkpointer() -> Any:
 
 
 def _group() -> Any:
-    from edl.collectives.gloo import Group
+    from edl.collectives.gloo import GlooGroup
 
-    return Group
+    return GlooGroup
 
 
 def _network() -> Any:
-    from edl.frameworks.trees.xgboost_network import Network
+    from edl.frameworks.trees.xgboost_network import XGBoostNetwork
 
-    return Network
+    return XGBoostNetwork
 
 
 def _calls() -> Any:

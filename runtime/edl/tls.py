@@ -28,7 +28,7 @@ _SIGNS = ("ALERT", "CERTIFICATE", "HANDSHAKE FAILED", "SIGNATURE", "SSL_ERROR")
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class TLSIdentity:
     """Identity of an instance: the content of the three files."""
 
     folder: Path
@@ -45,13 +45,13 @@ class Identity:
         return context
 
 
-def identity(environment: Mapping[str, str] = os.environ) -> Identity | None:
+def identity(environment: Mapping[str, str] = os.environ) -> TLSIdentity | None:
     """Return the identity of this process; None if its calls are plain. Raises SpecError if a file cannot be read."""
     if not (name := environment.get(VARIABLE)):
         return None
     folder = Path(name)
     try:
-        return Identity(folder, *((folder / file).read_bytes() for file in FILES))
+        return TLSIdentity(folder, *((folder / file).read_bytes() for file in FILES))
     except OSError as error:
         raise SpecError(
             f"the calls of this job are encrypted, and {error.filename} cannot be read: {error.strerror}"

@@ -95,8 +95,12 @@ _KINDS = (
 
 def alternative(name: str) -> Alternative | None:
     """Return the alternative to a model of another system, or None if the name is of no known system."""
-    found = next((kind for kind in _KINDS if re.search(kind.names, name, re.IGNORECASE)), None)
-    return Alternative(found.missing, found.hint or _train(found.family, name)) if found else None
+    kind_found = next((kind for kind in _KINDS if re.search(kind.names, name, re.IGNORECASE)), None)
+    return (
+        Alternative(kind_found.missing, kind_found.hint or _train(kind_found.family, name))
+        if kind_found
+        else None
+    )
 
 
 def _train(family: str, name: str) -> str:

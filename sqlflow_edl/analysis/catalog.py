@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
-from sqlflow_edl.analysis.entries import Catalog, Entry, normalized
+from sqlflow_edl.analysis.entries import Catalog, Entry, normalize_name
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import (
     boosted_trees,
@@ -23,7 +23,7 @@ from sqlflow_edl.analysis.models import (
     wide_deep,
 )
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
@@ -48,7 +48,9 @@ MODELS = Catalog(
 
 def family(name: str) -> str | None:
     """Return the family of models that the name means: a model's name without Classifier or Regressor."""
-    return next((each for each in families() if normalized(each) == normalized(name)), None)
+    return next(
+        (candidate for candidate in families() if normalize_name(candidate) == normalize_name(name)), None
+    )
 
 
 def families() -> tuple[str, ...]:
@@ -64,7 +66,7 @@ def nearest_model(name: str) -> str | None:
     """
     spellings = [
         *families(),
-        *(each for entry in MODELS.entries.values() for each in (entry.name, *entry.aliases)),
+        *(candidate for entry in MODELS.entries.values() for candidate in (entry.name, *entry.aliases)),
     ]
     near = nearest(name, spellings)
     if near is None or nearest(name[: len(_stem(near))], (_stem(near),)) is None:
@@ -93,8 +95,8 @@ def _parameter(
     type_: Type = "number",
     low: float | None = 0,
     high: float | None = None,
-) -> Attribute:
-    return Attribute(
+) -> AttributeRow:
+    return AttributeRow(
         f"optimizer.{name}",
         type_,
         doc,
@@ -105,8 +107,8 @@ def _parameter(
     )
 
 
-def _rate(default: float) -> Attribute:
-    return Attribute(
+def _rate(default: float) -> AttributeRow:
+    return AttributeRow(
         "optimizer.learning_rate",
         "number",
         "Step size.",
@@ -190,9 +192,9 @@ BOOSTING = Entry("boosting", "Gradient boosting.", (trees.RATE,), frameworks=tup
 
 def _schedule_parameter(
     name: str, default: Setting, doc: str, type_: Type, high: float | None = None
-) -> Attribute:
+) -> AttributeRow:
     low = 1 if name in ("decay_steps", "cycles") else 0
-    return Attribute(
+    return AttributeRow(
         f"schedule.{name}",
         type_,
         doc,
@@ -288,7 +290,7 @@ def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Sett
 def written_entry(
     catalog: Catalog[Entry],
     dictionary: Dictionary,
-    written: Iterable[ast.Attribute],
+    attributes: Iterable[ast.Attribute],
     kind: str,
     errors: list[SQLFlowError],
 ) -> Entry | None:
@@ -296,7 +298,7 @@ def written_entry(
 
     This runs before the entry's parameters are resolved.
     """
-    for attribute in written:
+    for attribute in attributes:
         row = dictionary.find(attribute.key)
         if row is None or row.name != kind:
             continue
@@ -309,13 +311,13 @@ def written_entry(
 
 def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
     """Map parameters of models, optimizers and losses that are not chosen to the entries that have them."""
-    own = {row.name for entry in chosen for row in entry.params}
-    found: dict[str, list[str]] = {}
+    names_here = {row.name for entry in chosen for row in entry.params}
+    owners: dict[str, list[str]] = {}
     catalogs: tuple[Catalog[Entry], ...] = (MODELS, OPTIMIZERS, SCHEDULES, LOSSES)
     for catalog in catalogs:
         for entry in catalog.entries.values():
             for row in entry.params:
-                if row.name not in own:
+                if row.name not in names_here:
                     owner = f"optimizer.schedule = {entry.name}" if catalog is SCHEDULES else entry.name
-                    found.setdefault(row.name, []).append(owner)
-    return {name: ", ".join(entries) for name, entries in found.items()}
+                    owners.setdefault(row.name, []).append(owner)
+    return {name: ", ".join(entries) for name, entries in owners.items()}

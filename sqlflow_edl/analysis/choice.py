@@ -60,7 +60,7 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if built_in := _built_in(name) or _of_sqlflow(name):
         return built_in
     try:
-        return _own(statement.model, statement)
+        return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.unseen(statement))
@@ -75,7 +75,7 @@ def with_loss(choice: Choice, loss: Entry | None) -> Choice:
 
 def _built_in(name: str) -> Choice | None:
     """Return the model or family of that name, or None."""
-    if tree := trees.named(name):
+    if tree := trees.find_by_name(name):
         entry = catalog.MODELS.find(tree.model)
         return Choice(
             entry, "" if entry else tree.model, implied_framework=tree.framework, params=tree.params
@@ -98,8 +98,8 @@ def _of_sqlflow(name: str) -> Choice | None:
     package, _, model = name.partition(".")
     if f"{package}." != _OF_SQLFLOW:
         return None
-    known = _built_in("DNNClassifier" if model in _EXAMPLES else model)
-    return known if known and not has_module(package) else None
+    choice = _built_in("DNNClassifier" if model in _EXAMPLES else model)
+    return choice if choice and not has_module(package) else None
 
 
 def _looked_up(name: ast.Name) -> OwnModel:
@@ -111,18 +111,18 @@ def _looked_up(name: ast.Name) -> OwnModel:
         is_there = "--model-packages" in (error.hint or "")  # and only has to be permitted
         if package in _FRAMEWORKS and not is_there:
             model = rest.rpartition(".")[2]
-            known, other = _built_in(model), alternatives.alternative(model)
-            error.hint = f"write TO TRAIN {model}" if known else other.hint if other else _LAYERS
+            built_in, other = _built_in(model), alternatives.alternative(model)
+            error.hint = f"write TO TRAIN {model}" if built_in else other.hint if other else _LAYERS
         raise
 
 
-def _own(name: ast.Name, statement: ast.Statement) -> Choice:
+def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
     other = alternatives.alternative(model)
     if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
-        found = _looked_up(name)
-        return Choice(user_model.entry(str(name), found, statement.attributes), own=found)
+        user_code = _looked_up(name)
+        return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)
     if other:
         raise SemanticError(
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, Self, TypeVar
 
 from edl.errors import SemanticError, Span, did_you_mean
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 Task = Literal[
@@ -28,7 +28,7 @@ class Entry:
 
     name: str
     doc: str
-    params: tuple[Attribute, ...] = ()
+    params: tuple[AttributeRow, ...] = ()
     aliases: tuple[str, ...] = ()
     task: Task | None = None  # of models and losses: the kind of label
     frameworks: tuple[str, ...] = NETWORKS  # of a model, the first is the default
@@ -50,12 +50,12 @@ class Catalog(Generic[E_co]):
         self.entries: Mapping[str, E_co] = {entry.name: entry for entry in entries}
 
     def find(self, name: str) -> E_co | None:
-        key = normalized(name)
+        key = normalize_name(name)
         return next(
             (
                 entry
                 for entry in self.entries.values()
-                if key in map(normalized, (entry.name, *entry.aliases))
+                if key in map(normalize_name, (entry.name, *entry.aliases))
             ),
             None,
         )
@@ -70,5 +70,5 @@ class Catalog(Generic[E_co]):
         return entry
 
 
-def normalized(name: str) -> str:
+def normalize_name(name: str) -> str:
     return name.casefold().replace("_", "").replace(" ", "")

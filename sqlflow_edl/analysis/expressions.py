@@ -30,7 +30,7 @@ _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
 
-class Written(str):
+class WrittenName(str):
     """Expression of COLUMN as it is written, in the place of a column's name."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ def name(column: str, dialect: str) -> str:
 
 def argument(column: str) -> str:
     """Return the column's name in COLUMN, quoted if a query needs it; backticks are valid in every dialect."""
-    return column if isinstance(column, Written) or _is_plain(column) else quoted_name(column)
+    return column if isinstance(column, WrittenName) or _is_plain(column) else quoted_name(column)
 
 
 def model(reference: str) -> str:
@@ -77,7 +77,7 @@ def has_value(column: str, dialect: str, *, has_nan: bool) -> str:
     return _FINITE.get(dialect, "{0} - {0} = 0").format(written)  # NaN or NULL of NULL, NaN and infinities
 
 
-def rounded(column: str, dialect: str) -> str:
+def round_expression(column: str, dialect: str) -> str:
     """Return an expression that rounds a number to an integer."""
     written = name(column, dialect)
     return f"CAST(ROUND({written}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {written}"

@@ -30,35 +30,35 @@ _ALSO = {
 
 
 def written_outputs(
-    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+    attribute: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
 ) -> tuple[tuple[str, ...], bool | None]:
     """Return what predict.extra_outputs asks for, as `output_names` does; add an error if one is not there."""
-    if written is None or not isinstance(written.value, tuple):
+    if attribute is None or not isinstance(attribute.value, tuple):
         return (), None
     try:
-        return output_names([str(name) for name in written.value], model, reference)
+        return output_names([str(name) for name in attribute.value], model, reference)
     except SemanticError as error:
-        error.span = written.span
+        error.span = attribute.span
         errors.append(error)
         return (), None
 
 
 def output_names(
-    written: Sequence[str], model: Archive, reference: str
+    names_given: Sequence[str], model: Archive, reference: str
 ) -> tuple[tuple[str, ...], bool | None]:
     """Return the names of extra outputs, each once, and True if the probabilities of classes are among them.
 
     Raises SemanticError for one that the model does not have.
     """
-    if not written:
+    if not names_given:
         return (), None
-    has_classes = any(isinstance(each, ClassLabel) for each in each_label(model.spec.label))
-    known = [*([PROBABILITIES] if has_classes else []), *outputs.extra_outputs(model.spec)]
-    plain = [name.strip().casefold() for name in written]
+    has_classes = any(isinstance(one_label, ClassLabel) for one_label in each_label(model.spec.label))
+    possible = [*([PROBABILITIES] if has_classes else []), *outputs.extra_outputs(model.spec)]
+    plain = [name.strip().casefold() for name in names_given]
     names = [_ALSO.get(name, name) for name in plain]
-    for name, found in zip(written, names, strict=True):
-        if found not in known:
-            what = f"it has {', '.join(known)}" if known else "it has none"
+    for name, canonical in zip(names_given, names, strict=True):
+        if canonical not in possible:
+            what = f"it has {', '.join(possible)}" if possible else "it has none"
             raise SemanticError(f"{reference} has no extra output {name}", hint=what)
     extra = tuple(name for name in dict.fromkeys(names) if name != PROBABILITIES)
     return extra, True if PROBABILITIES in names else None

@@ -23,12 +23,12 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.accumulators import Moments
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
 QUANTILES = "forecast.quantiles"
@@ -42,8 +42,8 @@ _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a time -> seconds until it repeats
 
 
-def written(
-    settings: Settings, schema: Schema, label: str, statement: ast.Statement, errors: list[SQLFlowError]
+def read_forecast(
+    settings: TrainSettings, schema: Schema, label: str, statement: ast.Statement, errors: list[SQLFlowError]
 ) -> spec.Forecast | None:
     """Return the series as they are written, with a season, lags and windows of 0 and no step where the rows decide.
 
@@ -114,18 +114,19 @@ def _is_worth(part: str, forecast: spec.Forecast, steps: int) -> bool:
     return step * forecast.season < cycle and 2 * cycle <= step * steps
 
 
-def inputs(forecast: spec.Forecast, found: ModelInputs, label: spec.Label) -> ModelInputs:
+def inputs(forecast: spec.Forecast, features_of_inputs: ModelInputs, label: spec.Label) -> ModelInputs:
     """Return the inputs with the columns of examples, the scale apart. The level is less the centre of the label.
 
-    found: of trees one input, before whose columns are those of examples; of a network the known columns, if any.
+    features_of_inputs: of trees one input, whose columns follow the columns of examples; of a network the known
+    columns, if any.
     """
     offset = spec.label_offset(label)
     scale = (spec.Standardize(LEVEL, offset, 1.0) if offset else spec.Raw(LEVEL), spec.Raw(SCALE))
-    if TREES not in found:
+    if TREES not in features_of_inputs:
         past = tuple(spec.Raw(f"{LAG}{lag}") for lag in range(1, forecast.lags + 1))
-        return {"past": past, **found, "scale": (*scale, spec.Raw(STEP))}
-    examples = (spec.Raw(each) for each in feature_names(forecast))
-    return {TREES: (*examples, *found[TREES]), "scale": scale}
+        return {"past": past, **features_of_inputs, "scale": (*scale, spec.Raw(STEP))}
+    examples = (spec.Raw(name) for name in feature_names(forecast))
+    return {TREES: (*examples, *features_of_inputs[TREES]), "scale": scale}
 
 
 def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
@@ -136,13 +137,13 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     if plan.forecast is None:
         raise RuntimeError("the plan is that of a forecast")
     table = pa.Table.from_batches(list(batches), plan.schema.arrow)
-    with at(plan.settings.span(TIME)):
+    with set_missing_spans(plan.settings.span(TIME)):
         series = grid(table, plan.label, plan.forecast.time, plan.forecast.series)
     longest = int((series.known - series.first).max())
-    forecast = _fitted(plan.forecast, series, longest, trees=plan.settings.is_trees)
-    with at(plan.settings.span(HORIZON)):
-        found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train", baseline=False))
-    for note in (_note(forecast, series.step), *found.notes):
+    forecast = _fit_forecast(plan.forecast, series, longest, trees=plan.settings.is_trees)
+    with set_missing_spans(plan.settings.span(HORIZON)):
+        reader = ExamplesReader(series_of(forecast, plan.label).examples(table, "train", baseline=False))
+    for note in (_note(forecast, series.step), *reader.notes):
         if note not in plan.notes:
             plan.notes.append(note)
     kept = (
@@ -150,23 +151,23 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
         for draft in plan.drafts
         if not draft.why or not draft.part or _is_worth(draft.part, forecast, longest)
     )
-    return replace(plan, forecast=forecast, drafts=tuple(kept)), found
+    return replace(plan, forecast=forecast, drafts=tuple(kept)), reader
 
 
-def _fitted(written: spec.Forecast, series: Grid, longest: int, *, trees: bool) -> spec.Forecast:
+def _fit_forecast(as_written: spec.Forecast, series: Grid, longest: int, *, trees: bool) -> spec.Forecast:
     """Return the forecast with what the rows decide. longest: number of steps of the longest series."""
     step, values = series.step, Moments()
     values.add(series.values[~np.isnan(series.values)], integers=False)
     least, most, mean, std = values.ends()
-    usual = step.season if longest >= 2 * step.season + written.horizon else 1
-    season = written.season or usual
-    network = min(max(2 * season, written.horizon), longest // 3, MOST_LAGS_OF_NETWORK)
+    usual = step.season if longest >= 2 * step.season + as_written.horizon else 1
+    season = as_written.season or usual
+    network = min(max(2 * season, as_written.horizon), longest // 3, MOST_LAGS_OF_NETWORK)
     return msgspec.structs.replace(
-        written,
+        as_written,
         step=str(step),
         season=season,
-        lags=written.lags or max(2, min(season, MOST_LAGS) if trees else network),
-        windows=written.windows or (2 if longest >= season + LONG * written.horizon else 1),
+        lags=as_written.lags or max(2, min(season, MOST_LAGS) if trees else network),
+        windows=as_written.windows or (2 if longest >= season + LONG * as_written.horizon else 1),
         centre=precision.centre(mean, std) if precision.is_coarse(least, most, std) else UNSET,
     )
 
@@ -194,18 +195,18 @@ def series_of(forecast: spec.Forecast, label: str) -> Series:
     )
 
 
-def quantiles(settings: Settings) -> tuple[float, ...]:
+def quantiles(settings: TrainSettings) -> tuple[float, ...]:
     """Return the quantiles that a statement wants, in rising order."""
-    found = settings.get(QUANTILES)
+    setting = settings.get(QUANTILES)
     return (
-        tuple(sorted({float(each) for each in found if isinstance(each, int | float)}))
-        if isinstance(found, tuple)
+        tuple(sorted({float(item) for item in setting if isinstance(item, int | float)}))
+        if isinstance(setting, tuple)
         else ()
     )
 
 
 def _column(
-    settings: Settings,
+    settings: TrainSettings,
     schema: Schema,
     attribute: str,
     name: object,
@@ -218,9 +219,9 @@ def _column(
         errors.append(_missing(attribute, _date_of(schema), statement))
         return ""
     taken = f"is the label; {attribute} is another column"
-    found, error = settings.column(attribute, schema, {label}, taken, None, str(name))
+    name_found, error = settings.column(attribute, schema, {label}, taken, None, str(name))
     errors += [error] if error else []
-    return found
+    return name_found
 
 
 def _missing(attribute: str, example: str, statement: ast.Statement) -> SemanticError:

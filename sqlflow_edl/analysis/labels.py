@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics import precision
-from sqlflow_edl.analysis.statistics.accumulators import rounded
+from sqlflow_edl.analysis.statistics.accumulators import round_to_scale
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
@@ -78,24 +78,24 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     return None
 
 
-def named(
+def label_spans(
     statement: ast.Statement, model: Model | None, schema: Schema, errors: list[SQLFlowError]
 ) -> dict[str, Span]:
     """Return the spans of the labels by their columns; empty without a label and after an error."""
-    found: dict[str, Span] = {}
-    for name in written(statement, model, errors):
+    spans: dict[str, Span] = {}
+    for name in read_labels(statement, model, errors):
         try:
             column = schema.resolve(name)
         except SQLFlowError as error:
             errors.append(error)
             return {}
-        if column in found:
+        if column in spans:
             errors.append(SemanticError(f"{column} is a label twice", span=name.span, hint="leave one out"))
-        found[column] = name.span
-    return found
+        spans[column] = name.span
+    return spans
 
 
-def written(
+def read_labels(
     statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]
 ) -> tuple[ast.Name, ...]:
     """Return the labels that the statement names; add an error if it names none.
@@ -103,11 +103,13 @@ def written(
     A model that finds clusters or anomalies has none.
     """
     if model is not None and model.task in WITHOUT_LABEL:
-        errors.extend(refused(statement, model.name))
+        errors.extend(refuse_labels(statement, model.name))
         return ()
     if not statement.labels:
         named = statement.model.span if statement.model else None
-        if named is None or all(each.span != named for each in errors):  # an unknown model may have no label
+        if named is None or all(
+            error.span != named for error in errors
+        ):  # an unknown model may have no label
             errors.append(
                 SemanticError(
                     "the statement has no label",
@@ -118,7 +120,7 @@ def written(
     return statement.labels
 
 
-def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
+def refuse_labels(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
     """Yield an error if the statement names a label. name: of the model, which has none."""
     if statement.labels:
         yield SemanticError(
@@ -128,52 +130,62 @@ def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
         )
 
 
-def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[Model, spec.Label]:
+def choose(
+    plan: TrainingPlan, column_statistics: ColumnStatistics, classes: Values
+) -> tuple[Model, spec.Label]:
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
-    if found.rows == 0:
+    if column_statistics.rows == 0:
         raise no_rows(plan.statement)
-    if found.nulls == found.rows:
+    if column_statistics.nulls == column_statistics.rows:
         raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
-    if found.nulls:
+    if column_statistics.nulls:
         has_nan = plan.schema.has_nan(plan.label)
         lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise _fail(
             plan,
-            f"{plan.label} is {lacking} in {found.nulls:,} of {found.rows:,} training rows",
+            f"{plan.label} is {lacking} in {column_statistics.nulls:,} of {column_statistics.rows:,} training rows",
             f"add WHERE {expressions.has_value(plan.label, plan.query.dialect, has_nan=has_nan)} to the SELECT, or "
             "leave them out by WITH train.on_bad_row = skip",
         )
     model = plan.settings.model
     if model is None or model.task is None:
-        model = _suited(plan, classes)
+        model = _suit_model(plan, classes)
     if model.task == "regression":
-        if found.min == found.max:
+        if column_statistics.min == column_statistics.max:
             raise _fail(
-                plan, f"{plan.label} is {found.min:g} in every training row; there is nothing to learn"
+                plan,
+                f"{plan.label} is {column_statistics.min:g} in every training row; there is nothing to learn",
             )
-        return model, _number(plan, found)
+        return model, _number(plan, column_statistics)
     if model.task == "forecasting":
         centre = plan.forecast.centre if plan.forecast else UNSET
         return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings), centre)
     if model.task == "ranking":
-        return model, _relevance(plan, found)
-    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, found.rows))
+        return model, _relevance(plan, column_statistics)
+    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes, column_statistics.rows))
 
 
-def _number(plan: TrainingPlan, found: ColumnStatistics) -> spec.RegressionLabel:
+def _number(plan: TrainingPlan, column_statistics: ColumnStatistics) -> spec.RegressionLabel:
     """Return the label of a regression, with a centre if float32 rounds it much and the loss allows one."""
     allows_centre = plan.settings.loss not in precision.LOGARITHMIC and not plan.settings.own_function("loss")
-    if not allows_centre or not precision.is_coarse(found.min, found.max, found.std):
-        return spec.RegressionLabel(plan.label, found.mean, found.std)
-    centre = precision.centre(found.mean, found.std)
-    return spec.RegressionLabel(plan.label, rounded(found.mean - centre, found.std), found.std, centre)
+    if not allows_centre or not precision.is_coarse(
+        column_statistics.min, column_statistics.max, column_statistics.std
+    ):
+        return spec.RegressionLabel(plan.label, column_statistics.mean, column_statistics.std)
+    centre = precision.centre(column_statistics.mean, column_statistics.std)
+    return spec.RegressionLabel(
+        plan.label,
+        round_to_scale(column_statistics.mean - centre, column_statistics.std),
+        column_statistics.std,
+        centre,
+    )
 
 
-def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel:
+def _relevance(plan: TrainingPlan, column_statistics: ColumnStatistics) -> spec.RankingLabel:
     """Return the label of a ranking. Raises SemanticError if the column holds no relevance."""
     most = 1 if plan.settings.loss == "mean_average_precision" else MOST_RELEVANCE
-    if found.min < 0 or found.max > most:
-        wrong = found.min if found.min < 0 else found.max
+    if column_statistics.min < 0 or column_statistics.max > most:
+        wrong = column_statistics.min if column_statistics.min < 0 else column_statistics.max
         raise _fail(
             plan,
             f"{plan.label} is {wrong:g} in a training row, and the relevance of a row is a whole number from 0 to "
@@ -182,7 +194,7 @@ def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel
             if most > 1
             else "select whether the row is relevant, or leave the loss out",
         )
-    if found.max == 0:
+    if column_statistics.max == 0:
         raise _fail(plan, f"{plan.label} is 0 in every training row; nothing is relevant")
     return spec.RankingLabel(plan.label, plan.group)
 
@@ -205,7 +217,7 @@ def has_classes(plan: RowPlan, classes: Values) -> bool:
     )
 
 
-def _suited(plan: TrainingPlan, classes: Values) -> Model:
+def _suit_model(plan: TrainingPlan, classes: Values) -> Model:
     """Return the model for this label: of a family, or the user's own with its task."""
     choice = plan.settings.choice
     is_class = has_classes(plan, classes)
@@ -227,13 +239,13 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tu
     if len(classes) >= rows >= FEWEST_ROWS:
         message = f"{plan.label} has {len(classes):,} different values, and there are {rows:,} training rows"
         raise _fail(plan, message, other or "name a column whose values repeat: each is a class to learn")
-    wanted = plan.settings.get("model.n_classes")
-    if isinstance(wanted, int) and wanted != len(classes):
-        known = range(wanted)
-        if all(type(value) is int and value in known for value in classes):
-            return tuple(known)
+    count = plan.settings.get("model.n_classes")
+    if isinstance(count, int) and count != len(classes):
+        range_of_classes = range(count)
+        if all(type(value) is int and value in range_of_classes for value in classes):
+            return tuple(range_of_classes)
         raise SemanticError(
-            f"model.n_classes = {wanted}, but {plan.label} has {len(classes):,} different values",
+            f"model.n_classes = {count}, but {plan.label} has {len(classes):,} different values",
             span=plan.settings.span("model.n_classes"),
             hint="leave it out: classes are counted",
         )
@@ -267,7 +279,7 @@ def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> Semantic
     return SemanticError(message, span=plan.label_span, hint=hint)
 
 
-def unlabelled(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
+def choose_without_label(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
     """Return a model without a label, and what it predicts. Raises SemanticError if there are too few rows."""
     model = plan.settings.choice.example
     if model.task == transform.TASK:
@@ -290,21 +302,21 @@ def unlabelled(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
 
 def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:
     """Return the canonical names of the metrics to report."""
-    written = plan.settings.resolved.get("validation.metrics")
+    attribute = plan.settings.resolved.get("validation.metrics")
     return resolve_metrics(
-        written.value if written else None, label, plan.settings.span("validation.metrics"), errors
+        attribute.value if attribute else None, label, plan.settings.span("validation.metrics"), errors
     )
 
 
 def resolve_metrics(
-    written: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
+    names_given: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
     """Return canonical names of the written metrics, or those of the kind of label if none is written."""
     if isinstance(label, spec.SeveralLabels):
-        return _metrics_of_each(written, label, span, errors)
+        return _metrics_of_each(names_given, label, span, errors)
     kind = metrics.kind_of(label)
     names: list[str] = []
-    for name in written if isinstance(written, tuple) else metrics.DEFAULTS[kind]:
+    for name in names_given if isinstance(names_given, tuple) else metrics.DEFAULTS[kind]:
         try:
             names.append(metrics.by_name(str(name), kind).name)
         except SemanticError as error:
@@ -314,20 +326,20 @@ def resolve_metrics(
 
 
 def _metrics_of_each(
-    written: Setting, label: spec.SeveralLabels, span: Span | None, errors: list[SQLFlowError]
+    names_given: Setting, label: spec.SeveralLabels, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
     """Return the names `label.metric` of the written metrics, or of the usual ones of each label.
 
     A metric is written with the name of a label, or is measured of all labels that it suits.
     """
-    if not isinstance(written, tuple):
+    if not isinstance(names_given, tuple):
         return tuple(
-            f"{each.column}.{name}"
-            for each in label.labels
-            for name in metrics.DEFAULTS[metrics.kind_of(each)]
+            f"{one_label.column}.{name}"
+            for one_label in label.labels
+            for name in metrics.DEFAULTS[metrics.kind_of(one_label)]
         )
     names: list[str] = []
-    for name in map(str, written):
+    for name in map(str, names_given):
         try:
             names += _metrics_named(name, label)
         except SemanticError as error:
@@ -338,17 +350,21 @@ def _metrics_of_each(
 
 def _metrics_named(name: str, label: spec.SeveralLabels) -> list[str]:
     """Return the full names of a written metric. Raises SemanticError if there is none, or no such label."""
-    column, _, own = name.rpartition(".")
-    some = [each for each in label.labels if not column or each.column.casefold() == column.casefold()]
+    column, _, metric = name.rpartition(".")
+    some = [
+        one_label
+        for one_label in label.labels
+        if not column or one_label.column.casefold() == column.casefold()
+    ]
     if not some:
-        known = [each.column for each in label.labels]
-        raise SemanticError(f"the model has no label {column}", hint=did_you_mean(column, known))
-    found, wrong = [], None
-    for each in some:
+        label_columns = [one_label.column for one_label in label.labels]
+        raise SemanticError(f"the model has no label {column}", hint=did_you_mean(column, label_columns))
+    names, wrong = [], None
+    for one_label in some:
         try:
-            found.append(f"{each.column}.{metrics.by_name(own, metrics.kind_of(each)).name}")
+            names.append(f"{one_label.column}.{metrics.by_name(metric, metrics.kind_of(one_label)).name}")
         except SemanticError as error:
             wrong = error
-    if not found and wrong is not None:
+    if not names and wrong is not None:
         raise wrong
-    return found
+    return names

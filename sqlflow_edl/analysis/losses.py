@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
 
 def _loss_parameter(
@@ -14,9 +14,9 @@ def _loss_parameter(
     low: float,
     high: float | None = None,
     also: tuple[str, ...] = (),
-) -> Attribute:
+) -> AttributeRow:
     aliases = (f"model.loss.{name}", *also)
-    return Attribute(f"loss.{name}", "number", doc, default, low=low, high=high, aliases=aliases)
+    return AttributeRow(f"loss.{name}", "number", doc, default, low=low, high=high, aliases=aliases)
 
 
 _ALL = (*NETWORKS, *trees.LIBRARIES)

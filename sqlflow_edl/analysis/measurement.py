@@ -44,12 +44,13 @@ def check(statement: ast.Statement) -> Attributes:
         hint = "name the column of the true values: LABEL income"
         errors.append(SemanticError("the statement has no label", span=end, hint=hint))
     errors += (
-        SemanticError("one label is compared at a time", span=each.span) for each in statement.labels[1:]
+        SemanticError("one label is compared at a time", span=one_label.span)
+        for one_label in statement.labels[1:]
     )
-    found = Dictionary(MEASUREMENT, {row.name: "EVALUATE of a model" for row in EVALUATE}).resolve(
+    attributes = Dictionary(MEASUREMENT, {row.name: "EVALUATE of a model" for row in EVALUATE}).resolve(
         statement.attributes, errors, []
     )
-    if not {PREDICTION, PROBABILITY} & {*found} and len(errors) == 0:
+    if not {PREDICTION, PROBABILITY} & {*attributes} and len(errors) == 0:
         errors.append(
             SemanticError(
                 "the statement names no model and no predictions to evaluate",
@@ -57,21 +58,21 @@ def check(statement: ast.Statement) -> Attributes:
                 hint=f"TO EVALUATE my_model, or TO EVALUATE {_EXAMPLE}",
             )
         )
-    errors += _contradictions(found)
+    errors += _contradictions(attributes)
     raise_all(errors)
-    return found
+    return attributes
 
 
-def _contradictions(found: Attributes) -> list[SQLFlowError]:
+def _contradictions(attributes: Attributes) -> list[SQLFlowError]:
     """Return errors of attributes that do not go together."""
     errors: list[SQLFlowError] = []
-    threshold, probability = found.get(THRESHOLD), found.get(PROBABILITY)
-    if probability is not None and KIND in found and found[KIND].value == "regression":
+    threshold, probability = attributes.get(THRESHOLD), attributes.get(PROBABILITY)
+    if probability is not None and KIND in attributes and attributes[KIND].value == "regression":
         hint = "leave evaluate.kind or evaluate.probability out"
         errors.append(SemanticError("numbers have no probabilities", span=probability.key_span, hint=hint))
     if threshold is None:
         return errors
-    if PREDICTION in found:
+    if PREDICTION in attributes:
         wrong, hint = "the predicted classes are known", "leave evaluate.threshold or evaluate.prediction out"
     elif isinstance(threshold.value, str):
         wrong, hint = f"only a model has a threshold by {threshold.value}", "write a number from 0 to 1"
@@ -90,23 +91,23 @@ def _count(probability: Resolved) -> int:
 
 def plan(statement: ast.Statement, query: Query, schema: Schema) -> Measurement:
     """Return the measurement of the statement. Raises all its errors together."""
-    found = check(statement)
-    return _Planner(statement, found, query, schema).measurement()
+    attributes = check(statement)
+    return _Planner(statement, attributes, query, schema).measurement()
 
 
 def notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
     """Return notes on what the statement left open. label: with the classes of the rows, once they are known."""
-    found = []
+    sentences = []
     if planned.kind == "classification" and not planned.probabilities:
         without = [name for name in metrics.DEFAULTS["binary"] if _needs_probabilities(name)]
         if not {*without} & {*planned.metrics}:
-            found.append(f"{', '.join(without)} need probabilities: {PROBABILITY} names their column")
+            sentences.append(f"{', '.join(without)} need probabilities: {PROBABILITY} names their column")
     if isinstance(label, ClassLabel) and len(planned.probabilities) == 1:
         first, second = label.classes
-        found.append(
+        sentences.append(
             f"{planned.probabilities[0]} is taken as the probability of {second}, and not of {first}"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _needs_probabilities(name: str) -> bool:
@@ -116,9 +117,11 @@ def _needs_probabilities(name: str) -> bool:
 class _Planner:
     """Planner of one statement; errors are collected."""
 
-    def __init__(self, statement: ast.Statement, found: Attributes, query: Query, schema: Schema) -> None:
+    def __init__(
+        self, statement: ast.Statement, attributes: Attributes, query: Query, schema: Schema
+    ) -> None:
         self._statement = statement
-        self._found = found
+        self._found = attributes
         self._query = query
         self._schema = schema
         self._errors: list[SQLFlowError] = []
@@ -167,8 +170,8 @@ class _Planner:
 
     def _named(self, attribute: str) -> str:
         """Return the column that an attribute names, empty without it."""
-        written = self._found.get(attribute)
-        return self._column(written.written.value) if written is not None else ""
+        resolved = self._found.get(attribute)
+        return self._column(resolved.written.value) if resolved is not None else ""
 
     def _column(self, value: ast.Value) -> str:
         if isinstance(value, ast.Name):
@@ -178,12 +181,12 @@ class _Planner:
 
     def _by_class(self) -> dict[str, Span]:
         """Return the columns of probabilities with their places, in the order in which they are written."""
-        written = self._found.get(PROBABILITY)
-        if written is None:
+        resolved = self._found.get(PROBABILITY)
+        if resolved is None:
             return {}
-        value = written.written.value
-        each = [item for _, item in value.items] if isinstance(value, ast.MapValue) else [value]
-        return {self._column(item): item.span for item in each}
+        value = resolved.written.value
+        items = [item for _, item in value.items] if isinstance(value, ast.MapValue) else [value]
+        return {self._column(item): item.span for item in items}
 
     @staticmethod
     def _with_itself(label: str, span: Span) -> SemanticError:
@@ -225,7 +228,7 @@ class _Planner:
             return SemanticError(
                 f"{column} is {self._schema.type(column).words}, and not a number", span=span
             )
-        hint = f"select {expressions.rounded(column, self._query.dialect)}"
+        hint = f"select {expressions.round_expression(column, self._query.dialect)}"
         if PROBABILITY not in self._found:
             hint += ", or compare numbers: evaluate.kind = regression"
         return SemanticError(
@@ -236,13 +239,13 @@ class _Planner:
         self, label: str, by_class: Mapping[str, Span]
     ) -> tuple[tuple[str | bool | int, ...], tuple[str, ...]]:
         """Return the written classes in their natural order, and their columns of probabilities."""
-        written = self._found.get(PROBABILITY)
-        if written is None or not isinstance(written.written.value, ast.MapValue):
+        resolved = self._found.get(PROBABILITY)
+        if resolved is None or not isinstance(resolved.written.value, ast.MapValue):
             return (), tuple(by_class)
-        names = [name for name, _ in written.written.value.items]
-        classes = [self._class(label, name, written.span) for name in names]
+        names = [name for name, _ in resolved.written.value.items]
+        classes = [self._class(label, name, resolved.span) for name in names]
         if len(by_class) < len(names) or len(set(classes)) < len(classes) or len(names) < 2:
-            span = written.span
+            span = resolved.span
             hint = "{'no': p_no, 'yes': p_yes}"
             self._errors.append(
                 SemanticError("each of the classes needs a column of its own", span=span, hint=hint)
@@ -269,13 +272,13 @@ class _Planner:
     def _metrics(self, kind: Kind, label: str) -> tuple[str, ...]:
         """Return the written metrics, or those that the columns allow; add errors for others."""
         some = ClassLabel(label, (0, 1)) if kind == "classification" else RegressionLabel(label, 0.0, 1.0)
-        written = self._found.get(METRICS)
-        span = written.span if written else None
-        names = resolve_metrics(written.value if written else None, some, span, self._errors)
+        resolved = self._found.get(METRICS)
+        span = resolved.span if resolved else None
+        names = resolve_metrics(resolved.value if resolved else None, some, span, self._errors)
         if kind == "regression" or PROBABILITY in self._found:
             return names
         without = tuple(name for name in names if not _needs_probabilities(name))
-        if written is None:
+        if resolved is None:
             return without
         self._errors += (
             SemanticError(
@@ -290,8 +293,8 @@ class _Planner:
 
     def _report(self, kind: Kind, classes: tuple[object, ...]) -> Report:
         """Return the form of the result; add an error if the columns do not allow it."""
-        written = self._found.get("evaluate.report")
-        report: Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+        resolved = self._found.get("evaluate.report")
+        report: Report = resolved.value if resolved else "figures"  # type: ignore[assignment]  # of these choices
         wrong, hint = "", "leave evaluate.report out"
         if report != "figures" and kind == "regression":
             wrong = f"{report} needs a label with classes; this one has numbers"
@@ -299,6 +302,6 @@ class _Planner:
             wrong, hint = "a roc_curve is of probabilities", f"name their column: {PROBABILITY} = my_column"
         elif report == "roc_curve" and len(classes) > 2:
             wrong = f"roc_curve needs a label with two classes; this one has {len(classes)}"
-        if wrong and written:
-            self._errors.append(SemanticError(wrong, span=written.span, hint=hint))
+        if wrong and resolved:
+            self._errors.append(SemanticError(wrong, span=resolved.span, hint=hint))
         return report

@@ -55,10 +55,10 @@ class Schema:
         """Return the columns with a computed one, a number or a text, that is not selected itself."""
         import pyarrow as pa
 
-        made = copy.copy(self)
-        made._types = {**self._types, name: pa.string() if text else pa.float64()}
-        made._of_database = {key: value for key, value in self._of_database.items() if key != name}
-        return made
+        extended = copy.copy(self)
+        extended._types = {**self._types, name: pa.string() if text else pa.float64()}
+        extended._of_database = {key: value for key, value in self._of_database.items() if key != name}
+        return extended
 
     def find(self, name: str) -> str | None:
         return name if name in self._types else self._folded.get(name.casefold())
@@ -66,8 +66,8 @@ class Schema:
     def resolve(self, name: ast.Name) -> str:
         """Return the column of a written name; `table.column` means its last part."""
         for candidate in (name.text, str(name), name.parts[-1]):
-            if found := self.find(candidate):
-                return found
+            if column := self.find(candidate):
+                return column
         raise SemanticError(f"unknown column {name.text}", span=name.span, hint=self.known(name.parts[-1]))
 
     def known(self, near: str = "") -> str | None:

@@ -17,7 +17,7 @@ from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 APART = (
     "train a model for each label, and join them: PREDICT(first, (SELECT * FROM PREDICT(second, my_rows)))"
@@ -36,35 +36,42 @@ _OF_ONE = (
 
 
 def check(
-    statement: ast.Statement, settings: Settings, found: Mapping[str, Span], errors: list[SQLFlowError]
+    statement: ast.Statement,
+    settings: TrainSettings,
+    label_spans: Mapping[str, Span],
+    errors: list[SQLFlowError],
 ) -> None:
     """Add errors for several labels where one model has one, and for weights of a single label."""
-    if len(found) < 2:
-        if WEIGHTS in settings.resolved and found:
+    if len(label_spans) < 2:
+        if WEIGHTS in settings.resolved and label_spans:
             message = "label weights apply to several labels, and the statement names one"
             errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="leave them out"))
         return
-    span, choice = list(found.values())[1], settings.choice
+    span, choice = list(label_spans.values())[1], settings.choice
     named = statement.model.span if statement.model else None
-    unknown = named is not None and any(each.span == named for each in errors)
+    unknown = named is not None and any(error.span == named for error in errors)
     if not unknown and choice.own is None and choice.example.architecture.name not in _ARCHITECTURES:
         name = statement.model.text if statement.model else choice.example.name
         hint = f"train a DNN, a network that predicts several; or {APART}"
         errors.append(SemanticError(f"a {name} predicts one label", span=span, hint=hint))
     for name in _OF_ONE:
         if name in settings.resolved and not (choice.own and name.startswith("model.")):
-            message = f"{name} applies to one label, and the statement names {len(found)}"
+            message = f"{name} applies to one label, and the statement names {len(label_spans)}"
             errors.append(SemanticError(message, span=settings.resolved[name].key_span, hint="leave it out"))
-    written, theirs = settings.get(WEIGHTS), settings.own_function("loss")
-    if theirs and written:
+    label_weights, theirs = settings.get(WEIGHTS), settings.own_function("loss")
+    if theirs and label_weights:
         message = f"label weights apply to losses of this language, and the loss is {theirs.name}"
         errors.append(
             SemanticError(message, span=settings.span(WEIGHTS), hint="weigh the labels in that function")
         )
-    elif isinstance(written, tuple) and len(written) != len(found):
-        message = f"there are {len(written)} label weights for {len(found)} labels: {', '.join(found)}"
+    elif isinstance(label_weights, tuple) and len(label_weights) != len(label_spans):
+        counts = f"{len(label_weights)} label weights for {len(label_spans)} labels"
+        message = f"there are {counts}: {', '.join(label_spans)}"
         errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="write one for each"))
-    elif isinstance(written, tuple) and not all(0 < float(each) < math.inf for each in written):  # type: ignore[arg-type]  # numbers
+    elif isinstance(label_weights, tuple) and not all(
+        0 < float(weight) < math.inf  # type: ignore[arg-type]  # numbers
+        for weight in label_weights
+    ):
         message, hint = "the weight of a label must be above 0", "leave out a label that is not to be learned"
         errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint=hint))
 
@@ -85,15 +92,15 @@ def choose(
     """Return the model of the first label, and the typed labels. Raises SemanticError if the rows cannot teach one."""
     values = {plan.label: classes, **plan.more_classes}
     spans = {plan.label: plan.label_span, **plan.more_labels}
-    found = [
+    chosen = [
         labels.choose(replace(plan, label=name, label_span=span), statistics[name], values.get(name))
         for name, span in spans.items()
     ]
-    parts = tuple(label for _, label in found if isinstance(label, spec.RegressionLabel | spec.ClassLabel))
+    parts = tuple(label for _, label in chosen if isinstance(label, spec.RegressionLabel | spec.ClassLabel))
     plan.notes[:] = [note for note in plan.notes if labels.CHOSEN not in note]
-    kinds = ", ".join(f"{each.column} {_kind(each)}" for each in parts)
+    kinds = ", ".join(f"{part.column} {_kind(part)}" for part in parts)
     plan.notes.append(f"the model predicts {len(parts)} labels: {kinds}")
-    return found[0][0], spec.SeveralLabels(parts)
+    return chosen[0][0], spec.SeveralLabels(parts)
 
 
 def _kind(label: spec.RegressionLabel | spec.ClassLabel) -> str:

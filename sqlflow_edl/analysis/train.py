@@ -51,7 +51,7 @@ from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.analysis.train_settings import Settings, check_settings, written_parameters
+from sqlflow_edl.analysis.train_settings import TrainSettings, check_settings, written_parameters
 from sqlflow_edl.syntax import ast
 
 TEXT_NUMBERS = "train.text_numbers"
@@ -99,8 +99,8 @@ class TrainingPlan(RowPlan):
     def _operands(self) -> set[str]:
         """Columns of the table that written expressions read."""
         derived = {column for draft in self.drafts if draft.why for column in draft.columns}
-        written = (each for name, each in self.computed.items() if name not in derived)
-        return {column for each in written for column in table_columns(each)}
+        of_user = (source for name, source in self.computed.items() if name not in derived)
+        return {column for source in of_user for column in table_columns(source)}
 
     def unread_columns(self, statistics: Statistics) -> set[str]:
         """Return the computed columns of derived features that these statistics rule out."""
@@ -119,10 +119,12 @@ class TrainingPlan(RowPlan):
     @property
     def named(self) -> set[str]:
         """Columns that COLUMN names, or that the parent model reads."""
-        written = {column for draft in self.drafts if not draft.why for column in draft.columns}
+        named_columns = {column for draft in self.drafts if not draft.why for column in draft.columns}
         kept = (feature for features in self.kept.values() for feature in features)
         return (
-            written | self._operands | {column for feature in kept for column in spec.source_columns(feature)}
+            named_columns
+            | self._operands
+            | {column for feature in kept for column in spec.source_columns(feature)}
         )
 
     @property
@@ -148,7 +150,7 @@ class TrainingPlan(RowPlan):
         test = self.held_out.test_rows(rows.validation)
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
-        found = statistics.get(self.label, ColumnStatistics())
+        label_statistics = statistics.get(self.label, ColumnStatistics())
         model, label = self._chosen(statistics, rows, classes)
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
@@ -156,14 +158,14 @@ class TrainingPlan(RowPlan):
         if self.settings.only_fits:
             raise_all(errors)
             return self._transform(rows, model, inputs, label)
-        loss = losses.loss(self.settings, model, label, found, errors)
+        loss = losses.loss(self.settings, model, label, label_statistics, errors)
         own_functions = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
         uncertainty.check_training(self.settings.resolved, label, errors)
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
-        made = spec.JobSpec(
+        job = spec.JobSpec(
             kind="train",
             statement=self.statement.text,
             query=self.query,
@@ -187,7 +189,7 @@ class TrainingPlan(RowPlan):
             split=self.splitting.split,
             forecast=self.forecast,
             validation=self.validation,
-            own=user_model.stored(
+            own=user_model.store_model(
                 choice.own, written_parameters(choice, self.settings.resolved), own_functions
             )
             if choice.own
@@ -199,8 +201,8 @@ class TrainingPlan(RowPlan):
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
             keep_rows="none" if self.settings.get("model.keep_rows") == "none" else msgspec.UNSET,
         )
-        raise_all(running.unused_limits(self.settings, made))
-        return made
+        raise_all(running.unused_limits(self.settings, job))
+        return job
 
     def _transform(
         self, rows: spec.Rows, model: Model, inputs: ModelInputs, label: spec.Label
@@ -231,7 +233,7 @@ class TrainingPlan(RowPlan):
         if self.more_labels:
             return several_labels.choose(self, statistics, classes)
         if not self.label:
-            return labels.unlabelled(self, rows)
+            return labels.choose_without_label(self, rows)
         return labels.choose(self, statistics.get(self.label, ColumnStatistics()), classes)
 
     def _optimizer(self, model: Model, inputs: ModelInputs) -> Entry:
@@ -251,13 +253,13 @@ class TrainingPlan(RowPlan):
         choice = self.settings.choice
         names = {row.name.removeprefix("model.") for row in entry.params if row.name.startswith("model.")}
         names -= set() if choice.own else {"n_classes", "n_clusters"}
-        written = {name: value for name, value in self._parameters(entry).items() if name in names}
-        if not choice.own and (written.get("batch_norm") or self.more_labels):
-            written.pop("members", None)  # a single network
-        found = {**choice.params, **written}
+        of_settings = {name: value for name, value in self._parameters(entry).items() if name in names}
+        if not choice.own and (of_settings.get("batch_norm") or self.more_labels):
+            of_settings.pop("members", None)  # a single network
+        values = {**choice.params, **of_settings}
         if self.parent:
-            found = warm_start.parameters(self.parent, found, self.settings.resolved)
-        return trees.parameters(found, self.settings.framework, rows) if choice.is_trees else found
+            values = warm_start.parameters(self.parent, values, self.settings.resolved)
+        return trees.parameters(values, self.settings.framework, rows) if choice.is_trees else values
 
     def _inputs(
         self, statistics: Statistics, model: Model, label: spec.Label, errors: list[SQLFlowError]
@@ -280,8 +282,8 @@ class TrainingPlan(RowPlan):
         name = self.statement.model
         try:
             parameters = catalog.parameters(model, self.settings.resolved)
-            found = model.architecture.assemble(fitted, label, parameters, name.span if name else None)
-            return forecasts.inputs(self.forecast, found, label) if self.forecast else found
+            assembled = model.architecture.assemble(fitted, label, parameters, name.span if name else None)
+            return forecasts.inputs(self.forecast, assembled, label) if self.forecast else assembled
         except SQLFlowError as error:
             errors.append(error)
             return {}
@@ -290,22 +292,22 @@ class TrainingPlan(RowPlan):
         self, parent: warm_start.Parent, statistics: Statistics, errors: list[SQLFlowError]
     ) -> ModelInputs:
         """Return the parent's features; written columns must be among them."""
-        form = tree_columns.fitted if self.settings.is_trees else None
+        form = tree_columns.fit_column if self.settings.is_trees else None
         errors += warm_start.check_written(parent, self.drafts, self.kept, statistics, form)
         self.notes.extend(warm_start.notes(parent, self.kept, statistics))
         for features in self.kept.values():
             whose = (
-                Decision(tuple(spec.source_columns(each)), f"of {parent.reference}", each)
-                for each in features
+                Decision(tuple(spec.source_columns(feature)), f"of {parent.reference}", feature)
+                for feature in features
             )
             self.decisions.extend(whose)
         return self.kept
 
     def _fitted(self, statistics: Statistics, label: spec.Label, errors: list[SQLFlowError]) -> list[Placed]:
         fitted: list[Placed] = []
-        for draft, found in self._left_out(statistics):
-            if found:
-                what, reason = found
+        for draft, why in self._left_out(statistics):
+            if why:
+                what, reason = why
                 without = Decision((what,), reason)
                 if self._note(without.note):  # once: a date becomes several features
                     self.decisions.append(without)
@@ -318,7 +320,7 @@ class TrainingPlan(RowPlan):
                     fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(decided)
             except SQLFlowError as error:
-                same = ((each.message, each.span) == (error.message, error.span) for each in errors)
+                same = ((earlier.message, earlier.span) == (error.message, error.span) for earlier in errors)
                 if not any(same):  # an item that makes several features
                     errors.append(error)
         return fitted
@@ -334,7 +336,7 @@ class TrainingPlan(RowPlan):
         if draft.origin:
             column = reused.form(column, draft, trees=self.settings.is_trees)
         if self.settings.is_trees:
-            column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
+            column, draft = tree_columns.fit_column(column, draft.span), tree_columns.describe_draft(draft)
         self._note_on_texts(draft, statistics)
         return column, decision(draft, column)
 
@@ -354,15 +356,15 @@ class TrainingPlan(RowPlan):
         A number that is an id stays if nothing else does.
         """
         drafts = [draft for draft in self.drafts if draft.applies(statistics)]
-        found = [left_out(draft, statistics, self.schema) if draft.why else None for draft in drafts]
-        if all(found):
-            found = [
+        reasons = [left_out(draft, statistics, self.schema) if draft.why else None for draft in drafts]
+        if all(reasons):
+            reasons = [
                 None
                 if statistics[draft.columns[0]].span and is_id(draft.columns[0], statistics[draft.columns[0]])
-                else each
-                for draft, each in zip(drafts, found, strict=True)
+                else why
+                for draft, why in zip(drafts, reasons, strict=True)
             ]
-        return list(zip(drafts, found, strict=True))
+        return list(zip(drafts, reasons, strict=True))
 
     def _note(self, note: str) -> bool:
         """Add a note; true if it is new."""
@@ -391,24 +393,24 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    found = _labels(statement, settings, schema, errors)
-    label = next(iter(found), "")
+    label_spans = _labels(statement, settings, schema, errors)
+    label = next(iter(label_spans), "")
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, schema, label, errors)
-    growing = increments.column(settings, schema, {*found, weight}, errors)
+    growing = increments.column(settings, schema, {*label_spans, weight}, errors)
     held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
-    forecast = forecasts.written(settings, schema, label, statement, errors)
+    forecast = forecasts.read_forecast(settings, schema, label, statement, errors)
     splitting = Splitting()
     if not (forecast or settings.only_fits):
         splitting = splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
     reserved[splitting.mark] = "what marks the validation rows"
-    reserved |= dict.fromkeys(found, "a label" if len(found) > 1 else "the label")
+    reserved |= dict.fromkeys(label_spans, "a label" if len(label_spans) > 1 else "the label")
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
     resolver = Resolver(schema, reserved, errors, notes, models)
-    drafts, decisions = _written(statement, settings, resolver), list[Decision]()
+    drafts, decisions = _draft_written_columns(statement, settings, resolver), list[Decision]()
     if not parent:
         groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
         drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast, decisions)
@@ -418,11 +420,11 @@ def plan(
     raise_all(errors)
     return TrainingPlan(
         statement=statement,
-        query=increments.since(query, growing, last),
+        query=increments.select_new_rows(query, growing, last),
         schema=schema,
         settings=settings,
         label=label,
-        label_span=found.get(label),
+        label_span=label_spans.get(label),
         weight=weight,
         group=group,
         drafts=tuple(drafts),
@@ -431,27 +433,29 @@ def plan(
         forecast=forecast,
         parent=parent,
         kept=kept,
-        computed=resolver.computed | warm_start.computed(kept),
-        more_labels={each: span for each, span in found.items() if each != label},
+        computed=resolver.computed | warm_start.computed_columns(kept),
+        more_labels={column: span for column, span in label_spans.items() if column != label},
         notes=notes,
         decisions=decisions,
     )
 
 
 def _labels(
-    statement: ast.Statement, settings: Settings, schema: Schema, errors: list[SQLFlowError]
+    statement: ast.Statement, settings: TrainSettings, schema: Schema, errors: list[SQLFlowError]
 ) -> dict[str, Span]:
     """Return the columns of the labels with their places; none for models without a label and after an error."""
-    found = labels.named(statement, settings.model, schema, errors)
-    for column, span in found.items():
+    spans = labels.label_spans(statement, settings.model, schema, errors)
+    for column, span in spans.items():
         if error := labels.check_type(schema, column, settings.model):
             error.span = error.span or span
             errors.append(error)
-    several_labels.check(statement, settings, found, errors)
-    return found
+    several_labels.check(statement, settings, spans, errors)
+    return spans
 
 
-def _written(statement: ast.Statement, settings: Settings, resolver: Resolver) -> list[Draft]:
+def _draft_written_columns(
+    statement: ast.Statement, settings: TrainSettings, resolver: Resolver
+) -> list[Draft]:
     """Return the drafts of the COLUMN clauses."""
     drafts: list[Draft] = []
     for clause in statement.columns:
@@ -462,7 +466,7 @@ def _written(statement: ast.Statement, settings: Settings, resolver: Resolver) -
 
 def _unwritten(
     statement: ast.Statement,
-    settings: Settings,
+    settings: TrainSettings,
     resolver: Resolver,
     drafts: Sequence[Draft],
     groups: Mapping[str, str],
@@ -473,9 +477,9 @@ def _unwritten(
 
     groups: columns of groups -> why they are left out. decisions: those on columns without drafts are added.
     """
-    operands = {column for each in resolver.computed.values() for column in table_columns(each)}
+    operands = {column for source in resolver.computed.values() for column in table_columns(source)}
     mentioned = operands | {column for draft in drafts for column in draft.columns}
-    schema, found = resolver.schema, []
+    schema, all_drafts = resolver.schema, []
     names = () if any(clause.only for clause in statement.columns) else schema.names
     names = tuple(column for column in names if column not in mentioned)
     numbers = [column for column in names if schema.type(column) is ColumnType.NUMBER]
@@ -485,17 +489,17 @@ def _unwritten(
             note = f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it"
             resolver.notes.append(note)
         elif column not in resolver.reserved:
-            own = forecasts.drafts(forecast, column, schema) if forecast else None
-            if own is None:
-                own = derive(column, schema, resolver.notes, statement.select_span, bins=bins)
+            column_drafts = forecasts.drafts(forecast, column, schema) if forecast else None
+            if column_drafts is None:
+                column_drafts = derive(column, schema, resolver.notes, statement.select_span, bins=bins)
                 if schema.type(column) is ColumnType.TEXT and settings.get(TEXT_NUMBERS) == "convert":
-                    own = _numbers_in_text(column, own, resolver, bins)
-                if not own:
+                    column_drafts = _numbers_in_text(column, column_drafts, resolver, bins)
+                if not column_drafts:
                     reason, hint = schema.why_unusable(column)
                     decisions.append(Decision((column,), f"it {reason}; {hint}"))
                     resolver.notes.append(decisions[-1].note)
-            found += own
-    return found
+            all_drafts += column_drafts
+    return all_drafts
 
 
 def _numbers_in_text(column: str, category: Sequence[Draft], resolver: Resolver, bins: int) -> list[Draft]:
@@ -518,8 +522,8 @@ def check_without_columns(
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     errors += running.problems(settings, workers)
-    written = labels.written(statement, settings.model, errors)
-    several_labels.check(statement, settings, {str(each): each.span for each in written}, errors)
+    label_names = labels.read_labels(statement, settings.model, errors)
+    several_labels.check(statement, settings, {str(name): name.span for name in label_names}, errors)
     held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     for clause in statement.columns:
         written_input(clause, settings.choice.example.architecture.inputs, errors)

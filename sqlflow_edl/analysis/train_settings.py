@@ -17,14 +17,14 @@ from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainSettings:
     """Checked attributes of the statement, before the rows are known."""
 
     choice: Choice
@@ -69,18 +69,24 @@ class Settings:
         taken: why it cannot be one of `others`. name: one of several that the attribute names.
         """
         name, span = str(self.get(attribute)) if name is None else name, self.span(attribute)
-        found = schema.find(name)
-        if found is None:
+        column_found = schema.find(name)
+        if column_found is None:
             return "", SemanticError(f"unknown column {name}", span=span, hint=schema.known(name))
-        return found, SemanticError(f"{found} {taken}", span=span, hint=hint) if found in others else None
+        return column_found, SemanticError(
+            f"{column_found} {taken}", span=span, hint=hint
+        ) if column_found in others else None
 
     def own_function(self, function: str) -> spec.Component | None:
         """Return a function of the model's module by its dotted name, or None if it is not taken from there."""
-        own = self.choice.own
-        return spec.Component(f"{own.module}.{function}") if own and function in self.functions else None
+        user_code = self.choice.own
+        return (
+            spec.Component(f"{user_code.module}.{function}")
+            if user_code and function in self.functions
+            else None
+        )
 
 
-def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> Settings:
+def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> TrainSettings:
     """Return the settings without the database; raises all their errors together."""
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
@@ -93,7 +99,7 @@ def check_settings(
     errors: list[SQLFlowError],
     notes: list[str],
     parent: warm_start.Parent | None = None,
-) -> Settings:
+) -> TrainSettings:
     """Check model, optimizer, loss and attributes, which need no database."""
     choice = choose(statement, errors)
     if parent:
@@ -110,8 +116,8 @@ def check_settings(
     usual_loss = None if choice.own else LOSSES.entries["cross_entropy"]  # of classes
     chosen = [choice.example, optimizer, *(entry for entry in (loss or usual_loss, schedule) if entry)]
     dictionary = _dictionary(choice, chosen)
-    written = _without_planned(statement.attributes, errors)
-    resolved = dictionary.resolve(written, errors, notes)
+    attributes = _without_planned(statement.attributes, errors)
+    resolved = dictionary.resolve(attributes, errors, notes)
     _check_metrics(statement, resolved, errors)
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
@@ -121,14 +127,14 @@ def check_settings(
     if choice.own and statement.model:
         user_model.check(choice.own, written_parameters(choice, resolved), statement.model.span, errors)
     if framework in NETWORKS and framework not in optimizer.frameworks:
-        known = [each.name for each in catalog.OPTIMIZERS.entries.values() if framework in each.frameworks]
-        message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(known)}"
+        names = [each.name for each in catalog.OPTIMIZERS.entries.values() if framework in each.frameworks]
+        message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(names)}"
         errors.append(SemanticError(message, span=resolved["optimizer"].span, hint=hint))
     steps.check_clipping(resolved, errors)
     errors += _missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
-    return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
+    return TrainSettings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
 
 
 def _missing(statement: ast.Statement) -> Iterator[SQLFlowError]:
@@ -146,14 +152,14 @@ def _check_metrics(
     statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
 ) -> None:
     """Add an error for a metric of no kind of label; several labels have metrics under names of their own."""
-    written = resolved.get("validation.metrics")
-    if written is None or len(statement.labels) > 1 or not isinstance(written.value, tuple):
+    attribute = resolved.get("validation.metrics")
+    if attribute is None or len(statement.labels) > 1 or not isinstance(attribute.value, tuple):
         return
     try:
-        for name in written.value:
+        for name in attribute.value:
             metrics.by_name(str(name), None)
     except SemanticError as error:
-        error.span = written.span
+        error.span = attribute.span
         errors.append(error)
 
 
@@ -163,9 +169,9 @@ def _optimizer(
     """Return the written optimizer or the default; trees are boosted."""
     if choice.is_trees:
         return catalog.BOOSTING
-    found = catalog.written_entry(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
+    entry = catalog.written_entry(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     defaults = choice.example.defaults
-    return found or catalog.OPTIMIZERS.entries[str(defaults.get("optimizer", "adam"))].with_defaults(defaults)
+    return entry or catalog.OPTIMIZERS.entries[str(defaults.get("optimizer", "adam"))].with_defaults(defaults)
 
 
 def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
@@ -176,7 +182,7 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
         fits = [row for row in TRAIN if row.name == "train.seed"]
         trains = (row.name for row in (*TRAIN, *KUBERNETES, *rows) if row not in fits)
         return Dictionary(fits, {**elsewhere, **dict.fromkeys(trains, transform.WHY_NOT)})
-    shared: Sequence[Attribute] = TRAIN
+    shared: Sequence[AttributeRow] = TRAIN
     if choice.example.task == "forecasting":
         shared = [row for row in shared if row.name not in forecast.OF_ROWS]
         elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecasts.WHY_NOT)
@@ -191,25 +197,27 @@ def _framework(
     choice: Choice, resolved: Mapping[str, Resolved], loss: Entry | None, errors: list[SQLFlowError]
 ) -> spec.job.Framework:
     """Return the framework: the written one, that of the model's name, or the first one that has the loss."""
-    found = choice.framework
+    name_found = choice.framework
     if loss and not choice.implied_framework:
-        found = next((each for each in choice.example.frameworks if each in loss.frameworks), found)
+        name_found = next(
+            (candidate for candidate in choice.example.frameworks if candidate in loss.frameworks), name_found
+        )
     if "model.framework" in resolved:
-        found = str(resolved["model.framework"].value)
+        name_found = str(resolved["model.framework"].value)
         model = choice.example
         fixed = choice.implied_framework or (model.frameworks[0] if len(model.frameworks) == 1 else "")
-        if found not in ((fixed,) if fixed else model.frameworks):
+        if name_found not in ((fixed,) if fixed else model.frameworks):
             name, of = model.name.rpartition(".")[2], fixed or " and ".join(model.frameworks)
             name = choice.family or name
             errors.append(
                 SemanticError(
-                    f"{name} is written in {of}, not {found}",
+                    f"{name} is written in {of}, not {name_found}",
                     span=resolved["model.framework"].span,
                     hint="leave model.framework out",
                 )
             )
-            found = choice.framework
-    return found  # type: ignore[return-value]  # of the choices of the attribute
+            name_found = choice.framework
+    return name_found  # type: ignore[return-value]  # of the choices of the attribute
 
 
 def written_parameters(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
@@ -223,9 +231,11 @@ def written_parameters(choice: Choice, resolved: Mapping[str, Resolved]) -> list
 
 def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:
     kept = []
-    for each in attributes:
-        if instead := catalog.PLANNED_ATTRIBUTES.get(each.key.casefold()):
-            errors.append(SemanticError(f"{each.key} is not supported yet", span=each.key_span, hint=instead))
+    for attribute in attributes:
+        if instead := catalog.PLANNED_ATTRIBUTES.get(attribute.key.casefold()):
+            errors.append(
+                SemanticError(f"{attribute.key} is not supported yet", span=attribute.key_span, hint=instead)
+            )
         else:
-            kept.append(each)
+            kept.append(attribute)
     return kept

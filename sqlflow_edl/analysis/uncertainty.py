@@ -11,15 +11,15 @@ from sqlflow_edl.analysis.settings.dictionary import Resolved
 
 
 def interval(
-    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+    attribute: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
 ) -> spec.Interval | None:
     """Return the interval that predict.interval asks for; add an error if the model cannot give it."""
-    if written is None:
+    if attribute is None:
         return None
     try:
-        return interval_of(model, reference, float(written.value))  # type: ignore[arg-type]  # a number
+        return interval_of(model, reference, float(attribute.value))  # type: ignore[arg-type]  # a number
     except SemanticError as error:
-        error.span = written.span
+        error.span = attribute.span
         errors.append(error)
         return None
 
@@ -37,43 +37,43 @@ def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interva
 
 
 def threshold(
-    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+    attribute: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
 ) -> float | None:
     """Return the least probability of the second of two classes: the written one, else that of the training.
 
     A metric stands for the threshold that it chose on the validation rows. Adds an error if the label has other classes
     or the model has no such threshold.
     """
-    if written is None:
+    if attribute is None:
         return threshold_of_training(model)
-    if not _is_binary(model.spec.label, written, errors):
+    if not _is_binary(model.spec.label, attribute, errors):
         return None
     try:
-        return _chosen(model, reference, written.value)
+        return _choose_threshold(model, reference, attribute.value)
     except SemanticError as error:
-        error.span = written.span
+        error.span = attribute.span
         errors.append(error)
         return None
 
 
 def threshold_of_training(model: Archive) -> float | None:
     """Return the threshold that the model's TRAIN wrote, or that its validation rows chose; None without one."""
-    wanted = model.spec.training.threshold
-    measured = model.calibration is not None and wanted in model.calibration.thresholds
-    return _chosen(model, "", wanted) if measured or isinstance(wanted, float) else None
+    setting = model.spec.training.threshold
+    measured = model.calibration is not None and setting in model.calibration.thresholds
+    return _choose_threshold(model, "", setting) if measured or isinstance(setting, float) else None
 
 
-def _chosen(model: Archive, reference: str, wanted: object) -> float:
+def _choose_threshold(model: Archive, reference: str, setting: object) -> float:
     """Return the threshold that a number or a metric stands for. Raises SemanticError if the model has none."""
-    if not isinstance(wanted, str):
-        return float(wanted)  # type: ignore[arg-type]  # a number, says the dictionary
-    chosen = model.calibration.thresholds.get(wanted) if model.calibration is not None else None
+    if not isinstance(setting, str):
+        return float(setting)  # type: ignore[arg-type]  # a number, says the dictionary
+    chosen = model.calibration.thresholds.get(setting) if model.calibration is not None else None
     if chosen is not None:
         return chosen.probability
     has_rows = model.spec.rows.validation
     why = "its validation rows were not measured" if has_rows else "it was trained without validation rows"
     raise SemanticError(
-        f"{reference} has no threshold by {wanted}: {why}",
+        f"{reference} has no threshold by {setting}: {why}",
         hint="write a probability, or train it again with VALIDATE 0.1",
     )
 
@@ -83,43 +83,43 @@ def temperature(model: Archive) -> float:
     return model.calibration.temperature if model.calibration is not None else 1.0
 
 
-def probabilities(written: Resolved | None, model: Archive, errors: list[SQLFlowError]) -> bool | None:
+def probabilities(attribute: Resolved | None, model: Archive, errors: list[SQLFlowError]) -> bool | None:
     """Return if PREDICT adds a column for each class, None if it is not written; add an error without classes."""
-    if written is None:
+    if attribute is None:
         return None
     label = model.spec.label
-    if not any(isinstance(each, spec.ClassLabel) for each in spec.each_label(label)):
+    if not any(isinstance(one_label, spec.ClassLabel) for one_label in spec.each_label(label)):
         errors.append(
             SemanticError(
                 f"only classes have probabilities, and {label.column} has no classes",
-                span=written.key_span,
+                span=attribute.key_span,
                 hint="leave predict.probabilities out",
             )
         )
-    return bool(written.value)
+    return bool(attribute.value)
 
 
 def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: list[SQLFlowError]) -> None:
     """Add errors for attributes of TRAIN that its label does not allow."""
     if "validation.threshold" in resolved:
         _is_binary(label, resolved["validation.threshold"], errors)
-    written = resolved.get("validation.calibration")
-    if written is not None and not isinstance(label, spec.ClassLabel):
+    attribute = resolved.get("validation.calibration")
+    if attribute is not None and not isinstance(label, spec.ClassLabel):
         errors.append(
             SemanticError(
                 f"only probabilities of classes can be calibrated, and {label.column} is a number",
-                span=written.key_span,
+                span=attribute.key_span,
                 hint="leave it out; WITH predict.interval = 0.9 gives intervals of the predicted number",
             )
         )
 
 
-def _is_binary(label: spec.Label, written: Resolved, errors: list[SQLFlowError]) -> bool:
+def _is_binary(label: spec.Label, attribute: Resolved, errors: list[SQLFlowError]) -> bool:
     """Return True if the label has two classes; add an error otherwise."""
     try:
-        check_threshold(label, written.written.key)
+        check_threshold(label, attribute.written.key)
     except SemanticError as error:
-        error.span = written.key_span
+        error.span = attribute.key_span
         errors.append(error)
         return False
     return True
@@ -151,8 +151,8 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             "leave predict.interval out",
         )
     if isinstance(label, spec.Unlabelled):
-        found = "clusters" if isinstance(label, spec.ClusterLabel) else "anomalies"
-        return (f"an interval is of a number, and {reference} finds {found}", "leave predict.interval out")
+        what = "clusters" if isinstance(label, spec.ClusterLabel) else "anomalies"
+        return (f"an interval is of a number, and {reference} finds {what}", "leave predict.interval out")
     if isinstance(label, spec.ForecastLabel):
         return (
             f"{reference} forecasts quantiles instead of an interval",

@@ -20,7 +20,7 @@ from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.models.base import Architecture, Model
 from sqlflow_edl.analysis.models.parts import deep_feature, one_input
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
@@ -53,11 +53,11 @@ def look_up(name: ast.Name) -> OwnModel:
     try:
         if str(name).partition(".")[0] in _LIBRARIES:
             raise _other_library(str(name))
-        found = find(str(name))
-        check_permitted(found)
-        if hooks := sorted(each for each in found.definition.methods if each.startswith(_HOOKS)):
-            raise _hooks(found, hooks)
-        return found
+        user_code = find(str(name))
+        check_permitted(user_code)
+        if hooks := sorted(method for method in user_code.definition.methods if method.startswith(_HOOKS)):
+            raise _hooks(user_code, hooks)
+        return user_code
     except SQLFlowError as error:
         error.span = name.span
         raise
@@ -74,28 +74,33 @@ def _other_library(name: str) -> SemanticError:
     )
 
 
-def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
+def _hooks(user_code: OwnModel, hooks: list[str]) -> SemanticError:
     return SemanticError(
-        f"{found.name} defines {', '.join(hooks)}, which is not called here: a job trains every model by minibatches",
+        f"{user_code.name} defines {', '.join(hooks)}, which is not called here: "
+        "a job trains every model by minibatches",
         hint="remove it, and write what it does as loss, optimizer or callbacks beside the model, or in its call; "
         "a model that must train itself is trained in Python, see sqlflow help python",
     )
 
 
-def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Model:
+def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -> Model:
     """Return a catalog entry for the model; the label decides its task.
 
     If the signature takes any keyword, attributes written with `model.` are parameters, too.
     """
-    names = list(own.signature.names)
-    if own.signature.anything:
-        prefixed = (each.key for each in written if each.key.casefold().startswith("model."))
+    names = list(user_code.signature.names)
+    if user_code.signature.anything:
+        prefixed = (
+            attribute.key for attribute in attributes if attribute.key.casefold().startswith("model.")
+        )
         names += [key[len("model.") :] for key in prefixed]
-    rows = (_attribute(own, each) for each in dict.fromkeys(names) if not _reserved(each))
-    frameworks = (own.framework,) if own.framework else ("keras", "torch")
+    rows = (
+        _attribute(user_code, parameter) for parameter in dict.fromkeys(names) if not _is_reserved(parameter)
+    )
+    frameworks = (user_code.framework,) if user_code.framework else ("keras", "torch")
     return Model(
         name,
-        f"{own.attribute}({own.signature})",
+        f"{user_code.attribute}({user_code.signature})",
         tuple(rows),
         frameworks=frameworks,
         architecture=ARCHITECTURE,
@@ -104,44 +109,48 @@ def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Model:
 
 def unseen(statement: ast.Statement) -> Model:
     """Return a substitute for an unknown model: it takes every unclaimed attribute, of any type."""
-    known = Dictionary((*TRAIN, *KUBERNETES))
-    keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
+    dictionary = Dictionary((*TRAIN, *KUBERNETES))
+    keys = dict.fromkeys(
+        attribute.key for attribute in statement.attributes if dictionary.find(attribute.key) is None
+    )
     rows = (
-        Attribute(key, "anything", "A parameter of the model.")
+        AttributeRow(key, "anything", "A parameter of the model.")
         for key in keys
         if not key.startswith(("optimizer.", "loss.", "schedule."))
     )
     return Model("", "", tuple(rows), architecture=ARCHITECTURE)
 
 
-def _reserved(parameter: str) -> bool:
+def _is_reserved(parameter: str) -> bool:
     """Return True if `model.parameter` is an attribute of every model, as model.optimizer is."""
     return not parameter.isidentifier() or Dictionary(TRAIN).find(f"model.{parameter}") is not None
 
 
-def _attribute(own: OwnModel, parameter: str) -> Attribute:
-    return Attribute(
-        f"model.{parameter}", "anything", f"A parameter of {own.attribute}.", aliases=(parameter,)
+def _attribute(user_code: OwnModel, parameter: str) -> AttributeRow:
+    return AttributeRow(
+        f"model.{parameter}", "anything", f"A parameter of {user_code.attribute}.", aliases=(parameter,)
     )
 
 
-def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowError]) -> None:
+def check(user_code: OwnModel, parameters: Iterable[str], span: Span, errors: list[SQLFlowError]) -> None:
     """Add an error if a required parameter is neither given nor filled in."""
-    lacking = [name for name in own.signature.required if name not in {*given, *PASSED}]
+    lacking = [name for name in user_code.signature.required if name not in {*parameters, *PASSED}]
     if lacking:
         plural = "s" if len(lacking) > 1 else ""
         errors.append(
             SemanticError(
-                f"{own.attribute} needs its parameter{plural} {', '.join(lacking)}",
+                f"{user_code.attribute} needs its parameter{plural} {', '.join(lacking)}",
                 span=span,
-                hint=f"write WITH model.{lacking[0]} = …; it is {own.attribute}({own.signature})",
+                hint=f"write WITH model.{lacking[0]} = …; it is {user_code.attribute}({user_code.signature})",
             )
         )
 
 
-def check_sequence(own: OwnModel | None, column: Fitted, span: Span | None) -> None:
+def check_sequence(user_code: OwnModel | None, column: Fitted, span: Span | None) -> None:
     """Raise SemanticError for ids in their order, unless the model takes arrays of features."""
-    if isinstance(column, spec.Sequence) and (own is None or "features" not in own.signature.names):
+    if isinstance(column, spec.Sequence) and (
+        user_code is None or "features" not in user_code.signature.names
+    ):
         raise SemanticError(
             "SEQUENCE needs a model of your own with a parameter features",
             span=span,
@@ -149,19 +158,19 @@ def check_sequence(own: OwnModel | None, column: Fitted, span: Span | None) -> N
         )
 
 
-def functions(own: OwnModel, framework: str, written: Iterable[str]) -> tuple[str, ...]:
+def functions(user_code: OwnModel, framework: str, attribute_names: Iterable[str]) -> tuple[str, ...]:
     """Return the functions of the contract that the program takes from the model's module.
 
     Those are the functions with a compatible signature that no attribute of the statement replaces.
 
-    written: its attributes by their canonical names.
+    attribute_names: its attributes by their canonical names.
     """
-    names = set(written)
+    names = set(attribute_names)
     return tuple(
         function.name
         for function in contract.functions(framework)
-        if function.name in own.functions
-        and _fits(own.functions[function.name], len(function.arguments))
+        if function.name in user_code.functions
+        and _fits(user_code.functions[function.name], len(function.arguments))
         and not any(name.startswith(_SAID_BY[function.name]) for name in names)
     )
 
@@ -180,7 +189,9 @@ def _fits(signature: Signature, arguments: int) -> bool:
     return signature.anything or len(signature.required) <= arguments <= len(signature.names)
 
 
-def stored(own: OwnModel, given: Iterable[str], functions: tuple[str, ...]) -> spec.Own:
+def store_model(user_code: OwnModel, parameters: Iterable[str], functions: tuple[str, ...]) -> spec.Own:
     """Return the model in the form of a JobSpec."""
-    passes = tuple(name for name in PASSED if name in own.signature.names and name not in set(given))
-    return spec.Own(own.module, own.attribute, own.digest, passes, functions)
+    passes = tuple(
+        name for name in PASSED if name in user_code.signature.names and name not in set(parameters)
+    )
+    return spec.Own(user_code.module, user_code.attribute, user_code.digest, passes, functions)

@@ -41,7 +41,9 @@ class Parent:
         return SemanticError(message, span=span or self.span, hint=hint)
 
 
-def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
+def choice(
+    parent: Parent, choice_written: Choice, statement: ast.Statement, errors: list[SQLFlowError]
+) -> Choice:
     """Return the model of the parent; add an error if the statement names another."""
     name = parent.spec.model.name
     if parent.spec.framework == spec.NO_FRAMEWORK:
@@ -64,7 +66,9 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
         hint = "leave USING out: a training takes seconds, and learns from all rows of the query"
         raise parent.refuse(f"{parent.reference} is a forecast, which is not trained further", None, hint)
     entry = catalog.MODELS.find(name)
-    same = written.entry.name == name if written.entry else name.startswith(written.family)
+    same = (
+        choice_written.entry.name == name if choice_written.entry else name.startswith(choice_written.family)
+    )
     if statement.model is not None and not same:
         errors.append(
             parent.refuse(
@@ -77,7 +81,7 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
         errors.append(parent.refuse(f"{parent.reference} is a {name}", None, f"write TO TRAIN {name}"))
     if entry is not None and isinstance(parent.spec.label, spec.SeveralLabels):
         return Choice(None, name.removesuffix("Regressor").removesuffix("Classifier"))  # by each label
-    return Choice(entry) if entry else written
+    return Choice(entry) if entry else choice_written
 
 
 def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
@@ -101,10 +105,10 @@ def _plain(value: object) -> object:
 
 
 def parameters(
-    parent: Parent, written: Mapping[str, spec.job.Parameter], resolved: Mapping[str, Resolved]
+    parent: Parent, values_written: Mapping[str, spec.job.Parameter], resolved: Mapping[str, Resolved]
 ) -> dict[str, spec.job.Parameter]:
     """Return the parameters of the model: the written ones, else the parent's."""
-    kept = {name: value for name, value in written.items() if f"model.{name}" in resolved}
+    kept = {name: value for name, value in values_written.items() if f"model.{name}" in resolved}
     return {**parent.spec.model.params, **kept}
 
 
@@ -118,58 +122,60 @@ def inputs(
 
 def wants(features: ModelInputs) -> dict[str, Want]:
     """Return the statistics by which the new rows are compared."""
-    found: dict[str, Want] = {}
-    for feature in _each(features):
+    by_column: dict[str, Want] = {}
+    for feature in _iterate_features(features):
         column = spec.category_of(feature)
         if isinstance(column, spec.Standardize):
             name = str(column.column)
-            found[name] = found.get(name, Want.NONE) | Want.MOMENTS
+            by_column[name] = by_column.get(name, Want.NONE) | Want.MOMENTS
         elif isinstance(column, spec.Vocabulary):
             name = str(column.column)
-            found[name] = found.get(name, Want.NONE) | Want.COUNTS
-    return found
+            by_column[name] = by_column.get(name, Want.NONE) | Want.COUNTS
+    return by_column
 
 
-def computed(features: ModelInputs) -> dict[str, spec.Computed]:
+def computed_columns(features: ModelInputs) -> dict[str, spec.Computed]:
     """Return the computed columns of the features by the names that `wants` gives them."""
-    found = (source for feature in _each(features) for source in spec.sources(feature))
-    return {str(source): source for source in found if isinstance(source, spec.Computed)}
+    all_sources = (source for feature in _iterate_features(features) for source in spec.sources(feature))
+    return {str(source): source for source in all_sources if isinstance(source, spec.Computed)}
 
 
-def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
+def label(parent: Parent, own_label: spec.Label, span: Span | None) -> spec.Label:
     """Return the parent's label in this query's column.
 
     Raises SemanticError if it has classes that the parent does not know.
     """
-    return _label(parent, parent.spec.label, found, span)
+    return _label(parent, parent.spec.label, own_label, span)
 
 
-def _label(parent: Parent, theirs: spec.Label, found: spec.Label, span: Span | None) -> spec.Label:
-    if isinstance(found, spec.SeveralLabels) or isinstance(theirs, spec.SeveralLabels):
-        return _several(parent, spec.each_label(theirs), spec.each_label(found), span)
-    if isinstance(theirs, spec.ClassLabel) and isinstance(found, spec.ClassLabel):
-        unknown = [value for value in found.classes if value not in theirs.classes]
+def _label(parent: Parent, theirs: spec.Label, own_label: spec.Label, span: Span | None) -> spec.Label:
+    if isinstance(own_label, spec.SeveralLabels) or isinstance(theirs, spec.SeveralLabels):
+        return _several(parent, spec.each_label(theirs), spec.each_label(own_label), span)
+    if isinstance(theirs, spec.ClassLabel) and isinstance(own_label, spec.ClassLabel):
+        unknown = [value for value in own_label.classes if value not in theirs.classes]
         if unknown:
             shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
-            known = [value for value in theirs.classes if isinstance(value, str)]  # 10 is not meant by 100
-            hint = did_you_mean(str(unknown[0]), known, list_up_to=20)
-            message = f"{found.column} has classes that {parent.reference} does not know: {shown}"
+            texts = [value for value in theirs.classes if isinstance(value, str)]  # 10 is not meant by 100
+            hint = did_you_mean(str(unknown[0]), texts, list_up_to=20)
+            message = f"{own_label.column} has classes that {parent.reference} does not know: {shown}"
             raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")
-    if isinstance(found, spec.RankingLabel):
-        return found
-    return msgspec.structs.replace(theirs, column=found.column)
+    if isinstance(own_label, spec.RankingLabel):
+        return own_label
+    return msgspec.structs.replace(theirs, column=own_label.column)
 
 
 def _several(
-    parent: Parent, theirs: Sequence[spec.Label], found: Sequence[spec.Label], span: Span | None
+    parent: Parent, theirs: Sequence[spec.Label], own_labels: Sequence[spec.Label], span: Span | None
 ) -> spec.SeveralLabels:
-    if [type(each) for each in theirs] != [type(each) for each in found]:
-        columns = ", ".join(each.column for each in theirs)
+    if [type(one_label) for one_label in theirs] != [type(one_label) for one_label in own_labels]:
+        columns = ", ".join(one_label.column for one_label in theirs)
         hint = "name as many labels of the same kinds, in that order"
         raise parent.refuse(f"{parent.reference} predicts {columns}", span, hint)
-    parts = [_label(parent, *each, span) for each in zip(theirs, found, strict=True)]
+    parts = [_label(parent, *pair, span) for pair in zip(theirs, own_labels, strict=True)]
     return spec.SeveralLabels(
-        tuple(each for each in parts if isinstance(each, spec.RegressionLabel | spec.ClassLabel))
+        tuple(
+            one_label for one_label in parts if isinstance(one_label, spec.RegressionLabel | spec.ClassLabel)
+        )
     )
 
 
@@ -185,17 +191,19 @@ def check_written(
     form: of a column in the parent's kind of model, if that takes other forms than networks.
     """
     errors: list[SQLFlowError] = []
-    theirs = {name for feature in _each(features) for name in _signatures(feature)}
-    shown = ", ".join(dict.fromkeys(_described(spec.category_of(feature)) for feature in _each(features)))
+    theirs = {name for feature in _iterate_features(features) for name in _signatures(feature)}
+    shown = ", ".join(
+        dict.fromkeys(_describe_column(spec.category_of(feature)) for feature in _iterate_features(features))
+    )
     for draft in drafts:
         try:
             column = draft.fit(statistics)
-            written = signature(form(column, draft.span) if form else column, draft.dim)
+            own_signature = signature(form(column, draft.span) if form else column, draft.dim)
         except SQLFlowError as error:
             errors.append(error)
             continue
-        if written not in theirs:
-            message = f"{parent.reference} has no feature {written}"
+        if own_signature not in theirs:
+            message = f"{parent.reference} has no feature {own_signature}"
             hint = f"leave COLUMN out: its features are {shown}"
             errors.append(parent.refuse(message, draft.span, hint))
     return errors
@@ -204,11 +212,14 @@ def check_written(
 def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
     """Return notes on the origin of the features, and on rows far from those of the parent."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
-    for feature in dict.fromkeys(map(spec.category_of, _each(features))):
+    for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):
         if isinstance(feature, spec.Standardize):
-            found = statistics[str(feature.column)]
-            if found.rows > found.nulls and abs(found.mean - feature.mean) > FAR * feature.std:
-                now = f"{feature.column} is {found.mean:.4g} on average"
+            column_statistics = statistics[str(feature.column)]
+            if (
+                column_statistics.rows > column_statistics.nulls
+                and abs(column_statistics.mean - feature.mean) > FAR * feature.std
+            ):
+                now = f"{feature.column} is {column_statistics.mean:.4g} on average"
                 said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
         elif isinstance(feature, spec.Vocabulary) and (share := _unknown(feature, statistics)) > MANY:
             said.append(
@@ -219,28 +230,28 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
 
 def _unknown(feature: spec.Vocabulary, statistics: Statistics) -> float:
     """Return the share of rows with a value outside the vocabulary; 1 if there are too many values to count."""
-    found: ColumnStatistics = statistics[str(feature.column)]
-    if not found.rows or found.nulls == found.rows:
+    column_statistics: ColumnStatistics = statistics[str(feature.column)]
+    if not column_statistics.rows or column_statistics.nulls == column_statistics.rows:
         return 0.0
-    if found.counts is None:
+    if column_statistics.counts is None:
         return 1.0
-    known = {str(word) for word in feature.values}
-    counts = zip(found.counts.vocabulary(), found.counts.counts, strict=True)
-    return sum(count for word, count in counts if str(word) not in known) / found.rows
+    words = {str(word) for word in feature.values}
+    counts = zip(column_statistics.counts.vocabulary(), column_statistics.counts.counts, strict=True)
+    return sum(count for word, count in counts if str(word) not in words) / column_statistics.rows
 
 
-def _each(features: ModelInputs) -> Iterable[spec.Feature]:
-    return (feature for each in features.values() for feature in each)
+def _iterate_features(features: ModelInputs) -> Iterable[spec.Feature]:
+    return (feature for some_features in features.values() for feature in some_features)
 
 
 def _signatures(feature: spec.Feature) -> set[str]:
     """Return the signatures by which a feature of the parent may be written; form and dimension may be omitted."""
-    inner = _described(spec.category_of(feature))
+    inner = _describe_column(spec.category_of(feature))
     if isinstance(feature, spec.Embedding):
-        shared = _shared(feature)
+        shared = _shared_suffix(feature)
         return {inner, f"embedding({inner}{shared})", f"embedding({inner}, {feature.dim}{shared})"}
     if isinstance(feature, spec.Encoding):
-        return {_encoded(feature, inner)}
+        return {_encoding_signature(feature, inner)}
     if isinstance(feature, spec.Sequence):
         return {signature(feature)}
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
@@ -251,26 +262,26 @@ def signature(column: Fitted, dim: int = 0) -> str:
 
     dim: written length of its vectors; 0 if it follows from the rows.
     """
-    inner = _described(spec.category_of(column))
+    inner = _describe_column(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
     if isinstance(column, spec.Sequence):
         return f"sequence({inner}, {column.length})"
     if isinstance(column, spec.Encoding):
-        return _encoded(column, inner)
+        return _encoding_signature(column, inner)
     if not isinstance(column, spec.Embedding):
         return inner
     # its size, and so the dimension, come from the rows
     fitted = not dim and _has_vocabulary(column.category)
-    shared = _shared(column)
+    shared = _shared_suffix(column)
     return f"embedding({inner}{shared})" if fitted else f"embedding({inner}, {column.dim}{shared})"
 
 
-def _shared(feature: spec.Embedding) -> str:
+def _shared_suffix(feature: spec.Embedding) -> str:
     return ", shared" if feature.table else ""
 
 
-def _encoded(feature: spec.Encoding, category: str) -> str:
+def _encoding_signature(feature: spec.Encoding, category: str) -> str:
     return f"{type(feature).__struct_config__.tag}({category})"
 
 
@@ -280,14 +291,14 @@ def _has_vocabulary(category: spec.Category) -> bool:
     return isinstance(category.category if isinstance(category, spec.ListOf) else category, spec.Vocabulary)
 
 
-def _described(column: Fitted) -> str:
+def _describe_column(column: Fitted) -> str:
     """Return `hash_bucket(city, 100)`; of a category that is fitted to rows, the column alone."""
     if isinstance(column, spec.ListOf):
-        return f"list_of({_described(column.category)})"
+        return f"list_of({_describe_column(column.category)})"
     if isinstance(column, spec.Concat):
-        return f"concat({', '.join(map(_described, column.categories))})"
+        return f"concat({', '.join(map(_describe_column, column.categories))})"
     if isinstance(column, spec.Cross):
-        parts = (each if isinstance(each, str) else _described(each) for each in column.columns)
+        parts = (part if isinstance(part, str) else _describe_column(part) for part in column.columns)
         return f"cross({', '.join(parts)}, {column.size})"
     more = ""
     if isinstance(column, spec.HashBucket | spec.CategoryId):

@@ -48,7 +48,7 @@ def fit(plan: AnyPlan) -> spec.JobSpec:
         raise _unknown("which model is best", span, "name one without folds: TO TRAIN DNNClassifier")
     classes: dict[str, labels.Values] = {}
     raise_all([*_of_plan(plan), *_of_labels(plan, classes), *_of_features(plan)])
-    few, many = (_fitted(plan, classes, rows) for rows in (FEWEST, MANY))
+    few, many = (_fit_counts(plan, classes, rows) for rows in (FEWEST, MANY))
     raise_all(list(_of_defaults(plan, few, many)))
     return msgspec.structs.replace(many, rows=spec.Rows(False, 0, 0, 0))
 
@@ -112,9 +112,11 @@ def _of_features(plan: TrainingPlan) -> Iterator[SQLFlowError]:
                 f"the values of {names}, which the feature is fitted to", draft.span, _instead(plan, draft)
             )
     if derived:
-        found = list(dict.fromkeys(name for draft in derived for name in draft.columns))
-        names = ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if found[_MOST:] else "")
-        what = f"which feature{'s' if found[1:] else ''} {names} become{'' if found[1:] else 's'}"
+        names_found = list(dict.fromkeys(name for draft in derived for name in draft.columns))
+        names = ", ".join(names_found[:_MOST]) + (
+            f" and {len(names_found) - _MOST} more" if names_found[_MOST:] else ""
+        )
+        what = f"which feature{'s' if names_found[1:] else ''} {names} become{'' if names_found[1:] else 's'}"
         yield _unknown(what, plan.statement.select_span, _instead(plan, derived[0]))
 
 
@@ -149,10 +151,10 @@ def _statistics(plan: TrainingPlan, guess: int) -> dict[str, ColumnStatistics]:
         )
 
     numbers, texts = made_up((guess, 2)), made_up((f"a{guess}", "b"))
-    cells = {each: texts for draft in plan.drafts for part in (draft, *draft.leaves) for each in part.lists}
+    cells = {cell: texts for draft in plan.drafts for part in (draft, *draft.leaves) for cell in part.lists}
     names = (name for name in plan.schema.names if plan.schema.type(name) is ColumnType.TEXT)
-    found = {name: replace(texts, lists=cells) for name in names}
-    return defaultdict(lambda: replace(numbers, lists=cells), found)
+    by_name = {name: replace(texts, lists=cells) for name in names}
+    return defaultdict(lambda: replace(numbers, lists=cells), by_name)
 
 
 def _instead(plan: TrainingPlan, draft: Draft) -> str:
@@ -169,11 +171,11 @@ def _instead(plan: TrainingPlan, draft: Draft) -> str:
     return f"write COLUMN CATEGORY_HASH({name}, 1000)" if kind is ColumnType.TEXT else f"do not select {name}"
 
 
-def _fitted(plan: TrainingPlan, classes: Mapping[str, labels.Values], total: int) -> spec.JobSpec:
+def _fit_counts(plan: TrainingPlan, classes: Mapping[str, labels.Values], total: int) -> spec.JobSpec:
     """Return the JobSpec for so many rows."""
-    own, first = classes.get(plan.label), plan.notes[:]
+    label_classes, first = classes.get(plan.label), plan.notes[:]
     settled = (
-        plan.splitting.settled(None, plan.label, labels.has_classes(plan, own))
+        plan.splitting.settled(None, plan.label, labels.has_classes(plan, label_classes))
         if plan.label
         else plan.splitting
     )
@@ -184,19 +186,19 @@ def _fitted(plan: TrainingPlan, classes: Mapping[str, labels.Values], total: int
     rows = spec.Rows(False, total + more, total - last, last + more)
     statistics = _statistics(plan, 0)
     statistics |= dict.fromkeys((plan.label, *others), ColumnStatistics(total, max=1.0))
-    return plan.fit(statistics, rows, own)
+    return plan.fit(statistics, rows, label_classes)
 
 
 def _of_defaults(plan: TrainingPlan, few: spec.JobSpec, many: spec.JobSpec) -> Iterator[SQLFlowError]:
     """Yield an error for the parts of the JobSpec that follow from the number of rows."""
     length = "train.num_boost_round" if plan.settings.is_trees else "train.epoch"
-    found = [
+    lengths = [
         what.format(length=length) for part, what in _WRITTEN.items() if _part(few, part) != _part(many, part)
     ]
-    if found:
+    if lengths:
         span = plan.statement.model.span if plan.statement.model else plan.statement.select_span
-        yield _unknown("how long it is to be trained", span, f"write {', '.join(found)}")
+        yield _unknown("how long it is to be trained", span, f"write {', '.join(lengths)}")
 
 
-def _part(found: spec.JobSpec, name: str) -> object:
-    return getattr(found.training if hasattr(found.training, name) else found, name)
+def _part(job: spec.JobSpec, name: str) -> object:
+    return getattr(job.training if hasattr(job.training, name) else job, name)

@@ -15,7 +15,7 @@ from edl.jobs.events import StatementEvent
 from edl.jobs.job_folder import JobFolder, State, Status
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Row, Snapshot
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 
 class LostSightError(ClusterError):
@@ -48,12 +48,14 @@ class Numbers:
         """Return `2 → 4 workers, 1 → 2 parameter servers`, or an empty text if nothing changes."""
         pairs = ((self.workers, after.workers, "worker"), (self.servers, after.servers, "parameter server"))
         return ", ".join(
-            f"{before} → {counted(now, what)}" for before, now, what in pairs if now not in (None, before)
+            f"{before} → {format_count(now, what)}"
+            for before, now, what in pairs
+            if now not in (None, before)
         )
 
     def __str__(self) -> str:
         pairs = ((self.workers, "worker"), (self.servers, "parameter server"))
-        return " and ".join(counted(number, what) for number, what in pairs if number is not None)
+        return " and ".join(format_count(number, what) for number, what in pairs if number is not None)
 
 
 @dataclass(frozen=True, slots=True)

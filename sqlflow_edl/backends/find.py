@@ -49,8 +49,8 @@ def tail(job: JobHandle, instance: str | None, lines: int) -> list[tuple[str, st
 
 
 def _check_instance(job: JobHandle, instance: str | None) -> None:
-    if instance is not None and instance not in (known := job.details().logs):
-        hint = did_you_mean(instance, known)
+    if instance is not None and instance not in (names := job.details().logs):
+        hint = did_you_mean(instance, names)
         raise SemanticError(f"job {job.folder.id} has no log of {instance}", hint=hint)
 
 
@@ -66,7 +66,7 @@ def cancel(job: JobHandle) -> str:
 def summaries() -> list[JobSummary]:
     """Return all jobs, oldest first. The status of remote jobs is updated first."""
     folders = job_folder.jobs()
-    remarks = _refreshed([folder for folder in folders if _runs_elsewhere(folder)])
+    remarks = _refresh_jobs([folder for folder in folders if _runs_elsewhere(folder)])
     return [_summary(folder, remarks.get(folder.id, "")) for folder in folders]
 
 
@@ -111,7 +111,7 @@ def _runs_elsewhere(folder: JobFolder) -> bool:
     return bool(status.place) and status.alive
 
 
-def _refreshed(folders: list[JobFolder]) -> dict[str, str]:
+def _refresh_jobs(folders: list[JobFolder]) -> dict[str, str]:
     """Update the status of remote jobs and return remarks, by job id."""
     if not folders:
         return {}

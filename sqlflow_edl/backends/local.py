@@ -90,6 +90,6 @@ class LocalJobHandle:
         )
 
 
-def _master(found: Process | None, address: str, relaunches: int) -> Row:
-    state, place = ("running", f"pid {found.pid}") if found and found.runs else ("pending", "")
+def _master(process: Process | None, address: str, relaunches: int) -> Row:
+    state, place = ("running", f"pid {process.pid}") if process and process.runs else ("pending", "")
     return Row("master", "master", relaunches, state, place, address, relaunches)

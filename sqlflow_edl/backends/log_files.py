@@ -66,19 +66,19 @@ def tail(job: JobFolder, instance: str | None, lines: int) -> list[tuple[str, st
     """Return the last lines of an instance's log; of all, so many together, one instance after another."""
     names = [name for name in log_names(job) if instance in (None, name)]
     share = max(lines // len(names), 1) if names else 0
-    return [(name, line) for name in names for line in _last(job.logs / f"{name}.log", share)]
+    return [(name, line) for name in names for line in _read_last_lines(job.logs / f"{name}.log", share)]
 
 
-def _last(path: Path, lines: int) -> list[str]:
+def _read_last_lines(path: Path, lines: int) -> list[str]:
     """Return the last lines of a file, of its last `TAIL_BYTES`."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             start = file.seek(max(size - TAIL_BYTES, 0))
-            found = file.read().decode("utf-8", "replace").splitlines()
+            read_lines = file.read().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return []
-    return found[1 if start else 0 :][-lines:]
+    return read_lines[1 if start else 0 :][-lines:]
 
 
 def _lines(file: IO[bytes], *, last: bool) -> Iterator[str]:

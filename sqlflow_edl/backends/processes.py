@@ -17,7 +17,7 @@ from edl.jobs.outcome import Outcome
 from edl.spec import JobSpec
 
 
-def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:
+def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:
     """Return the process settings: each worker gets its share of the cores.
 
     Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT or EDL_UNREACHABLE_SECS is

@@ -95,7 +95,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         checkpoint=snapshot.checkpoint,
         instances=instances,
         logs=details.logs,
-        notes=(*details.notes, *_kept(job, status)),
+        notes=(*details.notes, *_describe_remains(job, status)),
         step=snapshot.step,
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
@@ -117,7 +117,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
     )
 
 
-def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
+def _describe_remains(job: JobFolder, status: Status) -> tuple[str, ...]:
     if status.state in ("failed", "died") and job.has_result:
         if job.archive.exists():
             return (f"the model is in {job.archive}; {store_command(job.path)} stores it",)
@@ -143,9 +143,9 @@ def _state(status: Status, snapshot: Snapshot | None) -> str:
 JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
-def list_rows(found: Iterable[JobSummary]) -> Iterator[tuple[str | None, ...]]:
+def list_rows(summaries: Iterable[JobSummary]) -> Iterator[tuple[str | None, ...]]:
     """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`, or of a later version."""
-    return map(_line, found)
+    return map(_line, summaries)
 
 
 def _line(job: JobSummary) -> tuple[str | None, ...]:
@@ -172,31 +172,31 @@ def _without_comments(statement: str) -> str:
     return next((statement[token.start :] for token in code_tokens(statement, 0, _ANY)), statement)
 
 
-def facts(found: JobReport) -> list[tuple[str, str]]:
+def facts(job_report: JobReport) -> list[tuple[str, str]]:
     """Return the properties of a job, without its instances."""
-    rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
-    if found.place:
-        rows.append(("place", found.place))
-    rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
-    if found.workers:
-        rows.append(("workers", f"{found.workers}"))
-    if found.servers:
-        rows.append(("servers", found.server_change or f"{found.servers}"))
-    rows += _describe_progress(found)
-    if found.loss is not None:
-        rows.append(("loss", number(found.loss)))
-    if found.generation > 1:
-        rows.append(("generation", f"{found.generation}"))
-    if found.group:
-        rows.append(("group", f"{found.group}: {', '.join(found.members)}"))
-    if found.checkpoint:
-        rows.append(("checkpoint", found.checkpoint))
-    rows += _updates(found)
-    rows += _tables(found)
-    rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
+    rows = [("job", job_report.id), ("kind", job_report.kind), ("state", job_report.state)]
+    if job_report.place:
+        rows.append(("place", job_report.place))
+    rows += [("started", _minute(job_report.started)), ("took", duration(job_report.seconds))]
+    if job_report.workers:
+        rows.append(("workers", f"{job_report.workers}"))
+    if job_report.servers:
+        rows.append(("servers", job_report.server_change or f"{job_report.servers}"))
+    rows += _describe_progress(job_report)
+    if job_report.loss is not None:
+        rows.append(("loss", number(job_report.loss)))
+    if job_report.generation > 1:
+        rows.append(("generation", f"{job_report.generation}"))
+    if job_report.group:
+        rows.append(("group", f"{job_report.group}: {', '.join(job_report.members)}"))
+    if job_report.checkpoint:
+        rows.append(("checkpoint", job_report.checkpoint))
+    rows += _updates(job_report)
+    rows += _tables(job_report)
+    rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in job_report.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
-    rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
-    rows += [("note", note) for note in found.notes]
+    rows += [(name, getattr(job_report, name)) for name in rest if getattr(job_report, name)]
+    rows += [("note", note) for note in job_report.notes]
     return rows
 
 
@@ -213,15 +213,15 @@ INSTANCES = {
 }
 
 
-def instance_rows(found: JobReport) -> list[tuple[Any, ...]]:
+def instance_rows(job_report: JobReport) -> list[tuple[Any, ...]]:
     """Return a row of `INSTANCES` for each instance."""
-    return [tuple(getattr(row, name) for name in INSTANCES) for row in found.instances]
+    return [tuple(getattr(row, name) for name in INSTANCES) for row in job_report.instances]
 
 
 SERVERS = ("parameter server", "rows", "MB", "pulled rows/s", "pushed rows/s", "busy")
 
 
-def server_rows(found: JobReport) -> list[tuple[str, ...]]:
+def server_rows(job_report: JobReport) -> list[tuple[str, ...]]:
     """Return a row of `SERVERS` for each parameter server that has reported its load."""
     return [
         (
@@ -232,7 +232,7 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
             f"{row.load.pushed:,.0f}",
             percent(row.load.busy),
         )
-        for row in found.instances
+        for row in job_report.instances
         if row.load is not None
     ]
 
@@ -242,16 +242,16 @@ def tasks(counts: Counts) -> str:
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
 
 
-def _describe_progress(found: JobReport) -> Iterator[tuple[str, str]]:
+def _describe_progress(job_report: JobReport) -> Iterator[tuple[str, str]]:
     """Yield the epoch and the rows, of a search its trials, and its time if that is limited."""
-    if found.epoch:
-        yield "epoch", f"{found.epoch} of {found.epochs}"
-    if found.phase == "search":
-        yield "trials", trials(found.rows, found.total)
-        if found.limit:
-            yield "search time", f"{duration(found.elapsed)}, limit {duration(found.limit)}"
-    elif found.rows:
-        yield "rows", f"{found.rows:,}"
+    if job_report.epoch:
+        yield "epoch", f"{job_report.epoch} of {job_report.epochs}"
+    if job_report.phase == "search":
+        yield "trials", trials(job_report.rows, job_report.total)
+        if job_report.limit:
+            yield "search time", f"{duration(job_report.elapsed)}, limit {duration(job_report.limit)}"
+    elif job_report.rows:
+        yield "rows", f"{job_report.rows:,}"
 
 
 def trials(ended: int, candidates: int) -> str:
@@ -259,30 +259,30 @@ def trials(ended: int, candidates: int) -> str:
     return f"{ended:,} of up to {candidates:,}" if ended < candidates else f"{ended:,}"
 
 
-def _updates(found: JobReport) -> Iterator[tuple[str, str]]:
+def _updates(job_report: JobReport) -> Iterator[tuple[str, str]]:
     """Yield what is known of the updates of parameter servers."""
-    if found.lost_updates:
+    if job_report.lost_updates:
         how = "with lost servers or workers (train.durable_updates)"
-        lost = f"{found.lost_updates:,}, of {found.lost_rows:,} rows, {how}"
+        lost = f"{job_report.lost_updates:,}, of {job_report.lost_rows:,} rows, {how}"
         yield "lost updates", lost
-    if found.counts.stale:
-        yield "stale gradients", f"{found.counts.stale:,}, computed again for a later round"
-    stale = found.counts.staleness
+    if job_report.counts.stale:
+        yield "stale gradients", f"{job_report.counts.stale:,}, computed again for a later round"
+    stale = job_report.counts.staleness
     if stale.gradients:
         reduced = f"{stale.reduced:,} of {stale.gradients:,} gradients were beyond train.max_staleness"
         more = f"; {reduced}" if stale.reduced else ""
         yield "staleness", f"{stale.mean:,.1f} updates on average, at most {stale.maximum:,}{more}"
 
 
-def _tables(found: JobReport) -> Iterator[tuple[str, str]]:
+def _tables(job_report: JobReport) -> Iterator[tuple[str, str]]:
     """Yield the rows of the embedding tables on all servers, and what their limits did."""
-    loads = [row.load for row in found.instances if row.load is not None]
+    loads = [row.load for row in job_report.instances if row.load is not None]
     rows: Counter[str] = Counter()
     for load in loads:
         rows.update(load.tables)
     if rows:
         yield "embedding rows", ", ".join(f"{name} {count:,}" for name, count in sorted(rows.items()))
-    evicted, refused = found.counts.evicted, found.counts.refused
+    evicted, refused = job_report.counts.evicted, job_report.counts.refused
     if evicted:
         yield "evicted rows", f"{evicted:,} (train.embedding_max_rows, train.embedding_ttl_steps)"
     if refused:

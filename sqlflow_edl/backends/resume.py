@@ -38,9 +38,9 @@ def resume(job: JobFolder) -> str:
         )
     spec = ClusterFolder(job.path).run_spec()
     _check_source(job, intent, Path(spec.folder))
-    found = prepare(job)
+    position = prepare(job)
     start_detached(job, msgspec.structs.replace(spec, detached=True))
-    return f"job {job.id}: {found}"
+    return f"job {job.id}: {position}"
 
 
 def _of_kept_model(job: JobFolder) -> Intent | None:

@@ -17,7 +17,7 @@ from edl.spec import JobSpec, from_json
 from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.backends.report import state_of
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 
 def scale(job: JobFolder, numbers: Numbers) -> str:
@@ -44,11 +44,11 @@ def _scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
     if not is_supervised(job):
         raise ClusterError(f"job {job.id} runs in one process, without workers", hint=again)
     if ClusterFolder(job.path).run_spec().master == SCRIPT_MASTER:
-        raise fixed(job, numbers)
+        raise fixed_size_error(job, numbers)
     return check_strategy(job, numbers)
 
 
-def fixed(job: JobFolder, numbers: Numbers) -> ClusterError:
+def fixed_size_error(job: JobFolder, numbers: Numbers) -> ClusterError:
     """Return the error for a job of a script."""
     return ClusterError(
         f"job {job.id} runs a script of `edl run`: its number of workers is fixed, because each knows it from its "
@@ -100,7 +100,8 @@ def _notes(job: JobFolder, spec: JobSpec, before: Numbers, numbers: Numbers) -> 
     if quota is not None and now.total > before.total:
         slots = Quota(Path(quota.folder)).look()[0]
         notes.append(
-            f"its quota {quota.folder} has {counted(slots, 'slot')}, and the job needs {now.total}: the others wait"
+            f"its quota {quota.folder} has {format_count(slots, 'slot')}, and the job needs {now.total}: "
+            "the others wait"
             if now.total > slots
             else f"they begin when its quota {quota.folder} has free slots"
         )
@@ -114,5 +115,5 @@ def limits(spec: JobSpec, before: Numbers, numbers: Numbers) -> list[str]:
         before.workers or 0, cluster.grads_to_wait
     ) or cluster.strategy != "sync":
         return []
-    size = counted(cluster.grads_to_wait, "gradient")
+    size = format_count(cluster.grads_to_wait, "gradient")
     return [f"a step is still the mean of {size} (train.grads_to_wait), so not all workers are of use"]

@@ -21,7 +21,7 @@ from sqlflow_edl.backends.base import Follower
 from sqlflow_edl.backends.training_process import LocalSubmitter
 
 if TYPE_CHECKING:
-    from sqlflow_edl.backends.kubernetes.settings import Settings
+    from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 _FRAMEWORKS = {
     "keras": "TensorFlow",
@@ -47,7 +47,7 @@ class Submitter:
         """Start a training process of the framework in advance; return at once."""
         self._local.warm(framework)
 
-    def starting(self, spec: JobSpec, on: Settings | None) -> str:
+    def starting(self, spec: JobSpec, on: KubernetesSettings | None) -> str:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
         loading = f"loading {_FRAMEWORKS[spec.framework]}"
         if on is not None:
@@ -64,7 +64,7 @@ class Submitter:
         follower: Follower,
         *,
         weights: Path | None = None,
-        on: Settings | None = None,
+        on: KubernetesSettings | None = None,
     ) -> Outcome:
         """Run the program in the job folder on the pinned rows, and wait for it. Raises JobError if it fails.
 
@@ -74,7 +74,7 @@ class Submitter:
         if not (spec.cluster.workers and spec.rows.total):
             return self._run_recorded(job, spec, follower, weights)
         if on is None:
-            how = processes.how(spec, self._quota)
+            how = processes.make_run_spec(spec, self._quota)
             return processes.run(job, how, follower.progress, keeps_best=spec.search is not None)
         from sqlflow_edl.backends.kubernetes import submit
 
@@ -97,12 +97,17 @@ class Submitter:
             return self._local.run(job, spec.framework, both, weights=weights, keeps_best=keeps_best)
 
     def leave(
-        self, job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, on: Settings | None = None
+        self,
+        job: JobFolder,
+        spec: JobSpec,
+        pinned: Pinned,
+        follower: Follower,
+        on: KubernetesSettings | None = None,
     ) -> None:
         """Start the job, which continues when this process ends."""
         write_pinned(job.rows, pinned)
         if on is None:
-            processes.leave(job, processes.how(spec, self._quota, detached=True))
+            processes.leave(job, processes.make_run_spec(spec, self._quota, detached=True))
             return
         from sqlflow_edl.backends.kubernetes import submit
 

@@ -25,11 +25,11 @@ _SHARES = (0.0, 1.0)
 
 def learning_curve(epochs: Sequence[EpochEnd]) -> str:
     """Draw the losses of training and validation; empty for fewer than two epochs."""
-    ends = [each for each in epochs if each.final]
+    ends = [epoch for epoch in epochs if epoch.final]
     return line_chart(
         {
-            "training loss": [(each.epoch, each.loss) for each in ends],
-            "validation loss": [(each.epoch, each.metrics.get("loss")) for each in ends],
+            "training loss": [(epoch.epoch, epoch.loss) for epoch in ends],
+            "validation loss": [(epoch.epoch, epoch.metrics.get("loss")) for epoch in ends],
         },
         "epoch",
         whole=True,
@@ -38,7 +38,7 @@ def learning_curve(epochs: Sequence[EpochEnd]) -> str:
 
 def metric_curve(epochs: Sequence[EpochEnd], name: str) -> str:
     """Draw a metric of the validation rows; empty for fewer than two epochs."""
-    points = [(each.epoch, each.metrics.get(name)) for each in epochs if each.final]
+    points = [(epoch.epoch, epoch.metrics.get(name)) for epoch in epochs if epoch.final]
     return line_chart({f"validation {name}": points}, "epoch", whole=True)
 
 
@@ -49,9 +49,13 @@ def line_chart(
 
     whole: x is a whole number. Values that are None or not finite are left out.
     """
-    lines = {name: found for name, points in series.items() if (found := thinned(_finite(points)))}
-    known = [point for points in lines.values() for point in points]
-    xs, ys = [x for x, _ in known], [y for _, y in known]
+    lines = {
+        name: some_points
+        for name, points in series.items()
+        if (some_points := sample_points(_finite(points)))
+    }
+    all_points = [point for points in lines.values() for point in points]
+    xs, ys = [x for x, _ in all_points], [y for _, y in all_points]
     if len(set(xs)) < 2:
         return ""
     frame = Frame.around((min(xs), max(xs)), (min(ys), max(ys)), WIDTH, HEIGHT)
@@ -69,7 +73,7 @@ def _finite(points: Iterable[tuple[float, float | None]]) -> list[Point]:
     return [(x, y) for x, y in points if y is not None and math.isfinite(y)]
 
 
-def thinned(points: Sequence[Point]) -> Sequence[Point]:
+def sample_points(points: Sequence[Point]) -> Sequence[Point]:
     """Sample at most `MOST_POINTS` points, including the last one, to keep the page small."""
     stride = -(-len(points) // MOST_POINTS)
     return points[::-stride][::-1] if stride else []
@@ -154,12 +158,12 @@ def reliability(curve: ScoreCurve, name: str = "") -> str:
     rows = [[0.0, 0.0, 0.0] for _ in range(bins)]  # of the class, of all, their probabilities
     before = (0.0, 0.0)
     for threshold, hits, alarms in zip(curve.thresholds, curve.hits, curve.alarms, strict=True):
-        found = rows[min(int(threshold * bins), bins - 1)]
+        bin_sums = rows[min(int(threshold * bins), bins - 1)]
         inside, outside = hits - before[0], alarms - before[1]
         before = hits, alarms
-        found[0] += inside
-        found[1] += inside + outside
-        found[2] += threshold * (inside + outside)
+        bin_sums[0] += inside
+        bin_sums[1] += inside + outside
+        bin_sums[2] += threshold * (inside + outside)
     points = [(total / of_all, of_class / of_all) for of_class, of_all, total in rows if of_all > 0]
     if len(points) < 2:
         return ""
@@ -192,8 +196,8 @@ def _square(
     parts.append(frame.line(points, data_line=kind))
     if dots:
         parts += [
-            frame.marker(each, words=f"{x_title} {number(each[0])}, {y_title} {number(each[1])}")
-            for each in points
+            frame.marker(point, words=f"{x_title} {number(point[0])}, {y_title} {number(point[1])}")
+            for point in points
         ]
     else:
         parts.append(frame.marker(points[len(points) // 2], 1, data_marker=kind, visibility="hidden"))
@@ -210,10 +214,10 @@ def _square(
 # Errors of a number ----------------------------------------------------------------------------------------
 
 
-def error_curve(found: Residuals) -> str:
+def error_curve(residuals: Residuals) -> str:
     """Draw the absolute errors of test or validation rows, from the least to the largest."""
-    count = len(found.quantiles)
-    points = [(100 * place / count, error) for place, error in enumerate(found.quantiles, 1)]
+    count = len(residuals.quantiles)
+    points = [(100 * place / count, error) for place, error in enumerate(residuals.quantiles, 1)]
     return line_chart({"absolute error": points}, "percent of the rows")
 
 
@@ -221,7 +225,7 @@ def predicted_actual(means: Sequence[MeansOfGroup]) -> str:
     """Draw the mean label of groups of rows by their mean prediction; empty for fewer than two groups."""
     if len(means) < 2:
         return ""
-    values = [each.predicted for each in means] + [each.actual for each in means]
+    values = [group.predicted for group in means] + [group.actual for group in means]
     ends = min(values), max(values)
     if not ends[0] < ends[1]:
         return ""
@@ -233,9 +237,11 @@ def predicted_actual(means: Sequence[MeansOfGroup]) -> str:
         element("text", "mean label", x=8, y=14, fill_opacity=0.75),
         element("path", d=path, stroke="currentColor", stroke_opacity=0.4, stroke_dasharray="3 3"),
     ]
-    for each in means:
-        words = f"predicted {number(each.predicted)}, actual {number(each.actual)}, {each.weight:,.10g} rows"
-        parts.append(frame.marker((each.predicted, each.actual), words=words))
+    for group in means:
+        words = (
+            f"predicted {number(group.predicted)}, actual {number(group.actual)}, {group.weight:,.10g} rows"
+        )
+        parts.append(frame.marker((group.predicted, group.actual), words=words))
     first, last = means[0], means[-1]
     summary = (
         f"Predicted against actual in {len(means)} groups: {number(first.predicted)} is {number(first.actual)}, "

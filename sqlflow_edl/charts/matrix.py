@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlflow_edl.charts.svg import COLOURS, drawing, element, shortened, text, title, width_of
+from sqlflow_edl.charts.svg import COLOURS, drawing, element, shorten_words, text, title, width_of
 from sqlflow_edl.reports.text import percent
 
 HEIGHT = 30  # pixels of a cell
@@ -31,10 +31,10 @@ class _Layout:
 
 def confusion(classes: Sequence[object], matrix: Sequence[Sequence[float]]) -> str:
     """Draw the rows by true and predicted class; a cell is the darker, the larger its share of the true class."""
-    names = [str(each) for each in classes]
-    widest = max(width_of(shortened(name, 10)) for name in names)
+    names = [str(class_) for class_ in classes]
+    widest = max(width_of(shorten_words(name, 10)) for name in names)
     cell = WIDEST if len(names) <= FEW else min(max(10 + widest, NARROWEST), WIDEST)
-    layout = _Layout(26 + max(width_of(shortened(name, LETTERS)) for name in [*names, "precision"]), cell)
+    layout = _Layout(26 + max(width_of(shorten_words(name, LETTERS)) for name in [*names, "precision"]), cell)
     count = len(names)
     parts = [*_names(names, layout)]
     for row, counts in enumerate(matrix):
@@ -61,11 +61,11 @@ def _names(names: Sequence[str], layout: _Layout) -> list[str]:
         element("text", "predicted", x=layout.x(0) + count * layout.cell / 2, y=11, **faint),
         element("text", "true", transform=turned, **faint),
         *(
-            text(layout.x(at) + layout.cell / 2, _TOP - 6, shortened(name, letters), "middle")
+            text(layout.x(at) + layout.cell / 2, _TOP - 6, shorten_words(name, letters), "middle")
             for at, name in enumerate(names)
         ),
         *(
-            text(layout.left - 6, layout.y(at) + 19, shortened(name, LETTERS), "end")
+            text(layout.left - 6, layout.y(at) + 19, shorten_words(name, LETTERS), "end")
             for at, name in enumerate(names)
         ),
         text(layout.x(count) + layout.cell / 2, _TOP - 6, "recall"[:letters], "middle", fill_opacity=0.75),

@@ -18,7 +18,17 @@ from pyarrow import types
 
 from edl.errors import SemanticError, did_you_mean
 from sqlflow_edl.charts.bars import NAME, WIDTH, bars
-from sqlflow_edl.charts.svg import COLOURS, Frame, Scale, drawing, element, label, shortened, text, width_of
+from sqlflow_edl.charts.svg import (
+    COLOURS,
+    Frame,
+    Scale,
+    drawing,
+    element,
+    label,
+    shorten_words,
+    text,
+    width_of,
+)
 from sqlflow_edl.reports.text import number
 
 SHOWN_COLUMNS = 12  # of a beeswarm
@@ -83,7 +93,7 @@ def _importance(effects: Floats) -> float:
     return float(np.abs(finite).mean()) if len(finite) else 0.0
 
 
-def _ordered(column: pa.ChunkedArray) -> Floats | None:
+def _ordered_values(column: pa.ChunkedArray) -> Floats | None:
     """Return the values as numbers, dates as years; None if they have no order, as texts."""
     if types.is_duration(column.type):
         column = pc.cast(column, pa.int64())
@@ -108,13 +118,13 @@ def beeswarm(rows: Explained) -> str:
     names = list(rows.effects)[:SHOWN_COLUMNS]
     finite = np.concatenate([effects[np.isfinite(effects)] for effects in rows.effects.values()])
     low, high = (min(finite.min(), 0.0), max(finite.max(), 0.0)) if len(finite) else (0.0, 0.0)
-    left = 12 + max(width_of(shortened(name, NAME)) for name in names)
+    left = 12 + max(width_of(shorten_words(name, NAME)) for name in names)
     scale = Scale(float(low), float(high), left + DOT, WIDTH - 30).rounded()
     top, bottom = 22, 22 + STRIP * len(names)
     parts = [_grid(scale, top, bottom, f"effect on {rows.target}"), _key()]
     for place, name in enumerate(names):
         middle = top + STRIP * (place + 0.5)
-        parts.append(text(left - 6, middle + 4, shortened(name, NAME), "end"))
+        parts.append(text(left - 6, middle + 4, shorten_words(name, NAME), "end"))
         parts += _strip(rows, name, scale, middle)
     summary = ", ".join(f"{name} {number(_importance(rows.effects[name]))}" for name in names[:5])
     return drawing(
@@ -145,7 +155,9 @@ def _names_key(names: Sequence[str]) -> str:
     """Draw the colours of categories with their names."""
     parts, x = [], WIDTH - 12.0
     letters = max(int(((WIDTH - 150) / len(names) - 18) / width_of("x")), 2)  # the title is at the left
-    for name, colour in reversed([*zip((shortened(each, letters) for each in names), COLOURS, strict=False)]):
+    for name, colour in reversed(
+        [*zip((shorten_words(each, letters) for each in names), COLOURS, strict=False)]
+    ):
         parts.append(text(x, 12, name, "end"))
         x -= width_of(name) + 8
         parts.append(element("circle", cx=x, cy=8, r=DOT / 2 + 1, fill=colour))
@@ -155,17 +167,17 @@ def _names_key(names: Sequence[str]) -> str:
 
 def _strip(rows: Explained, name: str, scale: Scale, middle: float) -> Iterator[str]:
     effects = rows.effects[name]
-    chosen = _chosen(np.isfinite(effects))
+    chosen = _choose_positions(np.isfinite(effects))
     x = scale.start + (effects[chosen] - scale.low) / (scale.span or 1.0) * (scale.end - scale.start)
     y = middle + _swarm(x, STRIP / 2 - DOT)
-    ordered = _ordered(rows.values[name])
-    classes = np.full(len(chosen), -1) if ordered is None else _ranked(ordered[chosen])
+    ordered = _ordered_values(rows.values[name])
+    classes = np.full(len(chosen), -1) if ordered is None else _rank_values(ordered[chosen])
     yield from _dots(x, y, classes, RAMP)
 
 
-def _chosen(known: npt.NDArray[np.bool_]) -> Places:
+def _choose_positions(is_known: npt.NDArray[np.bool_]) -> Places:
     """Return positions of known rows, evenly chosen if they are many."""
-    places = np.flatnonzero(known)
+    places = np.flatnonzero(is_known)
     if len(places) <= SHOWN_ROWS:
         return places
     return places[np.linspace(0, len(places) - 1, SHOWN_ROWS).astype(np.int64)]
@@ -184,25 +196,25 @@ def _swarm(x: Floats, most: float) -> Floats:
     return np.asarray(np.where(nth % 2, 1, -1) * ((nth + 1) // 2) * step, dtype=np.float64)
 
 
-def _ranked(values: Floats) -> Places:
+def _rank_values(values: Floats) -> Places:
     """Return the class of each value in `RAMP` by its rank, equal values alike; -1 for NaN."""
-    known = np.isfinite(values)
-    distinct, places, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    is_finite = np.isfinite(values)
+    distinct, places, counts = np.unique(values[is_finite], return_inverse=True, return_counts=True)
     middle = (np.cumsum(counts) - counts / 2) / max(counts.sum(), 1)
     if len(distinct) == 2:
         middle = np.array([0.0, 1.0])  # as of a boolean, however frequent each is
     classes = np.full(len(values), -1)
-    classes[known] = np.minimum((middle[places] * len(RAMP)).astype(np.int64), len(RAMP) - 1)
+    classes[is_finite] = np.minimum((middle[places] * len(RAMP)).astype(np.int64), len(RAMP) - 1)
     return classes
 
 
 def _dots(x: Floats, y: Floats, classes: Places, colours: tuple[str, ...]) -> Iterator[str]:
     """Draw the dots of each colour as one path, whose lines of length 0 have round ends."""
-    for each in np.unique(classes):
+    for class_ in np.unique(classes):
         places = " ".join(
-            f"M{a:.1f} {b:.1f}h0" for a, b in zip(x[classes == each], y[classes == each], strict=True)
+            f"M{a:.1f} {b:.1f}h0" for a, b in zip(x[classes == class_], y[classes == class_], strict=True)
         )
-        colour = UNRANKED if each < 0 else colours[each % len(colours)]
+        colour = UNRANKED if class_ < 0 else colours[class_ % len(colours)]
         look = {"stroke": colour, "stroke_width": DOT, "stroke_linecap": "round", "stroke_opacity": 0.75}
         yield element("path", d=places, fill="none", **look)
 
@@ -214,19 +226,19 @@ def dependence(rows: Explained, column: str, by: str = "") -> str:
     """
     values, effects = rows.values[rows.checked(column)], rows.effects[column]
     across, names = _places(values, SHOWN_PLACES)
-    chosen = _chosen(np.isfinite(effects) & np.isfinite(across))
+    chosen = _choose_positions(np.isfinite(effects) & np.isfinite(across))
     if not len(chosen):
         return ""
-    found, heights = across[chosen], effects[chosen]
-    ends = (-0.5, len(names) - 0.5) if names else (float(found.min()), float(found.max()))
+    places, heights = across[chosen], effects[chosen]
+    ends = (-0.5, len(names) - 0.5) if names else (float(places.min()), float(places.max()))
     frame = Frame.around(ends, (float(heights.min()), float(heights.max())), WIDTH, HEIGHT)
-    x = frame.x.start + (found - frame.x.low) / (frame.x.span or 1.0) * (frame.x.end - frame.x.start)
+    x = frame.x.start + (places - frame.x.low) / (frame.x.span or 1.0) * (frame.x.end - frame.x.start)
     y = frame.y.start + (heights - frame.y.low) / (frame.y.span or 1.0) * (frame.y.end - frame.y.start)
     if names:
-        x = x + _swarm_within(found, y, (frame.x.end - frame.x.start) / len(names) / 2 - DOT)
+        x = x + _swarm_within(places, y, (frame.x.end - frame.x.start) / len(names) / 2 - DOT)
     title = text(12, 12, f"effect on {rows.target}", fill_opacity=0.75)
     summary = f"Effect of {column} on {rows.target}, {number(float(heights.min()))} to {number(float(heights.max()))}"
-    colouring = _coloured(rows, by, chosen)
+    colouring = _colour_rows(rows, by, chosen)
     drawn = "".join(
         (
             frame.axes(column, names=names),
@@ -241,8 +253,8 @@ def dependence(rows: Explained, column: str, by: str = "") -> str:
 def _swarm_within(groups: Floats, y: Floats, most: float) -> Floats:
     """Return offsets of dots at nearly the same height, within each of the groups."""
     offsets = np.zeros(len(y))
-    for each in np.unique(groups):
-        offsets[groups == each] = _swarm(y[groups == each], most)
+    for group in np.unique(groups):
+        offsets[groups == group] = _swarm(y[groups == group], most)
     return offsets
 
 
@@ -251,11 +263,11 @@ def _places(values: pa.ChunkedArray, most: int) -> tuple[Floats, list[str]]:
 
     Of more than `most` categories the most frequent have a place each, and the others one together.
     """
-    ordered = _ordered(values)
+    ordered = _ordered_values(values)
     if ordered is not None:
         return ordered, []
     texts = _texts(values)
-    counts = Counter(each for each in texts.to_pylist() if each is not None)
+    counts = Counter(value for value in texts.to_pylist() if value is not None)
     if len(counts) <= most:
         names = sorted(counts)
         return _numbers(pc.index_in(texts, pa.array(names, pa.string()))), names
@@ -269,8 +281,8 @@ def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return pc.cast(values, pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        written = (None if value is None else str(value) for value in values.to_pylist())
-        return pa.chunked_array([pa.array(written, pa.string())])
+        cells = (None if value is None else str(value) for value in values.to_pylist())
+        return pa.chunked_array([pa.array(cells, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +292,12 @@ class _Colouring:
     key: str
 
 
-def _coloured(rows: Explained, by: str, chosen: Places) -> _Colouring:
+def _colour_rows(rows: Explained, by: str, chosen: Places) -> _Colouring:
     """Return the colours of dots by the values of another column, or one colour."""
     if not by:
         return _Colouring(np.zeros(len(chosen), dtype=np.int64), COLOURS, "")
     places, names = _places(rows.values[rows.checked(by)], len(COLOURS))
     if not names:
-        return _Colouring(_ranked(places[chosen]), RAMP, _key() + text(WIDTH - 230, 12, f"{by}:", "end"))
+        return _Colouring(_rank_values(places[chosen]), RAMP, _key() + text(WIDTH - 230, 12, f"{by}:", "end"))
     classes = np.where(np.isfinite(places[chosen]), np.nan_to_num(places[chosen]), -1).astype(np.int64)
     return _Colouring(classes, COLOURS, _names_key(names))

@@ -23,12 +23,12 @@ Point = tuple[float, float]
 
 def element(tag: str, inside: str = "", /, **attributes: object) -> str:
     """Render an element. `inside` is markup; `_` in a name stands for `-`, and a value of None is left out."""
-    written = "".join(
+    attribute_texts = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
-    return f"<{tag}{written}>{inside}</{tag}>" if inside else f"<{tag}{written}/>"
+    return f"<{tag}{attribute_texts}>{inside}</{tag}>" if inside else f"<{tag}{attribute_texts}/>"
 
 
 def _value(value: object) -> str:
@@ -63,7 +63,7 @@ def drawing(inside: str, width: float, height: float, label: str, **attributes: 
     )
 
 
-def shortened(words: str, letters: int) -> str:
+def shorten_words(words: str, letters: int) -> str:
     return words if len(words) <= letters else words[: letters - 1] + "…"
 
 
@@ -151,7 +151,7 @@ class Frame:
         ticks = {tick: label(tick) for tick in self.x.ticks(8, whole=whole)}
         if names:
             letters = max(int((self.x.end - self.x.start) / len(names) / _LETTER), 2)
-            ticks = {place: shortened(name, letters) for place, name in enumerate(names)}
+            ticks = {place: shorten_words(name, letters) for place, name in enumerate(names)}
         parts += [text(self.x(tick), bottom + 14, words, "middle") for tick, words in ticks.items()]
         axis = f"M{self.x.start:.1f} {bottom:.1f}H{self.x.end:.1f}"
         parts.append(element("path", d=axis, stroke="currentColor", stroke_opacity=0.5, class_="axis"))

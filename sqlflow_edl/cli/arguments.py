@@ -51,9 +51,9 @@ class Parser(argparse.ArgumentParser):
         """Exit with a message that says what is meant, without the usage above it."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
-    def _check_options(self, given: Sequence[str]) -> None:
+    def _check_options(self, words: Sequence[str]) -> None:
         """Exit for an option that this command does not have."""
-        for word in given:
+        for word in words:
             name = word.partition("=")[0]
             if name == "--":
                 return
@@ -61,13 +61,15 @@ class Parser(argparse.ArgumentParser):
                 _refuse(self, word)
 
 
-def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments. An argument that the command does not have exits with the nearest option."""
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         refusing = parser
-        while found := [each for each in refusing._actions if isinstance(each, argparse._SubParsersAction)]:
-            refusing = found[0].choices[getattr(options, found[0].dest)]
+        while subparsers := [
+            action for action in refusing._actions if isinstance(action, argparse._SubParsersAction)
+        ]:
+            refusing = subparsers[0].choices[getattr(options, subparsers[0].dest)]
         _refuse(refusing, unknown[0])
     return options
 
@@ -77,10 +79,10 @@ def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
     parser.error(f"unrecognized argument: {word}{near}")
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def _nearest(word: str, candidates: Iterable[str]) -> str:
     from edl.errors import did_you_mean
 
-    hint = did_you_mean(word, known, list_up_to=0)
+    hint = did_you_mean(word, candidates, list_up_to=0)
     return f"; {hint}" if hint else ""
 
 

@@ -62,10 +62,10 @@ def configuration(options: argparse.Namespace) -> Configuration | None:
     """
     if options.on is None:
         return None
-    from sqlflow_edl.backends.kubernetes.settings import configured
+    from sqlflow_edl.backends.kubernetes.settings import read_configuration
 
     named = [(name, getattr(options, name)) for name in ("namespace", "image") if getattr(options, name)]
-    return configured(options.on, options.kubernetes_config, [*named, *options.set])
+    return read_configuration(options.on, options.kubernetes_config, [*named, *options.set])
 
 
 def _place(text: str) -> str:

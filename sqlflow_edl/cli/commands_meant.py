@@ -40,6 +40,8 @@ def command_meant(word: str, arguments: Sequence[str]) -> str:
     clauses = _CLAUSES.get(word.lower())
     if clauses is None:
         return ""
-    rows = next((each for each in arguments if each.lower().endswith(tuple(SUFFIXES))), "customers.csv")
+    rows = next(
+        (argument for argument in arguments if argument.lower().endswith(tuple(SUFFIXES))), "customers.csv"
+    )
     statement = f"SELECT * FROM '{rows}' {clauses}"
     return f"write {as_statement(statement)}"

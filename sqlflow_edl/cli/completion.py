@@ -47,9 +47,9 @@ def completion(options: argparse.Namespace) -> int:
 
 def commands(parser: argparse.ArgumentParser) -> list[Completed]:
     """Return the commands of the parser."""
-    found = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    docs = {each.dest: each.help or "" for each in found._choices_actions}
-    return [_command(name, docs.get(name, ""), each) for name, each in found.choices.items()]
+    subparsers = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    docs = {action.dest: action.help or "" for action in subparsers._choices_actions}
+    return [_command(name, docs.get(name, ""), subparser) for name, subparser in subparsers.choices.items()]
 
 
 def _command(name: str, doc: str, parser: argparse.ArgumentParser) -> Completed:
@@ -72,13 +72,13 @@ def _doc(text: str) -> str:
     return re.sub(r" ?\([^)]*\)", "", text.partition(";")[0]).strip().replace("%%", "%")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def bash(found: list[Completed]) -> str:
+def bash(all_commands: list[Completed]) -> str:
     """Return a script for Bash, 3.2 or later."""
-    cases = "\n".join(_bash_case(each) for each in found)
+    cases = "\n".join(_bash_case(command) for command in all_commands)
     return f"""\
 _sqlflow() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} options= values=
@@ -88,7 +88,7 @@ _sqlflow() {{
     =*) before=${{COMP_WORDS[COMP_CWORD-2]}} ;;
   esac
   if [ "$COMP_CWORD" -eq 1 ] && [ "${{word#-}}" = "$word" ]; then
-    COMPREPLY=($(compgen -W {_quoted(" ".join(each.name for each in found))} -- "$word"))
+    COMPREPLY=($(compgen -W {_quote(" ".join(command.name for command in all_commands))} -- "$word"))
     return
   fi
   case ${{COMP_WORDS[1]}} in
@@ -105,22 +105,23 @@ complete -o default -F _sqlflow sqlflow"""
 def _bash_case(command: Completed) -> str:
     names = " ".join(name for option in command.options for name in option.names)
     chosen = "".join(
-        f" {'|'.join(option.names)}) values={_quoted(' '.join(option.values))} ;;"
+        f" {'|'.join(option.names)}) values={_quote(' '.join(option.values))} ;;"
         for option in command.options
         if option.values
     )
     pattern = f"{command.name}|-*" if command.name == LEFT_OUT else command.name
     return (
-        f"    {pattern}) options={_quoted(names)}; values={_quoted(' '.join(command.words))}\n"
+        f"    {pattern}) options={_quote(names)}; values={_quote(' '.join(command.words))}\n"
         f"      case $before in{chosen} esac ;;"
     )
 
 
-def zsh(found: list[Completed]) -> str:
+def zsh(all_commands: list[Completed]) -> str:
     """Return a script for zsh: to be evaluated, or to be a file `_sqlflow` in a folder of `fpath`."""
-    listed = "\n".join(f"    {_quoted(_escaped(each.name) + ':' + each.doc)}" for each in found)
+    listed = "\n".join(f"    {_quote(_escape(command.name) + ':' + command.doc)}" for command in all_commands)
     cases = "\n".join(
-        f"    {each.name}) _arguments {' '.join(_zsh_options(each))} {_zsh_words(each)} ;;" for each in found
+        f"    {command.name}) _arguments {' '.join(_zsh_options(command))} {_zsh_words(command)} ;;"
+        for command in all_commands
     )
     return f"""\
 #compdef sqlflow
@@ -149,33 +150,33 @@ def _zsh_options(command: Completed) -> Iterator[str]:
     for option in command.options:
         values = f"({' '.join(option.values)})" if option.values else "_files"
         for name in option.names:
-            doc = _escaped(option.doc).replace("[", "\\[").replace("]", "\\]")
-            yield _quoted(f"*{name}[{doc}]" + (f":value:{values}" if option.takes else ""))
+            doc = _escape(option.doc).replace("[", "\\[").replace("]", "\\]")
+            yield _quote(f"*{name}[{doc}]" + (f":value:{values}" if option.takes else ""))
 
 
 def _zsh_words(command: Completed) -> str:
-    return _quoted(f"*:value:({' '.join(command.words)})" if command.words else "*:file:_files")
+    return _quote(f"*:value:({' '.join(command.words)})" if command.words else "*:file:_files")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
-def fish(found: list[Completed]) -> str:
+def fish(all_commands: list[Completed]) -> str:
     """Return a script for fish."""
     lines = []
-    for each in found:
+    for command in all_commands:
         lines.append(
-            f"complete -c sqlflow -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.doc)}"
+            f"complete -c sqlflow -n __fish_use_subcommand -f -a {command.name} -d {_fish_quoted(command.doc)}"
         )
-        seen = f"__fish_seen_subcommand_from {each.name}"
-        if each.name == LEFT_OUT:
-            others = " ".join(other.name for other in found if other is not each)
+        seen = f"__fish_seen_subcommand_from {command.name}"
+        if command.name == LEFT_OUT:
+            others = " ".join(other.name for other in all_commands if other is not command)
             seen = f"not __fish_seen_subcommand_from {others}"
         within = f"complete -c sqlflow -n {_fish_quoted(seen)}"
-        if each.words:
-            lines.append(f"{within} -f -a {_fish_quoted(' '.join(each.words))}")
-        for option in each.options:
+        if command.words:
+            lines.append(f"{within} -f -a {_fish_quoted(' '.join(command.words))}")
+        for option in command.options:
             names = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
             )

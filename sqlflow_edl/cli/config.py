@@ -32,30 +32,30 @@ def config(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.init:
         return _init()
-    found = _read()
-    if found is None:
+    values = _read()
+    if values is None:
         return exit_codes.USAGE
     from sqlflow_edl.console.config import config_path
     from sqlflow_edl.display.output import write_rows
 
     path = config_path()
-    write_rows(((name, False) for name in ("key", "value", "from")), list(_rows(found)), sys.stdout)
+    write_rows(((name, False) for name in ("key", "value", "from")), list(_rows(values)), sys.stdout)
     hint = "" if path.exists() else " does not exist; `sqlflow config --init` writes it"
     print(f"file: {path}{hint}", file=sys.stderr)
     return exit_codes.OK
 
 
-def applied(options: argparse.Namespace) -> bool:
+def apply_file(options: argparse.Namespace) -> bool:
     """Fill options that neither the command line nor the environment gives; return False for a faulty file."""
     if options.command in _WITHOUT:
         return True
-    found = options.config = _read()
-    if found is None:
+    values = options.config = _read()
+    if values is None:
         return False
     for name in ("source", "model_store", "threads"):
         if not getattr(options, name, True):
-            setattr(options, name, getattr(found, name) or getattr(options, name))
-    if not found.color and not os.environ.get("FORCE_COLOR"):
+            setattr(options, name, getattr(values, name) or getattr(options, name))
+    if not values.color and not os.environ.get("FORCE_COLOR"):
         os.environ["NO_COLOR"] = "1"
     return True
 
@@ -64,8 +64,8 @@ def is_source_set() -> bool:
     """Return True if the environment or the file gives a data source."""
     if os.environ.get(_VARIABLES["source"]):
         return True
-    found = _read()
-    return found is None or bool(found.source)  # the console reports a faulty file
+    values = _read()
+    return values is None or bool(values.source)  # the console reports a faulty file
 
 
 def add_command(commands: Commands) -> None:
@@ -114,12 +114,12 @@ def _read() -> Config | None:
         return None
 
 
-def _rows(found: Config) -> Iterator[tuple[str, str, str]]:
+def _rows(values: Config) -> Iterator[tuple[str, str, str]]:
     from edl.data import redacted
     from sqlflow_edl.console.config import DEFAULTS, KEYS
 
     for name in KEYS:
-        value = getattr(found, name)
+        value = getattr(values, name)
         origin = "default" if value == getattr(DEFAULTS, name) else "file"
         variable = _VARIABLES.get(name, "")
         if set_ := os.environ.get(variable, ""):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.config import write_file
-from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.source import no_source, opened
+from sqlflow_edl.cli.errors import report_errors
+from sqlflow_edl.cli.source import no_source, open_session
 from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.session.observer import Observer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
 
 
-@reported
+@report_errors
 def console(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -35,7 +35,7 @@ def console(options: argparse.Namespace) -> int:
     from sqlflow_edl.display.narrator import Narrator
 
     def opener(source: str, observer: Observer) -> Session:
-        return opened(options, source, observer, backend.configuration(options), create=options.create)
+        return open_session(options, source, observer, backend.configuration(options), create=options.create)
 
     narrator = Narrator(sys.stderr)
     with contextlib.suppress(OSError):  # the file is there, or its folder cannot be written

@@ -51,17 +51,17 @@ def _machine() -> Iterator[Row]:
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         yield "machine", "memory", _size(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")), ""
     folder = state_folder()
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    advice = "" if os.access(there, os.W_OK) else "not writable; set XDG_STATE_HOME to another folder"
-    yield "machine", "job folders", f"{folder}, {_size(shutil.disk_usage(there).free)} free", advice
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    advice = "" if os.access(existing, os.W_OK) else "not writable; set XDG_STATE_HOME to another folder"
+    yield "machine", "job folders", f"{folder}, {_size(shutil.disk_usage(existing).free)} free", advice
 
 
 def _extras() -> Iterator[tuple[str, Extra]]:
     """Yield each extra with the versions that it found, and what is missing of it."""
     for extra in metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or ():
         if checked := [_find_package(text) for text in requirements(extra)]:
-            found = ", ".join(text for text, _ in checked if text)
-            yield extra, (found, tuple(text for _, text in checked if text))
+            versions = ", ".join(text for text, _ in checked if text)
+            yield extra, (versions, tuple(text for _, text in checked if text))
 
 
 def _find_package(requirement: str) -> tuple[str, str]:
@@ -78,11 +78,11 @@ def _find_package(requirement: str) -> tuple[str, str]:
 
 
 def _libraries(extras: Mapping[str, Extra]) -> Iterator[Row]:
-    for extra, (found, missing) in extras.items():
+    for extra, (versions, missing) in extras.items():
         if extra in LEFT_OUT:
             continue
         advice = install_packages(*missing) if missing else ""
-        yield "libraries", extra, found or "not installed", advice
+        yield "libraries", extra, versions or "not installed", advice
 
 
 def _possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
@@ -100,9 +100,9 @@ def _possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
     yield row("parameter servers", complete(*_NETWORKS), install_extras("torch"))
     yield row("serving", complete("serve"), install_extras("serve"))
     client = complete("kubernetes")
-    known = Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
-    ready = client if client and known.exists() else []
-    advice = f"there is no {known}" if client else install_extras("kubernetes")
+    kubeconfig = Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
+    ready = client if client and kubeconfig.exists() else []
+    advice = f"there is no {kubeconfig}" if client else install_extras("kubernetes")
     yield row("Kubernetes", ready, advice)
 
 

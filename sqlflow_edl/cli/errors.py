@@ -15,7 +15,7 @@ from sqlflow_edl.errors.render import render, traceback_of
 Command = Callable[[argparse.Namespace], int]
 
 
-def reported(command: Command) -> Command:
+def report_errors(command: Command) -> Command:
     """Report an SQLFlowError of the command on stderr and make it the exit code."""
 
     @functools.wraps(command)

@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from edl.errors import SQLFlowError, did_you_mean
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.arguments import Commands, display, subcommand
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 COLUMNS = ("topic", "title")
 TUTORIALS = "tutorials"  # folder of pages
@@ -29,19 +29,19 @@ def add_command(commands: Commands) -> None:
     )
 
 
-@reported
+@report_errors
 def help_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code. A terminal gets the laid out page, through its pager."""
-    found = _pages()
+    pages = _pages()
     if options.topic is None:
-        _list(found)
+        _list(pages)
         return exit_codes.OK
-    if options.topic not in found:
+    if options.topic not in pages:
         raise SQLFlowError(
             f"there is no page {options.topic}",
-            hint=did_you_mean(options.topic, found) or "sqlflow help lists the pages",
+            hint=did_you_mean(options.topic, pages) or "sqlflow help lists the pages",
         )
-    text = found[options.topic].read_text(encoding="utf-8")
+    text = pages[options.topic].read_text(encoding="utf-8")
     if sys.stdout.isatty():
         _show(text)
     else:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sqlflow_edl.cli.arguments import Commands, subcommand
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program.variables import setting
 from sqlflow_edl.display.files import writing
 
@@ -60,7 +60,7 @@ def _action(actions: Commands, name: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
-@reported
+@report_errors
 def image(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     return {"init": _init, "build": _build, "pack": _pack, "push": _push}[options.action](options)

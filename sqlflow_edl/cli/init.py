@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.arguments import Commands, subcommand
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def init(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from sqlflow_edl.samples.project import RUN, write_project

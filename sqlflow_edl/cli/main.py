@@ -31,7 +31,7 @@ from sqlflow_edl.cli.arguments import (
     index,
     model_packages,
     model_store,
-    parsed,
+    parse_arguments,
     positive,
     priority,
     seconds,
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_missing()
     parser = _parser()
     typed = sys.argv[1:] if argv is None else argv
-    arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())
-    options = parsed(parser, arguments)
+    arguments = run_options.complete_arguments(typed, at_terminal=sys.stdin.isatty())
+    options = parse_arguments(parser, arguments)
     options.arguments, options.done = arguments[1:], {}
     _set_environment(options)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return exit_codes.USAGE
-    if not config.applied(options):
+    if not config.apply_file(options):
         return exit_codes.USAGE
     try:
         if getattr(options, "threads", None):

@@ -7,13 +7,13 @@ import shlex
 import sys
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.source import no_source
 
 BEGIN = "SELECT * FROM employee LABEL income INTO incomes"
 
 
-@reported
+@report_errors
 def samples(options: argparse.Namespace) -> int:
     """Run the command and return the exit code. Tables of packages that are not installed are named, not written."""
     from edl.data import connect
@@ -24,7 +24,7 @@ def samples(options: argparse.Namespace) -> int:
     absent = missing()
     left_out = {table for tables in absent.values() for table in tables}
     with connect(options.source, create=True) as source:
-        for table, rows in write(source, [each for each in TABLES if each not in left_out]):
+        for table, rows in write(source, [name for name in TABLES if name not in left_out]):
             print(f"{table}: {rows:,} rows", file=sys.stderr)
         for package, tables in absent.items():
             print(

@@ -77,19 +77,19 @@ def find_file(program: str) -> str:
     from sqlflow_edl.syntax.lexer import code_tokens
 
     tokens = list(code_tokens(program, 0, DIALECTS["duckdb"]))
-    found = {
+    paths = {
         path.text[1:-1]
         for before, path in itertools.pairwise(tokens)
         if before.word in ("FROM", "JOIN") and path.kind == "string"
     }
-    if len(found) != 1:
+    if len(paths) != 1:
         return ""
-    [path] = found
+    [path] = paths
     matches = glob.iglob(path) if path.lower().endswith(tuple(SUFFIXES)) else ()  # noqa: PTH207 - a pattern of any folder
     return path if names_file(path) or any(map(names_file, matches)) else ""
 
 
-def opened(
+def open_session(
     options: argparse.Namespace,
     source: str,
     observer: Observer,

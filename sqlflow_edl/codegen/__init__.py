@@ -1,5 +1,5 @@
 """Code generation: from a JobSpec to a readable training program."""
 
-from sqlflow_edl.codegen.program import Program, generate
+from sqlflow_edl.codegen.program import GeneratedProgram, generate
 
-__all__ = ["Program", "generate"]
+__all__ = ["GeneratedProgram", "generate"]

@@ -27,8 +27,8 @@ def check_names(spec: JobSpec) -> None:
         )
     for what, name in _names(spec):
         parts = name.split(".") if what in _DOTTED else [name]
-        known = what != "a function of the contract" or name in FUNCTIONS
-        if not known or not all(map(_is_name, parts)):
+        is_known = what != "a function of the contract" or name in FUNCTIONS
+        if not is_known or not all(map(_is_name, parts)):
             raise SpecError(f"the JobSpec is damaged: {name[:60]!r} is not a name of {what}")
     for model in spec.models:
         check_names(model)

@@ -37,7 +37,7 @@ from edl.spec import (
     Year,
 )
 from sqlflow_edl.codegen import forecasts
-from sqlflow_edl.codegen.source import Call, Expression, Items, line, literal
+from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 
@@ -49,39 +49,39 @@ def features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
         (name, _columns(features, f"{name}_" if several else "", stored))
         for name, features in spec.inputs.items()
     )
-    return Call("fc.Inputs", inputs) if several else inputs[0][1]
+    return CallExpression("fc.Inputs", inputs) if several else inputs[0][1]
 
 
 def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
-    each = (_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
-    return forecasts.lags(features) or Call("fc.Features", tuple(each))
+    calls = (_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
+    return forecasts.lags(features) or CallExpression("fc.Features", tuple(calls))
 
 
 def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:
     if isinstance(feature, OneHot):
-        return Call("fc.one_hot", (_category(feature.category, name, stored),))
+        return CallExpression("fc.one_hot", (_category(feature.category, name, stored),))
     if isinstance(feature, Embedding):
         chosen = [("combiner", feature.combiner, "sum"), ("initial", feature.initial, "uniform")]
         more = [(key, literal(value)) for key, value, default in chosen if value != default]
         more += [("table", literal(feature.table))] if feature.table else []
         category = _category(feature.category, name, stored)
-        return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
+        return CallExpression("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
     if isinstance(feature, Sequence):
         length = ("length", literal(feature.length))
-        return Call("fc.sequence", (_category(feature.category, name, stored), length))
+        return CallExpression("fc.sequence", (_category(feature.category, name, stored), length))
     if isinstance(feature, Vector):
         return _vector(feature, name, stored)
     if isinstance(feature, PiecewiseLinear):
         nulls = (("nulls", "True"),) if feature.nulls else ()
-        bins = _listed(feature.boundaries, name, stored)
-        return Call("fc.piecewise_linear", (_source(feature.column), bins, *nulls))
+        bins = _format_list(feature.boundaries, name, stored)
+        return CallExpression("fc.piecewise_linear", (_source(feature.column), bins, *nulls))
     if isinstance(feature, TargetMean | LogCount):
         return _statistics(feature, name, stored)
     if isinstance(feature, Codes):
-        return Call("fc.codes", (_category(feature.category, name, stored),))
+        return CallExpression("fc.codes", (_category(feature.category, name, stored),))
     if isinstance(feature, Raw):
         part = (("part", literal(feature.part)),) if feature.part else ()
-        return Call("fc.raw", (_source(feature.column), *part))
+        return CallExpression("fc.raw", (_source(feature.column), *part))
     fields = {
         Numeric: ("mean",),
         Standardize: ("mean", "std"),
@@ -94,7 +94,7 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
     if isinstance(feature, Standardize) and feature.limit:
         values.append(("limit", literal(feature.limit)))
-    return Call(f"fc.{function}", (_source(feature.column), *values))
+    return CallExpression(f"fc.{function}", (_source(feature.column), *values))
 
 
 def _source(source: Source | float) -> Expression:
@@ -104,22 +104,24 @@ def _source(source: Source | float) -> Expression:
     more: list[tuple[str, Expression]] = [("path", literal(source.path))] if source.path else []
     if source.function is not None:
         more.append(("function", _function(source.function)))
-    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands), *more))
+    return CallExpression("fc.computed", (literal(source.operator), *map(_source, source.operands), *more))
 
 
-def _function(found: Function) -> Expression:
+def _function(function: Function) -> Expression:
     """Return `fc.function(…)`, a function of a user's own."""
-    params = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in found.params)
-    given = (("params", f"{{{params}}}"),) if params else ()
-    named = (("columns", Items(tuple(map(literal, found.columns)))),) if found.columns else ()
-    state = ("state", literal(found.state))
-    return Call("fc.function", (literal(found.name), literal(found.digest), *given, state, *named))
+    params = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in function.params)
+    params_argument = (("params", f"{{{params}}}"),) if params else ()
+    named = (("columns", Items(tuple(map(literal, function.columns)))),) if function.columns else ()
+    state = ("state", literal(function.state))
+    return CallExpression(
+        "fc.function", (literal(function.name), literal(function.digest), *params_argument, state, *named)
+    )
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
-    mean = ("mean", _listed(feature.mean, f"{name}_mean", stored))
-    std = (("std", _listed(feature.std, f"{name}_std", stored)),) if feature.std else ()
-    return Call("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
+    mean = ("mean", _format_list(feature.mean, f"{name}_mean", stored))
+    std = (("std", _format_list(feature.std, f"{name}_std", stored)),) if feature.std else ()
+    return CallExpression("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
 
 
 def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, bytes]) -> Expression:
@@ -130,51 +132,53 @@ def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, byt
         if feature.outputs > 1:
             values.append(("outputs", literal(feature.outputs)))
     if feature.counts:
-        values.append(("counts", _listed(feature.counts, f"{name}_counts", stored)))
+        values.append(("counts", _format_list(feature.counts, f"{name}_counts", stored)))
     if isinstance(feature, TargetMean) and feature.counts:
-        values.append(("sums", _listed(feature.sums, f"{name}_sums", stored)))
+        values.append(("sums", _format_list(feature.sums, f"{name}_sums", stored)))
         values += [("folds", literal(feature.folds)), ("rows", literal(feature.rows))]
         if feature.blocks > 1:
             values.append(("blocks", literal(feature.blocks)))
     if not feature.scaled:
         values.append(("scaled", "False"))
     function = type(feature).__struct_config__.tag
-    return Call(f"fc.{function}", (_category(feature.category, name, stored), *values))
+    return CallExpression(f"fc.{function}", (_category(feature.category, name, stored), *values))
 
 
-def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
-    return () if written == "," else (("delimiter", literal(written)),)
+def _delimiter(delimiter: str) -> tuple[tuple[str, str], ...]:
+    return () if delimiter == "," else (("delimiter", literal(delimiter)),)
 
 
 def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
     match category:
         case Bucket(column, boundaries):
-            return Call("fc.bucket", (_source(column), _listed(boundaries, name, stored)))
+            return CallExpression("fc.bucket", (_source(column), _format_list(boundaries, name, stored)))
         case Vocabulary(column, values):
-            return Call("fc.vocabulary", (_source(column), _listed(values, name, stored)))
+            return CallExpression("fc.vocabulary", (_source(column), _format_list(values, name, stored)))
         case HashBucket(column, size):
-            return Call("fc.hash_bucket", (_source(column), literal(size)))
+            return CallExpression("fc.hash_bucket", (_source(column), literal(size)))
         case CategoryId(column, size):
-            return Call("fc.category_id", (_source(column), literal(size)))
+            return CallExpression("fc.category_id", (_source(column), literal(size)))
         case ListOf(items, delimiter, weights):
             weighted = (("weights", literal(weights)),) if weights else ()
-            return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
+            return CallExpression(
+                "fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted)
+            )
         case NGrams(column, n, size):
-            return Call("fc.ngrams", (_source(column), literal(n), literal(size)))
+            return CallExpression("fc.ngrams", (_source(column), literal(n), literal(size)))
         case Concat(categories):
             parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
-            return Call("fc.concat", tuple(parts))
+            return CallExpression("fc.concat", tuple(parts))
         case DatePart(column, part):
-            return Call(f"fc.{part}", (literal(column),))
+            return CallExpression(f"fc.{part}", (literal(column),))
         case Cross(columns, size):
             crossed = (
                 literal(each) if isinstance(each, str) else line(_category(each, f"{name}_{i}", stored))
                 for i, each in enumerate(columns)
             )
-            return Call("fc.cross", (Items(tuple(crossed)), literal(size)))
+            return CallExpression("fc.cross", (Items(tuple(crossed)), literal(size)))
 
 
-def _listed(
+def _format_list(
     values: tuple[float, ...] | tuple[str | int, ...], name: str, stored: dict[str, bytes]
 ) -> Expression:
     if len(values) <= LONGEST_INLINE:

@@ -13,7 +13,7 @@ from edl import schedules
 from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, ForecastLabel, Label, SeveralLabels
 from edl.spec.forecast import BESIDE, SCALE
 from edl.spec.job import Parameter
-from sqlflow_edl.codegen.source import Call, Expression, Items, line, literal
+from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ _CLIPPING = ("clipnorm", "global_clipnorm", "clipvalue")
 def keras_optimizer(optimizer: Component) -> Expression:
     spelling = KERAS[optimizer.name]
     keywords = [*_keywords(spelling, optimizer), *_clipping(optimizer)]
-    return Call(f"keras.optimizers.{spelling.name}", ("lr", *keywords))
+    return CallExpression(f"keras.optimizers.{spelling.name}", ("lr", *keywords))
 
 
 def torch_optimizer(optimizer: Component) -> Expression:
@@ -109,9 +109,9 @@ def torch_optimizer(optimizer: Component) -> Expression:
         arguments.append(("betas", f"({literal(betas[0])}, {literal(betas[1])})"))
     if spelling.fused:
         arguments.append(("fused", "True"))
-    made = Call(f"torch.optim.{spelling.name}", tuple(arguments))
+    call = CallExpression(f"torch.optim.{spelling.name}", tuple(arguments))
     clipping = _clipping(optimizer)
-    return Call("clipped", (made, *clipping)) if clipping else made
+    return CallExpression("clipped", (call, *clipping)) if clipping else call
 
 
 def _clipping(optimizer: Component) -> list[tuple[str, Expression]]:
@@ -133,7 +133,7 @@ def schedule(name: str, params: Mapping[str, Parameter], rate: str) -> Expressio
         for parameter, (keyword, default) in schedules.PARAMETERS[name].items()
         if params[parameter] != default
     ]
-    return Call(f"schedules.{name}", ("steps", rate, *keywords))
+    return CallExpression(f"schedules.{name}", ("steps", rate, *keywords))
 
 
 # Losses: one value per row, from labels and predictions of (n, 1), or of (n,) and (n, classes). Regression measures in
@@ -215,7 +215,7 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
         if loss.params.get("label_smoothing"):
             template = _SMOOTHED[framework, label.binary]
         body = _body(template.format(classes=len(label.classes), **values))
-        return _weighed(body) if CLASS_WEIGHTS in loss.params else body
+        return _weigh_losses(body) if CLASS_WEIGHTS in loss.params else body
     if isinstance(label, ClusterLabel) and loss.name == "cluster_divergence":
         return ["return TARGETS(predictions)  # divergence of the soft assignments from sharper ones"]
     if isinstance(label, ClusterLabel):
@@ -246,24 +246,24 @@ def _of_forecast(name: str, label: ForecastLabel) -> list[str]:
 
 def label_losses(framework: str, label: Label) -> list[list[str]]:
     """Return the lines of `loss_0(labels, predictions)`, `loss_1`, …: the usual loss of each of several labels."""
-    found = []
-    for number, each in enumerate(label.labels if isinstance(label, SeveralLabels) else ()):
-        name = "cross_entropy" if isinstance(each, ClassLabel) else "mean_squared_error"
-        body = loss_body(framework, Component(name), each)
-        found.append([line.replace("LABEL.", f"LABEL[{number}].") for line in body])
-    return found
+    bodies = []
+    for number, one_label in enumerate(label.labels if isinstance(label, SeveralLabels) else ()):
+        name = "cross_entropy" if isinstance(one_label, ClassLabel) else "mean_squared_error"
+        body = loss_body(framework, Component(name), one_label)
+        bodies.append([line.replace("LABEL.", f"LABEL[{number}].") for line in body])
+    return bodies
 
 
 def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list[str]:
     """Return the sum of the labels' losses, each a number per row, times their weights."""
     weights = loss.params["weights"]
     terms = []
-    for number, (each, (first, last), weight) in enumerate(
+    for number, (one_label, (first, last), weight) in enumerate(
         zip(label.labels, label.places, weights, strict=True)  # type: ignore[arg-type]  # of a weighted sum
     ):
         some = f"[:, {first}:{last}]"
         labels = f"labels{some}"
-        if isinstance(each, ClassLabel) and not each.binary:
+        if isinstance(one_label, ClassLabel) and not one_label.binary:
             labels = (
                 f"{labels}.argmax(dim=1)" if framework == "torch" else f"keras.ops.argmax({labels}, axis=1)"
             )
@@ -272,13 +272,13 @@ def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list
         terms.append(term if weight == 1 else f"{literal(weight)} * {term}")
     lines = [f"losses = {terms[0]}  # {literal(label.labels[0].column)}"]
     lines += [
-        f"losses += {term}  # {literal(each.column)}"
-        for term, each in zip(terms[1:], label.labels[1:], strict=True)
+        f"losses += {term}  # {literal(one_label.column)}"
+        for term, one_label in zip(terms[1:], label.labels[1:], strict=True)
     ]
     return [*lines, "return losses"]
 
 
-def _weighed(body: list[str]) -> list[str]:
+def _weigh_losses(body: list[str]) -> list[str]:
     """Multiply each loss by the weight of its row's class."""
     *lines, last = body
     return [

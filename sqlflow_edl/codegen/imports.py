@@ -68,15 +68,15 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
         *_if(modules, f"from edl import {', '.join(modules)}"),
         *_if(helpers, f"from edl.{package} import {', '.join(helpers)}"),
     ]
-    own = [own_import(spec.own)] if spec.own else []
-    return ["\n".join(group) for group in (standard, library, ours, own) if group]
+    user_import = [own_import(spec.own)] if spec.own else []
+    return ["\n".join(group) for group in (standard, library, ours, user_import) if group]
 
 
-def _if(wanted: object, line: str) -> list[str]:
-    return [line] if wanted else []
+def _if(condition: object, line: str) -> list[str]:
+    return [line] if condition else []
 
 
 def _modules(spec: JobSpec) -> list[str]:
     own_metrics = spec.own is not None and "eval_metrics_fn" in spec.own.functions
-    found = ["forecasting"] if spec.forecast else []
-    return [*found, *([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]
+    names = ["forecasting"] if spec.forecast else []
+    return [*names, *([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]

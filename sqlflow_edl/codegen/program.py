@@ -45,12 +45,12 @@ from sqlflow_edl.codegen import forecasts, frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.features import features
 from sqlflow_edl.codegen.imports import imports
-from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
+from sqlflow_edl.codegen.source import CallExpression, Expression, Items, comment, layout, literal
 from sqlflow_edl.codegen.user_model import own_model
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GeneratedProgram:
     """Files of a generated program, by their path in its folder."""
 
     files: Mapping[str, bytes]
@@ -62,7 +62,7 @@ class Program:
             path.write_bytes(content)
 
 
-def generate(spec: JobSpec) -> Program:
+def generate(spec: JobSpec) -> GeneratedProgram:
     """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler."""
     transform.check_predicts(spec, spec.output.name)
     check_names(spec)
@@ -72,7 +72,7 @@ def generate(spec: JobSpec) -> Program:
         raise SpecError(f"the JobSpec is damaged: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _program(spec: JobSpec) -> Program:
+def _program(spec: JobSpec) -> GeneratedProgram:
     stored: dict[str, bytes] = {}
     if spec.framework == ENSEMBLE:
         model = _template("ensemble.py.jinja").render(_shared_values(spec), searches=not spec.members)
@@ -86,7 +86,7 @@ def _program(spec: JobSpec) -> Program:
         split=_split(spec.split) if spec.split else "",
     )
     encoded = model.encode()
-    return Program(
+    return GeneratedProgram(
         {
             "model.py": encoded,
             "reader.py": reader.encode(),
@@ -100,9 +100,9 @@ def _program(spec: JobSpec) -> Program:
 
 def _models(spec: JobSpec) -> dict[str, bytes]:
     """Return the files of the programs of an ensemble's members, or of a search's candidates."""
-    candidates = [each.spec for each in spec.search.candidates] if spec.search else []
-    models = {f"{MEMBERS}/{number}": each.spec for number, each in enumerate(spec.members)}
-    models |= {f"{CANDIDATES}/{number}": each for number, each in enumerate(candidates)}
+    candidates = [one_model.spec for one_model in spec.search.candidates] if spec.search else []
+    models = {f"{MEMBERS}/{number}": one_model.spec for number, one_model in enumerate(spec.members)}
+    models |= {f"{CANDIDATES}/{number}": one_model for number, one_model in enumerate(candidates)}
     return {
         f"{folder}/{name}": content
         for folder, model in models.items()
@@ -290,22 +290,24 @@ def _tuple(values: object) -> str:
 
 def _label(label: Label) -> Expression:
     if isinstance(label, SeveralLabels):
-        return Call("fc.labels", tuple(map(_label, label.labels)))
+        return CallExpression("fc.labels", tuple(map(_label, label.labels)))
     if isinstance(label, ClassLabel):
-        return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
+        return CallExpression(
+            "fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes))))
+        )
     if isinstance(label, RankingLabel):
-        return Call("fc.ranking", (literal(label.column), ("group", literal(label.group))))
+        return CallExpression("fc.ranking", (literal(label.column), ("group", literal(label.group))))
     if isinstance(label, ClusterLabel):
-        return Call("fc.clusters", (literal(label.clusters),))
+        return CallExpression("fc.clusters", (literal(label.clusters),))
     if isinstance(label, AnomalyLabel):
-        return Call("fc.anomalies", ())
+        return CallExpression("fc.anomalies", ())
     if isinstance(label, ForecastLabel):
-        wanted = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
-        return Call("fc.forecast", (literal(label.column), *wanted, *_centre(label)))
+        quantiles = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
+        return CallExpression("fc.forecast", (literal(label.column), *quantiles, *_centre(label)))
     if isinstance(label, RawLabel | NoLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     moments = (("mean", literal(label.mean)), ("std", literal(label.std)))
-    return Call("fc.label", (literal(label.column), *moments, *_centre(label)))
+    return CallExpression("fc.label", (literal(label.column), *moments, *_centre(label)))
 
 
 def _centre(label: Label) -> tuple[tuple[str, Expression], ...]:
@@ -319,13 +321,13 @@ def _weights(spec: JobSpec) -> str:
     if spec.weights is None:
         return ""
     arguments = (literal(spec.weights.column), ("mean", literal(spec.weights.mean)))
-    return layout(Call("fc.weights", arguments), prefix="WEIGHTS = ")
+    return layout(CallExpression("fc.weights", arguments), prefix="WEIGHTS = ")
 
 
 def _class_weights(spec: JobSpec) -> str:
     """Return a list in the order of the label's classes; empty if all classes weigh the same."""
-    given = spec.loss.params.get("class_weights")
-    items = Items(tuple(map(literal, given))) if isinstance(given, tuple | list) else None
+    weights = spec.loss.params.get("class_weights")
+    items = Items(tuple(map(literal, weights))) if isinstance(weights, tuple | list) else None
     return layout(items, prefix="CLASS_WEIGHTS = ") if items else ""
 
 
@@ -340,14 +342,14 @@ def _metrics(spec: JobSpec) -> str:
 def _metric(name: str, label: Label) -> str:
     """Return the expression of a metric; of one of several labels its name is `label.metric`."""
     if isinstance(label, SeveralLabels):
-        column, _, own = name.rpartition(".")
-        number = [each.column for each in label.labels].index(column)
-        return f"metrics.of_label(LABEL, {number}, {_metric(own, label.labels[number])})"
-    made = metrics.by_name(name, metrics.kind_of(label))
-    return f"metrics.{type(made).__name__}({_first(made)})"
+        column, _, metric_name = name.rpartition(".")
+        number = [one_label.column for one_label in label.labels].index(column)
+        return f"metrics.of_label(LABEL, {number}, {_metric(metric_name, label.labels[number])})"
+    metric = metrics.by_name(name, metrics.kind_of(label))
+    return f"metrics.{type(metric).__name__}({_metric_argument(metric)})"
 
 
-def _first(metric: metrics.Metric) -> str:
+def _metric_argument(metric: metrics.Metric) -> str:
     """Return the argument of a metric of the first rows or classes, or the weight of the recall; empty for others."""
     if isinstance(metric, metrics.FBeta):
         return str(metric.beta)

@@ -29,7 +29,7 @@ def literal(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallExpression:
     """Call `function(arguments)`; a keyword argument is a pair of name and value."""
 
     function: str
@@ -44,7 +44,7 @@ class Items:
     spread: bool = False
 
 
-Expression = str | Call | Items
+Expression = str | CallExpression | Items
 
 
 def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix: str = "") -> str:
@@ -59,7 +59,7 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
     pad = " " * inner
     if isinstance(expression, Items):
         rows = [f"{pad}{item}," for item in expression.items]
-        text = "\n".join(rows) if expression.spread else _filled(expression.items, pad)
+        text = "\n".join(rows) if expression.spread else _fill_lines(expression.items, pad)
         return "[\n" + text + "\n" + " " * indent + "]"
     rows = []
     for argument in expression.arguments:
@@ -81,7 +81,7 @@ def line(expression: Expression) -> str:
     return f"{expression.function}({', '.join(parts)})"
 
 
-def _filled(items: Iterable[str], pad: str) -> str:
+def _fill_lines(items: Iterable[str], pad: str) -> str:
     """Arrange items in as few lines as possible, each item followed by a comma."""
     lines = [pad]
     for item in items:

@@ -7,7 +7,7 @@ from typing import Any
 
 from edl.spec import ClassLabel, JobSpec, RegressionLabel
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.codegen.source import Call, Expression, layout, literal
+from sqlflow_edl.codegen.source import CallExpression, Expression, layout, literal
 
 # Loss -> the library's objective; of classes, for two and for more.
 _OBJECTIVES: Mapping[str, Mapping[str, str]] = {
@@ -59,7 +59,9 @@ def model(spec: JobSpec) -> str:
     arguments += ((name, literal(value)) for name, value in params.items())
     if spec.loss.params.get("class_weights"):
         arguments.append(("class_weights", "CLASS_WEIGHTS"))
-    return layout(Call(trees.LIBRARIES[spec.framework], tuple(arguments)), indent=4, prefix="return ")
+    return layout(
+        CallExpression(trees.LIBRARIES[spec.framework], tuple(arguments)), indent=4, prefix="return "
+    )
 
 
 def objective(spec: JobSpec) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edl.spec import JobSpec, Own
-from sqlflow_edl.codegen.source import Call, Expression, Items, layout, line, literal
+from sqlflow_edl.codegen.source import CallExpression, Expression, Items, layout, line, literal
 
 # Names used by the program: an import with one of these names becomes `own_model`.
 _TAKEN = frozenset(
@@ -17,34 +17,34 @@ _TAKEN = frozenset(
 )  # fmt: skip
 
 
-def own_import(own: Own) -> str:
+def own_import(user_code: Own) -> str:
     """Return the import of the user's model and functions, classes first, as formatters order them."""
-    alias = "" if _name(own) == own.attribute else f" as {_name(own)}"
-    names = [own.attribute + alias, *own.functions]
+    alias = "" if _name(user_code) == user_code.attribute else f" as {_name(user_code)}"
+    names = [user_code.attribute + alias, *user_code.functions]
     imported = sorted(names, key=lambda name: (name[0].islower(), name))
-    return f"from {own.module} import {', '.join(imported)}"
+    return f"from {user_code.module} import {', '.join(imported)}"
 
 
-def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
+def own_model(spec: JobSpec, user_code: Own) -> dict[str, object]:
     """Return the template values of the user's model: its call, and its input as arrays or one matrix."""
-    known = {
+    known_values = {
         "features": "FEATURES",
         "in_features": "FEATURES.width",
         "outputs": literal(spec.label.outputs),
         "out_features": literal(spec.label.outputs),
     }
-    passed = tuple((each, known[each]) for each in own.passes)
-    written = tuple((each, _value(value)) for each, value in spec.model.params.items())
-    made = Call("checked_model", (Call(_name(own), (*passed, *written)),))
+    passed = tuple((name, known_values[name]) for name in user_code.passes)
+    parameters = tuple((name, _value(value)) for name, value in spec.model.params.items())
+    call = CallExpression("checked_model", (CallExpression(_name(user_code), (*passed, *parameters)),))
     indent, prefix = (4, "model = ") if spec.framework == "keras" else (8, "self.model = ")
     return {
-        "own_takes_arrays": "features" in own.passes,
-        "own_model": layout(made, indent=indent, prefix=prefix),
+        "own_takes_arrays": "features" in user_code.passes,
+        "own_model": layout(call, indent=indent, prefix=prefix),
     }
 
 
-def _name(own: Own) -> str:
-    return own.attribute if own.attribute not in _TAKEN else "own_model"
+def _name(user_code: Own) -> str:
+    return user_code.attribute if user_code.attribute not in _TAKEN else "own_model"
 
 
 def _value(value: object) -> Expression:

@@ -8,7 +8,7 @@ from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, family
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
@@ -18,17 +18,17 @@ _USES = ("PREDICT", "EVALUATE", "EXPLAIN")
 _OF_TRAINING = (("optimizer", OPTIMIZERS), ("optimizer.schedule", SCHEDULES), ("loss", LOSSES))
 
 
-def attributes(where: Context) -> list[Attribute]:
+def attributes(where: Context) -> list[AttributeRow]:
     """List the attributes of the statement, each name once."""
     return list({row.name: row for row in _rows(where)}.values())
 
 
-def attribute(where: Context) -> Attribute | None:
+def attribute(where: Context) -> AttributeRow | None:
     """Find the attribute whose value is expected at the cursor."""
     return Dictionary(attributes(where)).find(_key(where.inside[:-1]))
 
 
-def _rows(where: Context) -> Iterator[Attribute]:
+def _rows(where: Context) -> Iterator[AttributeRow]:
     if where.verb in OPTIMIZES:
         yield from OPTIMIZATION
         return
@@ -40,11 +40,11 @@ def _rows(where: Context) -> Iterator[Attribute]:
         yield from _parameters(MODELS, _estimator(where.before))
         yield from TRAIN
         for name, catalog in _OF_TRAINING:
-            yield from _parameters(catalog, _written(where.inside, name))
+            yield from _parameters(catalog, _value_before(where.inside, name))
     yield from KUBERNETES
 
 
-def _parameters(catalog: Catalog[Entry], name: str) -> Iterator[Attribute]:
+def _parameters(catalog: Catalog[Entry], name: str) -> Iterator[AttributeRow]:
     """Yield the parameters of the entry, or of all entries if none is named."""
     named = catalog.find(name)
     for entry in [named] if named else catalog.entries.values():
@@ -55,11 +55,11 @@ def _estimator(before: Iterable[str]) -> str:
     """Return the name of the model; of a family that of its classifier, which has the same parameters."""
     words = list(before)
     name = words[words.index("TRAIN") + 1] if "TRAIN" in words[:-1] else ""
-    found = family(name) if name else None
-    return f"{found}Classifier" if found else name
+    family_name = family(name) if name else None
+    return f"{family_name}Classifier" if family_name else name
 
 
-def _written(inside: Iterable[str], name: str) -> str:
+def _value_before(inside: Iterable[str], name: str) -> str:
     """Return the value of an attribute written before the cursor."""
     words = list(inside)
     places = [place for place, word in enumerate(words) if word == "=" and _key(words[:place]) == name]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
 
 
-class Catalog:
+class SourceCatalog:
     """Names of tables, columns and models, as of the last refresh.
 
     The completion thread reads it while another thread refreshes it: each field is replaced as a whole. If the
@@ -34,20 +34,20 @@ class Catalog:
 
     def look_into(self, table: str, session: Session) -> None:
         """Read the columns of a table."""
-        found: tuple[str, ...] = ()
+        columns: tuple[str, ...] = ()
         with contextlib.suppress(SQLFlowError):
-            found = tuple(session.source.schema(f"SELECT * FROM {table}").names)
-        self.columns = {**self.columns, table: found}
+            columns = tuple(session.source.schema(f"SELECT * FROM {table}").names)
+        self.columns = {**self.columns, table: columns}
 
 
-class Names(Protocol):
+class KnownNames(Protocol):
     """Source of the names to complete, such as the connection of a console."""
 
     @property
     def dialect(self) -> str:
         """SQL dialect of the statements."""
 
-    def known(self) -> Catalog:
+    def known(self) -> SourceCatalog:
         """Return the names of tables and models."""
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -60,8 +60,8 @@ class Unconnected:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
 
-    def known(self) -> Catalog:
-        return Catalog()
+    def known(self) -> SourceCatalog:
+        return SourceCatalog()
 
     def columns(self, table: str) -> tuple[str, ...]:
         return ()

@@ -48,14 +48,17 @@ class Command:
 
 def _help(shell: Shell, topic: str) -> None:
     if topic.startswith(("/", "\\")):
-        found = named(topic[1:])
-        shell.screen.say(f"{found.usage}: {found.doc}".removeprefix(": "))
+        command = find_command(topic[1:])
+        shell.screen.say(f"{command.usage}: {command.doc}".removeprefix(": "))
         return
     if topic:
         with shell.screen.page() as page:
             page.write(help_(topic))
         return
-    rows = [(f"/{name} {each.usage}".rstrip(), each.doc) for name, each in LISTED.items()]
+    rows = [
+        (f"/{name} {listed_command.usage}".rstrip(), listed_command.doc)
+        for name, listed_command in LISTED.items()
+    ]
     shell.screen.table(("command", "description"), rows)
     shell.screen.say(
         "/help TRAIN: its syntax and an example; also PREDICT, EVALUATE, EXPLAIN, COLUMN, WITH, SHOW, …"
@@ -78,8 +81,8 @@ def _columns(shell: Shell, table: str) -> None:
     if not table:
         raise SemanticError("the name of a table is missing", hint="/d TABLE; /dt lists them")
     with shell.connection.session() as session:
-        found = session.source.column_types(table)
-    shell.screen.table(("column", "type"), found)
+        types = session.source.column_types(table)
+    shell.screen.table(("column", "type"), types)
 
 
 def _models(shell: Shell, pattern: str) -> None:
@@ -117,8 +120,8 @@ def _job(shell: Shell, text: str) -> None:
             with shell.screen.page() as page:
                 write_job(report(handle.folder, handle.details()), page)
         case [job_id, "log", *instance] if len(instance) < 2:
-            found = logs(find(job_id), *instance)
-            with found as lines, shell.screen.page() as page:
+            log_lines = logs(find(job_id), *instance)
+            with log_lines as lines, shell.screen.page() as page:
                 write_logs(lines, page, named=not instance)
         case [job_id, "pause"]:
             shell.screen.say(find(job_id).pause())
@@ -147,7 +150,7 @@ def _estimators(shell: Shell, name: str) -> None:
     entry = MODELS.get(name, None)
     shell.screen.say(f"{entry.name}: {entry.doc}")
     if entry.params:
-        shell.screen.table(("attribute", "description"), [(each.name, each.doc) for each in entry.params])
+        shell.screen.table(("attribute", "description"), [(row.name, row.doc) for row in entry.params])
 
 
 def _source(shell: Shell, name: str) -> None:
@@ -216,7 +219,7 @@ def _favourite(shell: Shell, text: str) -> None:
     statement = favourites.find(name)
     with shell.connection.session() as session:
         dialect = dialect_named(session.dialect)
-    shell.last = favourites.filled(statement, favourites.arguments("".join(rest)), dialect)
+    shell.last = favourites.fill_parameters(statement, favourites.arguments("".join(rest)), dialect)
     shell.screen.say(shell.last)
     shell.execute(shell.last)
 
@@ -299,10 +302,10 @@ def _status(shell: Shell, _: str) -> None:
             ("dialect", session.dialect),
             ("models in", session.registry.url),
         ]
-    found = shell.connection.catalog
+    catalog = shell.connection.catalog
     rows += [
-        ("tables", f"{len(found.tables):,}"),
-        ("models", f"{len(found.models):,}"),
+        ("tables", f"{len(catalog.tables):,}"),
+        ("models", f"{len(catalog.models):,}"),
         ("format", shell.screen.format),
         ("pager", shlex.join(shell.screen.pager)),
         ("timing", "on" if shell.screen.timing else "off"),
@@ -353,9 +356,12 @@ LISTED = {
 COMMANDS = LISTED | {"q": LISTED["quit"], "exit": LISTED["quit"], "?": LISTED["help"], "h": LISTED["help"]}
 
 
-def named(name: str) -> Command:
+def find_command(name: str) -> Command:
     """Find the command of that name. Raises SQLFlowError if there is none."""
-    if found := COMMANDS.get(name):
-        return found
-    hint = did_you_mean(f"/{name}", [f"/{each}" for each in COMMANDS], list_up_to=0) or "/help lists them"
+    if command := COMMANDS.get(name):
+        return command
+    hint = (
+        did_you_mean(f"/{name}", [f"/{command_name}" for command_name in COMMANDS], list_up_to=0)
+        or "/help lists them"
+    )
     raise SQLFlowError(f"there is no command /{name}", hint=hint)

@@ -14,7 +14,7 @@ from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.console import favourites
 from sqlflow_edl.console.commands import COMMANDS, JOB_ACTIONS, LISTED
 from sqlflow_edl.console.completion_rules import Offer, offers
-from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.console.context import context
 from sqlflow_edl.console.help import TOPICS
 from sqlflow_edl.display.output import TEXT_FORMATS
@@ -30,7 +30,7 @@ _PARTS = re.compile(r"[._ ]")
 class Completing(Completer):
     """Completer of the prompt. It runs in a thread, so it may query the database."""
 
-    def __init__(self, connection: Callable[[], Connection]) -> None:
+    def __init__(self, connection: Callable[[], ConsoleConnection]) -> None:
         self._connection = connection
         self._paths = PathCompleter(expanduser=True)
 
@@ -47,22 +47,24 @@ class Completing(Completer):
             yield from _completions(where.word, offers(where, connection))
 
     def _of_command(
-        self, called: re.Match[str], event: CompleteEvent, connection: Connection
+        self, called: re.Match[str], event: CompleteEvent, connection: ConsoleConnection
     ) -> Iterator[Completion]:
         if called["rest"] is None:
-            names = (Offer(f"{called['mark']}{name}", "command", each.doc) for name, each in LISTED.items())
+            names = (
+                Offer(f"{called['mark']}{name}", "command", command.doc) for name, command in LISTED.items()
+            )
             yield from _completions(called["mark"] + called["name"], names)
         elif called["name"] in _FILES:
             yield from self._paths.get_completions(Document(called["argument"]), event)
         elif called["first"]:
             actions = JOB_ACTIONS if called["name"] == "job" else ()
-            yield from _completions(called["argument"], (Offer(each, "argument") for each in actions))
+            yield from _completions(called["argument"], (Offer(action, "argument") for action in actions))
         elif called["name"] in COMMANDS:
             yield from _completions(called["argument"], _arguments(called["name"], connection))
 
 
-def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
-    known: dict[str, Callable[[], Iterable[str]]] = {
+def _arguments(command: str, connection: ConsoleConnection) -> Iterator[Offer]:
+    choices: dict[str, Callable[[], Iterable[str]]] = {
         "d": lambda: connection.known().tables,
         "model": lambda: connection.known().models,
         "models": lambda: connection.known().models,
@@ -73,21 +75,21 @@ def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
         "estimators": lambda: MODELS.entries,
         "help": lambda: TOPICS,
     }
-    return (Offer(name, "argument") for name in known.get(command, tuple)())
+    return (Offer(name, "argument") for name in choices.get(command, tuple)())
 
 
-def fitting(word: str, found: Iterable[Offer]) -> Iterator[Offer]:
+def fitting(word: str, offers_given: Iterable[Offer]) -> Iterator[Offer]:
     """Yield the offers that fit the typed word, best first; keywords in lower case if the word is."""
-    ranked = [(rank, each) for each in found if (rank := _rank(word, each)) is not None]
+    ranked = [(rank, offer) for offer in offers_given if (rank := _rank(word, offer)) is not None]
     ranked.sort(key=lambda pair: pair[0])  # stable: else the order of the offers
-    for _, each in ranked:
-        lower = each.kind == "keyword" and word.islower()
-        yield replace(each, text=each.text.lower()) if lower else each
+    for _, offer in ranked:
+        lower = offer.kind == "keyword" and word.islower()
+        yield replace(offer, text=offer.text.lower()) if lower else offer
 
 
-def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
-    for each in fitting(word, found):
-        yield Completion(each.text, -len(word), display_meta=each.doc or each.kind)
+def _completions(word: str, offers_given: Iterable[Offer]) -> Iterator[Completion]:
+    for offer in fitting(word, offers_given):
+        yield Completion(offer.text, -len(word), display_meta=offer.doc or offer.kind)
 
 
 def _rank(word: str, offer: Offer) -> tuple[int, int] | None:
@@ -116,7 +118,7 @@ def _rank(word: str, offer: Offer) -> tuple[int, int] | None:
 
 def _starts(text: str) -> list[int]:
     """List the places where the parts of a name begin."""
-    return [0, *(found.end() for found in _PARTS.finditer(text))]
+    return [0, *(match.end() for match in _PARTS.finditer(text))]
 
 
 def _width(typed: str, text: str, start: int) -> int:

@@ -10,7 +10,7 @@ from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.measurement import COLUMNS
-from sqlflow_edl.console.catalog import Names
+from sqlflow_edl.console.catalog import KnownNames
 from sqlflow_edl.console.context import OPTIMIZES, QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
 
@@ -104,13 +104,13 @@ Offers = Iterator[Offer]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CompletionRule:
     name: str
     applies: Callable[[Context], bool]
-    offers: Callable[[Context, Names], Offers]
+    offers: Callable[[Context, KnownNames], Offers]
 
 
-def offers(where: Context, names: Names) -> Offers:
+def offers(where: Context, names: KnownNames) -> Offers:
     """Yield all candidates for the position, whatever part of the word is typed."""
     for rule in RULES:
         if rule.applies(where):
@@ -182,28 +182,28 @@ def _keywords(words: tuple[str, ...]) -> Offers:
     return (Offer(word, "keyword") for word in words)
 
 
-def _columns(where: Context, names: Names) -> Offers:
+def _columns(where: Context, names: KnownNames) -> Offers:
     """Yield the columns of the query's tables, quoted as the dialect needs."""
     quote = dialect_named(names.dialect).name_quotes[0]
-    known = {table.casefold(): table for table in names.known().tables}
+    tables = {table.casefold(): table for table in names.known().tables}
     for table in dict.fromkeys(where.tables.values()):
-        if named := known.get(table.casefold()):
+        if named := tables.get(table.casefold()):
             for column in names.columns(named):
                 yield Offer(format_name((column,), quote=quote), "column", table)
 
 
-def _qualified(where: Context, names: Names) -> Offers:
+def _qualified_columns(where: Context, names: KnownNames) -> Offers:
     head = where.word.rpartition(".")[0]
     only = Context(where.word, where.before, tables={head: where.tables[head]})
-    return (Offer(f"{head}.{each.text}", "column", each.doc) for each in _columns(only, names))
+    return (Offer(f"{head}.{offer.text}", "column", offer.doc) for offer in _columns(only, names))
 
 
-def _estimators(where: Context, names: Names) -> Offers:
+def _estimators(where: Context, names: KnownNames) -> Offers:
     yield from (Offer(entry.name, "estimator", entry.doc) for entry in MODELS.entries.values())
     yield from (Offer(name, "estimator", "Classifier or Regressor, by the label.") for name in families())
 
 
-def _models(where: Context, names: Names) -> Offers:
+def _models(where: Context, names: KnownNames) -> Offers:
     yield from (Offer(name, "model") for name in names.known().models)
     if where.verb == "EVALUATE":  # the predictions may stand in the rows
         yield Offer("WITH", "keyword")
@@ -211,48 +211,48 @@ def _models(where: Context, names: Names) -> Offers:
         yield Offer("IF EXISTS", "keyword")
 
 
-def _explainers(where: Context, names: Names) -> Offers:
+def _explainers(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.analysis.inference.explanation import EXPLAINERS
 
     return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
 
 
-def _solvers(where: Context, names: Names) -> Offers:
+def _solvers(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.analysis.settings.optimization import SOLVERS
 
     return (Offer(name, "value", "HiGHS solves the problem.") for name in SOLVERS)
 
 
-def _programs(where: Context, names: Names) -> Offers:
+def _programs(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.session.running import programs
 
     return (Offer(name, "program") for name in programs(where.word))
 
 
-def _tables(where: Context, names: Names) -> Offers:
+def _tables(where: Context, names: KnownNames) -> Offers:
     return (Offer(name, "table") for name in names.known().tables)
 
 
-def _next(where: Context, names: Names) -> Offers:
+def _next_keywords(where: Context, names: KnownNames) -> Offers:
     yield from _keywords(_NEXT[" ".join(where.before)])
     if where.last.startswith("DESC"):
         yield from _tables(where, names)
 
 
-def _attributes(where: Context, names: Names) -> Offers:
+def _attributes(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.console.attributes import attributes
 
     return (Offer(row.name, "attribute", row.doc) for row in attributes(where))
 
 
-def _values(where: Context, names: Names) -> Offers:
+def _values(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.console.attributes import attribute
 
     row = attribute(where)
     if row is None:
         return
     if row.name in _VALUES:
-        yield from (Offer(each.name, "value", each.doc) for each in _VALUES[row.name].entries.values())
+        yield from (Offer(entry.name, "value", entry.doc) for entry in _VALUES[row.name].entries.values())
     elif row.name in ("train.weight_column", *COLUMNS):
         yield from _columns(where, names)
     else:
@@ -260,16 +260,19 @@ def _values(where: Context, names: Names) -> Offers:
         yield from (Offer(word, "value", row.doc) for word in words)
 
 
-def _items(where: Context, names: Names) -> Offers:
+def _items(where: Context, names: KnownNames) -> Offers:
     from sqlflow_edl.analysis.columns import computed
     from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
     yield from _columns(where, names)
-    yield from (Offer(each.name, "function", each.usage) for each in FUNCTIONS)
-    yield from (Offer(each.name, "function", f"{each.usage}: {each.doc}") for each in computed.FUNCTIONS)
+    yield from (Offer(function.name, "function", function.usage) for function in FUNCTIONS)
+    yield from (
+        Offer(function.name, "function", f"{function.usage}: {function.doc}")
+        for function in computed.FUNCTIONS
+    )
 
 
-def _expression(where: Context, names: Names) -> Offers:
+def _expression(where: Context, names: KnownNames) -> Offers:
     yield from _columns(where, names)
     yield from (Offer(name, "table") for name in where.tables)
     if where.before[0] in QUERIES and "FROM" in where.before:
@@ -278,38 +281,40 @@ def _expression(where: Context, names: Names) -> Offers:
 
 
 RULES = (
-    Rule("qualified", _is_qualified, _qualified),
-    Rule("beginning", lambda where: not where.before, lambda where, _: _keywords(_BEGINNINGS)),
-    Rule("next word", lambda where: " ".join(where.before) in _NEXT, _next),
-    Rule(
+    CompletionRule("qualified", _is_qualified, _qualified_columns),
+    CompletionRule("beginning", lambda where: not where.before, lambda where, _: _keywords(_BEGINNINGS)),
+    CompletionRule("next word", lambda where: " ".join(where.before) in _NEXT, _next_keywords),
+    CompletionRule(
         "verb",
         lambda where: where.last == "TO" and not where.verb and where.before[0] in QUERIES,
         lambda where, _: _keywords(_TO),
     ),
-    Rule(
+    CompletionRule(
         "estimator",
         lambda where: where.verb == "TRAIN" and not where.clause and not where.inside,
         _estimators,
     ),
-    Rule("explainer", _names_an_explainer, _explainers),
-    Rule("solver", _names_a_solver, _solvers),
-    Rule("model", _names_a_model, _models),
-    Rule("program", _names_a_program, _programs),
-    Rule(
+    CompletionRule("explainer", _names_an_explainer, _explainers),
+    CompletionRule("solver", _names_a_solver, _solvers),
+    CompletionRule("model", _names_a_model, _models),
+    CompletionRule("program", _names_a_program, _programs),
+    CompletionRule(
         "version",
         _follows_a_model,
         lambda where, _: _keywords(_VERSIONS[where.before[0], where.before[1]]),
     ),
-    Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
-    Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
-    Rule("label", lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item, _columns),
-    Rule("column", _names_a_column, _items),
-    Rule("operand", _names_an_operand, _columns),
-    Rule("table", _names_a_table, _tables),
-    Rule(
+    CompletionRule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
+    CompletionRule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
+    CompletionRule(
+        "label", lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item, _columns
+    ),
+    CompletionRule("column", _names_a_column, _items),
+    CompletionRule("operand", _names_an_operand, _columns),
+    CompletionRule("table", _names_a_table, _tables),
+    CompletionRule(
         "clause",
         lambda where: bool(where.verb) and not where.depth,
         lambda where, _: _keywords(_CLAUSES.get(where.verb, ())),
     ),
-    Rule("expression", lambda where: not where.verb, _expression),
+    CompletionRule("expression", lambda where: not where.verb, _expression),
 )

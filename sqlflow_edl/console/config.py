@@ -98,18 +98,18 @@ def read() -> Config:
     except UnicodeDecodeError as error:
         raise FaultyConfigError(f"error: {path} is not UTF-8 text (byte {error.start})") from None
     try:
-        return parsed(text)
+        return parse_config(text)
     except SQLFlowError as error:
         raise FaultyConfigError(render(error, text, str(path))) from None
 
 
-def parsed(text: str) -> Config:
+def parse_config(text: str) -> Config:
     """Return the values of a file's text. Raises SQLFlowError with the places of all errors."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = _PLACE.sub("", str(error)).strip()
-        raise _at(text, _place(text, str(error)), f"no valid TOML: {message}") from None
+        raise _error_at(text, _place(text, str(error)), f"no valid TOML: {message}") from None
     errors: list[SQLFlowError] = []
     for name, value in table.items():
         if wrong := _wrong(name, value):
@@ -120,10 +120,10 @@ def parsed(text: str) -> Config:
 
 def template() -> str:
     """Return a file with all keys in comments."""
-    return _HEAD + "".join(f"\n{_commented(field)}" for field in KEYS.values())
+    return _HEAD + "".join(f"\n{_comment_field(field)}" for field in KEYS.values())
 
 
-def _commented(field: dataclasses.Field[Any]) -> str:
+def _comment_field(field: dataclasses.Field[Any]) -> str:
     about = field.metadata
     choices = f": {', '.join(about['choices'])}" if about["choices"] else ""
     return f"# {about['doc']}{choices}\n# {field.name} = {json.dumps(about['example'])}\n"
@@ -149,7 +149,7 @@ def _threads_fault(number: Any) -> tuple[str, str | None] | None:
 
 def _source_fault(url: Any) -> tuple[str, str | None] | None:
     shown = redacted(url)
-    kept = [parse_qsl(each.partition("?")[2]) for each in (shown, url)]
+    kept = [parse_qsl(address.partition("?")[2]) for address in (shown, url)]
     if shown.partition("?")[0] == url.partition("?")[0] and len(kept[0]) == len(kept[1]):
         return None
     return (
@@ -168,8 +168,8 @@ def _pager_fault(command: Any) -> tuple[str, str | None] | None:
 
 def _prompt_fault(form: Any) -> tuple[str, str | None] | None:
     wrong = re.search(r"\\.?", ESCAPE.sub("", form))
-    known = "known: \\d \\t \\u \\h \\p \\D \\R \\m \\s \\n \\_ and \\\\ for a backslash, in single quotes"
-    return (f"prompt has an unknown escape {wrong[0]}", known) if wrong else None
+    hint = "known: \\d \\t \\u \\h \\p \\D \\R \\m \\s \\n \\_ and \\\\ for a backslash, in single quotes"
+    return (f"prompt has an unknown escape {wrong[0]}", hint) if wrong else None
 
 
 def _size_fault(size: Any) -> tuple[str, str | None] | None:
@@ -188,11 +188,11 @@ _CHECKS = {
 def _error(text: str, name: str, message: str, hint: str | None) -> SemanticError:
     """Return the error at a key or section."""
     key = rf"^[ \t]*\[?[ \t]*([\"']?{re.escape(name)}[\"']?)(?=[ \t]*[=.\]])"
-    found = re.search(key, text, re.MULTILINE)
-    return _at(text, Span(*found.span(1)) if found else None, message, hint)
+    match = re.search(key, text, re.MULTILINE)
+    return _error_at(text, Span(*match.span(1)) if match else None, message, hint)
 
 
-def _at(text: str, span: Span | None, message: str, hint: str | None = None) -> SemanticError:
+def _error_at(text: str, span: Span | None, message: str, hint: str | None = None) -> SemanticError:
     """Return the error at a place; a line that may hold a password is named, not shown."""
     if span is None or not holds_secret((place := locate(text, span)).text):
         return SemanticError(message, span=span, hint=hint)
@@ -201,9 +201,9 @@ def _at(text: str, span: Span | None, message: str, hint: str | None = None) -> 
 
 def _place(text: str, message: str) -> Span:
     """Return the place that tomllib's message names."""
-    found = _PLACE.search(message)
-    if found is None or found[1] is None:
+    match = _PLACE.search(message)
+    if match is None or match[1] is None:
         return Span(len(text), len(text))
     lines = text.splitlines(keepends=True)
-    start = sum(map(len, lines[: int(found[1]) - 1])) + int(found[2]) - 1
+    start = sum(map(len, lines[: int(match[1]) - 1])) + int(match[2]) - 1
     return Span(start, start + 1)

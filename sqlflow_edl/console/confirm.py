@@ -20,17 +20,17 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
     if statement.plan or statement.append:
         return ""
     if statement.kind == "sql":
-        lost = _lost(statement.text, dialect)
+        lost = _describe_loss(statement.text, dialect)
         return f"{title(statement, dialect)}: {lost}. Run it?" if lost else ""
     if statement.traits.final:
         return f"{title(statement, dialect)}: this cannot be undone. Run it?"
     if statement.traits.makes == "table":
-        written = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
-        return f"{title(statement, dialect)} replaces {written[0]}. Run it?" if written else ""
+        existing = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
+        return f"{title(statement, dialect)} replaces {existing[0]}. Run it?" if existing else ""
     return ""
 
 
-def _lost(text: str, dialect: str) -> str:
+def _describe_loss(text: str, dialect: str) -> str:
     """Describe the loss that ordinary SQL causes; empty if it needs no confirmation."""
     words = list(_outer_words(text, dialect))
     verb = next((word for word in words if word in _VERBS), "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edl.data.source import ReleasableSource
 from edl.errors import SQLFlowError
-from sqlflow_edl.console.catalog import Catalog
+from sqlflow_edl.console.catalog import SourceCatalog
 from sqlflow_edl.session.observer import Observer, Silent
 from sqlflow_edl.syntax.dialects import dialect_named
 
@@ -45,7 +45,7 @@ class Noted(Silent):
         self.notes.append(text)
 
 
-class Connection:
+class ConsoleConnection:
     """Connection to a data source. opener: function that opens the session. source: URL.
 
     opened: future of the session, or UnopenedError. notes: notes from the opening.
@@ -55,7 +55,7 @@ class Connection:
         self.source = source
         self._noted = Noted()
         self.notes = self._noted.notes
-        self.catalog = Catalog()
+        self.catalog = SourceCatalog()
         self.opened: Future[Session] = Future()
         self.opened.set_running_or_notify_cancel()  # cancelling a wait must not cancel the opening
         self._dialect = BEFORE
@@ -90,10 +90,10 @@ class Connection:
     def refresh(self) -> None:
         """Refresh the tables and models in a thread; returns at once."""
         thread = threading.Thread(target=self._refresh, name="sqlflow-refresh", daemon=True)
-        self._refreshes = [each for each in self._refreshes if each.is_alive()] + [thread]
+        self._refreshes = [running for running in self._refreshes if running.is_alive()] + [thread]
         thread.start()
 
-    def known(self, patience: float | None = PATIENCE) -> Catalog:
+    def known(self, patience: float | None = PATIENCE) -> SourceCatalog:
         """Return the catalog when no refresh is running.
 
         patience: seconds to wait at most, or None to wait without limit.

@@ -49,11 +49,11 @@ def names() -> tuple[str, ...]:
 
 def find(name: str) -> str:
     """Return the statement of that name. Raises SemanticError with the nearest name if there is none."""
-    known = favourites()
-    if name not in known:
-        hint = did_you_mean(name, known) or "/fs NAME STATEMENT makes one"
+    by_name = favourites()
+    if name not in by_name:
+        hint = did_you_mean(name, by_name) or "/fs NAME STATEMENT makes one"
         raise SemanticError(f"there is no favourite {name}", hint=hint)
-    return known[name]
+    return by_name[name]
 
 
 def save(name: str, statement: str) -> None:
@@ -79,15 +79,15 @@ def remove(name: str) -> None:
 
 def arguments(text: str) -> list[str]:
     """Split arguments at spaces outside of quotes, which stay. Raises SemanticError for an open quote."""
-    found, end = [], 0
+    result, end = [], 0
     while match := _ARGUMENT.match(text, end):
-        found.append(match[1])
+        result.append(match[1])
         end = match.end()
     if rest := text[end:].strip():
         raise SemanticError(
             f"a quote is not closed, or stands within a word, in {rest}", hint="write it's as 'it''s'"
         )
-    return found
+    return result
 
 
 def parameters(statement: str, dialect: Dialect) -> int:
@@ -96,7 +96,7 @@ def parameters(statement: str, dialect: Dialect) -> int:
     return max((int(number) for piece in pieces for number in _PARAMETER.findall(piece)), default=0)
 
 
-def filled(statement: str, given: Sequence[str], dialect: Dialect) -> str:
+def fill_parameters(statement: str, values: Sequence[str], dialect: Dialect) -> str:
     """Return the statement with the arguments in place of its parameters.
 
     A number, NULL, TRUE or FALSE without quotes stays so, any other argument becomes a string. A parameter within
@@ -104,18 +104,18 @@ def filled(statement: str, given: Sequence[str], dialect: Dialect) -> str:
     wrong number of arguments, and where an argument could end its quotes.
     """
     needed = parameters(statement, dialect)
-    if len(given) != needed:
+    if len(values) != needed:
         raise SemanticError(
-            f"it takes {needed} argument{'s' * (needed != 1)}, not {len(given)}", hint=statement
+            f"it takes {needed} argument{'s' * (needed != 1)}, not {len(values)}", hint=statement
         )
-    if wrong := next((each for each in given if "\\" in each or "\0" in each), None):
+    if wrong := next((value for value in values if "\\" in value or "\0" in value), None):
         raise SemanticError(
             f"the argument {wrong} has a backslash, which databases read differently",
             hint="write it in the statement",
         )
     parts, end = [], 0
     for token in _holding(statement, dialect):
-        parts += [statement[end : token.start], _replaced(token, given, dialect)]
+        parts += [statement[end : token.start], _replace_parameter(token, values, dialect)]
         end = token.end
     return "".join((*parts, statement[end:]))
 
@@ -128,16 +128,18 @@ def _holding(statement: str, dialect: Dialect) -> Iterator[Token]:
             yield token
 
 
-def _replaced(token: Token, given: Sequence[str], dialect: Dialect) -> str:
+def _replace_parameter(token: Token, values: Sequence[str], dialect: Dialect) -> str:
     if token.kind == "word":
-        written = given[int(token.text[1:]) - 1]
-        if _BARE.fullmatch(written):
-            return f" {written}" if written.startswith("-") else written  # `1 -$1` must not begin a comment
-        return f"'{_escaped(_text(written), chr(39), dialect)}'"
+        value = values[int(token.text[1:]) - 1]
+        if _BARE.fullmatch(value):
+            return f" {value}" if value.startswith("-") else value  # `1 -$1` must not begin a comment
+        return f"'{_escape_text(_text(value), chr(39), dialect)}'"
     if token.text[0] not in _OPENING:
         raise SemanticError(f"a parameter cannot stand in {token.text}", hint="use quotes: '…'")
     quote = token.text[-1]
-    return _PARAMETER.sub(lambda found: _escaped(_text(given[int(found[1]) - 1]), quote, dialect), token.text)
+    return _PARAMETER.sub(
+        lambda match: _escape_text(_text(values[int(match[1]) - 1]), quote, dialect), token.text
+    )
 
 
 def _text(argument: str) -> str:
@@ -146,7 +148,7 @@ def _text(argument: str) -> str:
     return argument[1:-1].replace(quote * 2, quote) if quote in "'\"" else argument
 
 
-def _escaped(text: str, quote: str, dialect: Dialect) -> str:
+def _escape_text(text: str, quote: str, dialect: Dialect) -> str:
     # Hive and its like read 'it''s' as two strings; MySQL may be set to take a backslash for itself.
     backslash = dialect.backslash_escapes and dialect.name != "mysql" and quote != "`"
     return text.replace(quote, ("\\" if backslash else quote) + quote)

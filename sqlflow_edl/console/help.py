@@ -25,15 +25,15 @@ TOPICS = tuple(
 
 def help_(topic: str) -> str:
     """Return the help text of a topic. Raises SemanticError if there is none."""
-    wanted = " ".join(topic.upper().split())
-    if wanted == "COLUMN":
+    word = " ".join(topic.upper().split())
+    if word == "COLUMN":
         return _text(_functions())
-    if wanted == "WITH":
+    if word == "WITH":
         return _text(_attributes())
-    names = [name for name in STATEMENTS if wanted in (name, *name.split())]
-    names = names or [name for name, each in STATEMENTS.items() if wanted in _words(each.form)]
+    names = [name for name in STATEMENTS if word in (name, *name.split())]
+    names = names or [name for name, form in STATEMENTS.items() if word in _words(form.form)]
     if not names:
-        raise SemanticError(f"there is no help on {topic}", hint=did_you_mean(wanted, TOPICS, list_up_to=20))
+        raise SemanticError(f"there is no help on {topic}", hint=did_you_mean(word, TOPICS, list_up_to=20))
     return _text(text for name in names for text in (line(STATEMENTS[name]), f"  {STATEMENTS[name].example}"))
 
 
@@ -46,11 +46,11 @@ def _functions() -> Iterator[str]:
     from sqlflow_edl.analysis.columns import computed
     from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
-    for each in FUNCTIONS:
-        also = f"   also {', '.join(each.aliases)}" if each.aliases else ""
-        yield f"{each.usage}{also}"
+    for function in FUNCTIONS:
+        also = f"   also {', '.join(function.aliases)}" if function.aliases else ""
+        yield f"{function.usage}{also}"
     yield "In expressions, such as x / (y + 1):"
-    yield from (f"{each.usage}   {each.doc}" for each in computed.FUNCTIONS)
+    yield from (f"{function.usage}   {function.doc}" for function in computed.FUNCTIONS)
 
 
 def _attributes() -> Iterator[str]:

@@ -24,11 +24,11 @@ class Called:
 
 def command(text: str) -> Called | None:
     """Parse a command; return None for SQL."""
-    if found := _WITHOUT_MARK.fullmatch(text):
-        return Called("help" if found[1].lower() == "help" else "quit", "")
-    if found := _COMMAND.fullmatch(text):
-        name, rest = found["name"], found["rest"]
-        return Called(name, text[found.start("rest") :].strip() if name in _AS_WRITTEN else rest)
+    if match := _WITHOUT_MARK.fullmatch(text):
+        return Called("help" if match[1].lower() == "help" else "quit", "")
+    if match := _COMMAND.fullmatch(text):
+        name, rest = match["name"], match["rest"]
+        return Called(name, text[match.start("rest") :].strip() if name in _AS_WRITTEN else rest)
     return None
 
 

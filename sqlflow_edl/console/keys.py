@@ -36,7 +36,8 @@ class Modes:
         """Return the modes with their keys, for the toolbar."""
         vi = f"vi ({'normal' if vi_navigation_mode() else 'insert'})"
         keys = vi if self.keys is EditingMode.VI else "emacs"
-        return f"F2 completion {_on(self.completes)}   F3 multi-line {_on(self.multi_line)}   F4 {keys}"
+        completes, multi_line = _format_switch(self.completes), _format_switch(self.multi_line)
+        return f"F2 completion {completes}   F3 multi-line {multi_line}   F4 {keys}"
 
 
 def bindings(dialect: Callable[[], str], modes: Modes, tell_help: Callable[[str], None]) -> KeyBindings:
@@ -85,5 +86,5 @@ def bindings(dialect: Callable[[], str], modes: Modes, tell_help: Callable[[str]
     return keys
 
 
-def _on(value: bool) -> str:
+def _format_switch(value: bool) -> str:
     return "on" if value else "off"

@@ -18,7 +18,7 @@ from edl.data.url import SourceURL, parse
 from edl.errors import SQLFlowError
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.config import ESCAPE, Config
-from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
 from sqlflow_edl.console.keys import Modes, bindings
@@ -46,7 +46,7 @@ class Prompt:
             self.shown,
             multiline=True,
             enable_suspend=True,
-            prompt_continuation=_continued,
+            prompt_continuation=_continuation_prompt,
             history=history(config.history_size),
             editing_mode=self._modes.keys,
             auto_suggest=AutoSuggestFromHistory(),
@@ -58,7 +58,7 @@ class Prompt:
             bottom_toolbar=lambda: f"{toolbar()}   {self._modes.text()}",
         )
 
-    def text(self, connection: Connection, tell_notes: Callable[[], None], default: str = "") -> str:
+    def text(self, connection: ConsoleConnection, tell_notes: Callable[[], None], default: str = "") -> str:
         """Read a text. The session opens only after the prompt is drawn, because its imports take longer.
 
         tell_notes: called above the prompt if the opening left notes. Raises UnopenedError if the session
@@ -107,7 +107,7 @@ class Prompt:
         return answer.strip().casefold() in ("y", "yes")
 
 
-def _continued(width: int, line: int, wrapped: int) -> str:
+def _continuation_prompt(width: int, line: int, wrapped: int) -> str:
     return CONTINUED.rjust(width - 1) + " "
 
 
@@ -123,7 +123,7 @@ def prompt_text(form: str, source: str, now: datetime) -> str:
         "_": " ",
         "\\": "\\",
     }
-    return ESCAPE.sub(lambda found: values[found[1]], form)
+    return ESCAPE.sub(lambda match: values[match[1]], form)
 
 
 def _values(source: str) -> dict[str, str]:

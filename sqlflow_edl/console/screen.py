@@ -177,8 +177,8 @@ class Screen:
 
 def default_pager() -> Sequence[str]:
     """Return the command that the variable PAGER names, else less, or nothing if neither exists."""
-    written = arguments(os.environ.get("PAGER", ""))
-    return written or (LESS if shutil.which(LESS[0]) else ())
+    words = arguments(os.environ.get("PAGER", ""))
+    return words or (LESS if shutil.which(LESS[0]) else ())
 
 
 def arguments(command: str) -> list[str]:

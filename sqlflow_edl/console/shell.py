@@ -6,16 +6,16 @@ from edl.data import redacted
 from edl.errors import SQLFlowError
 from edl.installation import VERSION
 from edl.jobs.termination import TerminatedError
-from sqlflow_edl.console.commands import Leave, named
+from sqlflow_edl.console.commands import Leave, find_command
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.config import DEFAULTS, Config
-from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
+from sqlflow_edl.console.connection import ConsoleConnection, Opener, UnopenedError
 from sqlflow_edl.console.input import Called, command
 from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
 from sqlflow_edl.errors.render import render
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.secrets import holds_secret
 
 
@@ -28,7 +28,7 @@ class Shell:
         self.screen = screen
         self._opener = opener
         self._written = ""  # initial text of the next prompt
-        self.connection = Connection(opener, source)
+        self.connection = ConsoleConnection(opener, source)
         self._prompt = Prompt(
             lambda: self.connection.dialect,
             Completing(lambda: self.connection),
@@ -71,7 +71,7 @@ class Shell:
 
     def use(self, source: str) -> None:
         """Change the data source. Raises SQLFlowError if it cannot be opened; the current one then stays."""
-        fresh = Connection(self._opener, source)
+        fresh = ConsoleConnection(self._opener, source)
         fresh.open()
         try:
             fresh.opened.result()
@@ -82,9 +82,9 @@ class Shell:
         self._show_notes()
 
     def _one(self) -> None:
-        written, self._written = self._written, ""
+        typed, self._written = self._written, ""
         try:
-            text = self._prompt.text(self.connection, self._show_notes, written)
+            text = self._prompt.text(self.connection, self._show_notes, typed)
         except TerminatedError:
             raise
         except KeyboardInterrupt:
@@ -120,7 +120,7 @@ class Shell:
 
     def _call(self, called: Called) -> None:
         try:
-            named(called.name).run(self, called.argument)
+            find_command(called.name).run(self, called.argument)
         except SQLFlowError as error:
             self.screen.complain(render(error))
 
@@ -132,6 +132,6 @@ class Shell:
         source = redacted(self.connection.source)
         if not self.connection.opened.done():
             return f" {source}: opening …"
-        found = self.connection.catalog
-        counts = (counted(len(found.tables), "table"), counted(len(found.models), "model"))
+        catalog = self.connection.catalog
+        counts = (format_count(len(catalog.tables), "table"), format_count(len(catalog.models), "model"))
         return f" {source}: {', '.join(counts)}   F1 help"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from edl.errors import SQLFlowError
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.console.confirm import question
-from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.console.input import statements
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.display.final_report import final_report
@@ -36,7 +36,7 @@ class Statements:
         self._agrees = agrees
         self._debug = debug
 
-    def run(self, text: str, connection: Connection, name: str = "") -> bool:
+    def run(self, text: str, connection: ConsoleConnection, name: str = "") -> bool:
         """Run the statements of the text until one fails, is cancelled or is declined; return True if none is.
 
         name: name of the file with the text. Raises UnopenedError if there is no session.
@@ -59,7 +59,9 @@ class Statements:
             self._screen.say("cancelled")
         return False
 
-    def _one(self, statement: Statement, session: Session, connection: Connection, vertical: bool) -> bool:
+    def _one(
+        self, statement: Statement, session: Session, connection: ConsoleConnection, vertical: bool
+    ) -> bool:
         """Run a statement; return False if the user declines."""
         asked = question(statement, session.dialect, connection.catalog.tables)
         if asked and not self._agrees(asked):

@@ -84,15 +84,15 @@ class OutputFile:
 
         Raises OSError if the existing file may not be written.
         """
-        there = self._final.exists()
-        if there:
+        exists = self._final.exists()
+        if exists:
             os.close(os.open(self._final, os.O_WRONLY))
         folder = self._final.parent
-        if there and not os.access(folder, os.W_OK):
+        if exists and not os.access(folder, os.W_OK):
             folder = Path(tempfile.gettempdir())
         partial = folder / f".{self._final.name}.{os.getpid()}.partial"
         partial.unlink(missing_ok=True)
-        if there:
+        if exists:
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             shutil.copymode(self._final, partial)
         return partial

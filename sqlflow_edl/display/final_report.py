@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
-from sqlflow_edl.reports.curve import drawn
+from sqlflow_edl.reports.curve import draw_sparkline
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import candidate, leading_shares, length_of_refit, number
 
@@ -31,26 +31,26 @@ def final_report(result: Result) -> list[str]:
 
 def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
     """Draw both losses by epoch as sparklines."""
-    ends = [each for each in epochs if each.final]
+    ends = [epoch for epoch in epochs if epoch.final]
     for name, losses in (
-        ("training loss", [each.loss for each in ends]),
-        ("validation loss", [each.metrics.get("loss") for each in ends]),
+        ("training loss", [epoch.loss for epoch in ends]),
+        ("validation loss", [epoch.metrics.get("loss") for epoch in ends]),
     ):
-        if text := drawn(losses):
+        if text := draw_sparkline(losses):
             yield name, text
 
 
 def largest(figures: Mapping[str, float | None]) -> list[tuple[str, float, float]]:
     """Return names and values, largest first, each with its ratio to the largest."""
-    known = sorted(((value, name) for name, value in figures.items() if value), reverse=True)[:MOST_BARS]
-    return [(name, value, value / known[0][0]) for value, name in known]
+    ranked = sorted(((value, name) for name, value in figures.items() if value), reverse=True)[:MOST_BARS]
+    return [(name, value, value / ranked[0][0]) for value, name in ranked]
 
 
 def bars(figures: Mapping[str, float | None]) -> list[str]:
     """Draw a line for each figure, with a bar in proportion to it."""
-    known = largest(figures)
-    width = max((len(name) for name, _, _ in known), default=0)
-    return [f"{name:{width}}  {_bar(share)} {number(value)}" for name, value, share in known]
+    ranked = largest(figures)
+    width = max((len(name) for name, _, _ in ranked), default=0)
+    return [f"{name:{width}}  {_bar(share)} {number(value)}" for name, value, share in ranked]
 
 
 def _bar(share: float) -> str:
@@ -81,12 +81,12 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
 def _trial(trial: Trial) -> str:
     """Return the model of a trial with the search's metric of its validation rows, its seconds, and its rate."""
     name = candidate(trial.name)
-    equal = [each for each, found in trial.figures.items() if found == trial.value]
-    metric = next((each for each in equal if each != "loss"), "loss")
-    known = [f"{metric} {number(trial.value)}"] if trial.value is not None else []
+    equal = [metric_name for metric_name, figure in trial.figures.items() if figure == trial.value]
+    metric = next((metric_name for metric_name in equal if metric_name != "loss"), "loss")
+    scores = [f"{metric} {number(trial.value)}"] if trial.value is not None else []
     seconds = [f"{trial.seconds:.1f} s"] if trial.seconds else []
     rate = [f"predicts {float(f'{trial.rows_per_second:.2g}'):,.0f} rows/s"] if trial.rows_per_second else []
-    return "; ".join([name, *known, *seconds, *rate])
+    return "; ".join([name, *scores, *seconds, *rate])
 
 
 def _figures(figures: Mapping[str, float | None], result: Result) -> Iterator[tuple[str, str]]:

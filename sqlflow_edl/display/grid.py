@@ -10,7 +10,7 @@ from sqlflow_edl.reports.text import percent
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CountGrid:
     """Cells of the grid.
 
     columns: names, and True for columns of numbers. total: number of classified rows.
@@ -21,15 +21,15 @@ class Grid:
     total: float
 
 
-def grid(label: str, pairs: Sequence[Sequence[Any]]) -> Grid | None:
+def grid(label: str, pairs: Sequence[Sequence[Any]]) -> CountGrid | None:
     """Arrange the matrix, with the recall of each class at the right and the precision below.
 
     pairs: rows of true class, predicted class, row count and share. Returns None if a pair of classes is
     missing.
     """
-    if (made := matrix(pairs)) is None:
+    if (classes_and_counts := matrix(pairs)) is None:
         return None
-    classes, counts = made
+    classes, counts = classes_and_counts
     lines = [
         [str(true), *map(_count, line), _share(line[place], sum(line))]
         for place, (true, line) in enumerate(zip(classes, counts, strict=True))
@@ -37,15 +37,15 @@ def grid(label: str, pairs: Sequence[Sequence[Any]]) -> Grid | None:
     sums = [sum(column) for column in zip(*counts, strict=True)]
     right = [_share(counts[place][place], total) for place, total in enumerate(sums)]
     lines.append(["precision", *right, ""])
-    columns = [(f"{label}: true \\ predicted", False), *((str(each), True) for each in classes)]
-    return Grid([*columns, ("recall", True)], lines, sum(sums))
+    columns = [(f"{label}: true \\ predicted", False), *((str(class_), True) for class_ in classes)]
+    return CountGrid([*columns, ("recall", True)], lines, sum(sums))
 
 
 def matrix(pairs: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[float]]] | None:
     """Return the classes, and the rows by true and predicted class. None if a pair of classes is missing."""
     classes = list(dict.fromkeys(row[0] for row in pairs))
     counts = {(row[0], row[1]): row[2] or 0 for row in pairs}
-    if len(counts) != len(classes) ** 2 or any((each, each) not in counts for each in classes):
+    if len(counts) != len(classes) ** 2 or any((class_, class_) not in counts for class_ in classes):
         return None
     return classes, [[counts[true, predicted] for predicted in classes] for true in classes]
 

@@ -14,7 +14,7 @@ _FEWEST = 8  # cells of the elastic column; with fewer it is dropped, too
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ListLayout:
     """Layout of a list.
 
     elastic: the column that takes the rest of a line and is shortened. least: cells that it keeps as long as another
@@ -39,7 +39,7 @@ class Listing:
         return f"not shown: {', '.join(self.left_out)} ({others})" if self.left_out else ""
 
 
-def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: int) -> Listing:
+def listing(columns: Sequence[str], rows: Sequence[Row], layout: ListLayout, width: int) -> Listing:
     """Fit the rows into lines of `width` cells, without empty columns and those that do not fit."""
     from rich.cells import cell_len
 
@@ -66,13 +66,13 @@ def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: 
         left_out.append(layout.elastic)
 
     def cut(name: str, text: str | None) -> str | None:
-        return text if name != layout.elastic or text is None else shortened(text, rest())
+        return text if name != layout.elastic or text is None else shorten_text(text, rest())
 
     places = [(name, list(columns).index(name)) for name in kept]
     return Listing(kept, [[cut(name, row[place]) for name, place in places] for row in rows], left_out)
 
 
-def shortened(text: str, room: int) -> str:
+def shorten_text(text: str, room: int) -> str:
     """Return the text, or as much of it as `room` cells take, with an ellipsis."""
     from rich.cells import cell_len, set_cell_size
 

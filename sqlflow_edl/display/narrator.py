@@ -16,7 +16,7 @@ from sqlflow_edl.display.terminal import (
     has_colours,
     is_smart,
     outlasting_reader,
-    painted,
+    paint,
     shown_error,
     shown_text,
 )
@@ -38,7 +38,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgramStep:
     """Statement of a run: its number, the number of statements, and its title."""
 
     number: int
@@ -96,10 +96,10 @@ class Narrator:
 
     # The statements of a program -------------------------------------------------------------------------
 
-    def begins(self, step: Step) -> None:
+    def begins(self, step: ProgramStep) -> None:
         self._status(step, "START")
 
-    def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
+    def ends(self, step: ProgramStep, result: Result, footer: str, seconds: float) -> None:
         """Report what was done, row count and duration; for a training also its metrics and the model's use."""
         message = "" if result.model else result.message  # a training's is long, and a line of its own
         did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
@@ -108,27 +108,27 @@ class Narrator:
             for line in final_report(result):
                 self._line(f"  {line}")
 
-    def adds(self, step: Step, text: str) -> None:
+    def adds(self, step: ProgramStep, text: str) -> None:
         """Report a line about one of several statements that run side by side."""
         self._line(f"{step.number} of {step.total} {text}")
 
-    def fails(self, step: Step, error: str, seconds: float) -> None:
+    def fails(self, step: ProgramStep, error: str, seconds: float) -> None:
         """Report an error as it is rendered, even when quiet."""
         with self._writing:
             self._status(step, "ERROR", f" ({duration(seconds)})")
             self.complain(error)
 
-    def leaves_out(self, step: Step) -> None:
+    def leaves_out(self, step: ProgramStep) -> None:
         """Report a statement that does not run because of errors reported above."""
         self._status(step, "ERROR", ": its errors are reported above")
 
-    def skips(self, step: Step, why: str) -> None:
+    def skips(self, step: ProgramStep, why: str) -> None:
         self._status(step, "SKIP", f": {why}")
 
-    def cancels(self, step: Step) -> None:
+    def cancels(self, step: ProgramStep) -> None:
         self._status(step, "CANCEL")
 
-    def detaches(self, step: Step) -> None:
+    def detaches(self, step: ProgramStep) -> None:
         self._status(step, "DETACH")
 
     def closes(self, counts: Mapping[str, int]) -> None:
@@ -211,12 +211,12 @@ class Narrator:
         if not self.quiet:
             self.say(text)
 
-    def _status(self, step: Step, word: str, more: str = "") -> None:
+    def _status(self, step: ProgramStep, word: str, more: str = "") -> None:
         padded = self._painted(word.ljust(len("START")), _STYLES[word])
         self._line(f"{step.number} of {step.total} {padded} {step.title}{more}")
 
     def _painted(self, text: str, style: str) -> str:
-        return painted(text, style) if self._coloured else text
+        return paint(text, style) if self._coloured else text
 
     def _rewrite(self, text: str) -> None:
         if self._live:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from edl.data.cells import cell, exact
 from edl.errors import SQLFlowError
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class FirstRows:
     def footer(self, others: str) -> str:
         """Return `3 rows`, or the total and the number shown. others: how to see all of them."""
         shown = len(self.rows)
-        rows = counted(self.total)
+        rows = format_count(self.total)
         return rows if shown == self.total else f"{rows}, {shown} shown ({others})"
 
 
@@ -92,7 +92,7 @@ def as_table(
         heading = Text.assemble((name, "bold"), below)
         table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_styled(value, null) for value in row))
+        table.add_row(*(_style_value(value, null) for value in row))
     return table
 
 
@@ -121,11 +121,11 @@ def write_records(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[A
         record.add_column(no_wrap=True)
         record.add_column(overflow="fold")
         for name, value in zip(names, row, strict=True):
-            record.add_row(name, _styled(value, null))
+            record.add_row(name, _style_value(value, null))
         target.print(record)
 
 
-def _styled(value: Any, null: str) -> Text:
+def _style_value(value: Any, null: str) -> Text:
     from rich.text import Text
 
     if isinstance(value, Text):
@@ -143,7 +143,7 @@ def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:
         for row in rows_of(batch):
             _write_line(("" if value is None else cell(value) for value in row), out)
         total += batch.num_rows
-    return counted(total)
+    return format_count(total)
 
 
 def _write_line(cells: Iterable[str], out: IO[str]) -> None:
@@ -159,9 +159,9 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") 
     writer.writerow(reader.schema.names)
     total = 0
     for batch in reader:
-        writer.writerows(_converted(batch, cell))
+        writer.writerows(_convert_rows(batch, cell))
         total += batch.num_rows
-    return counted(total)
+    return format_count(total)
 
 
 def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -173,7 +173,7 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
         out.write(row)
         total += 1
     out.write("\n]\n" if total else "]\n")
-    return counted(total)
+    return format_count(total)
 
 
 def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -182,7 +182,7 @@ def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     for row in objects(reader):
         out.write(row + "\n")
         total += 1
-    return counted(total)
+    return format_count(total)
 
 
 def write_parquet(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -197,7 +197,7 @@ def write_parquet(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     if buffer is None or out.isatty():
         raise SQLFlowError("Parquet is not text", hint="name a file that ends in .parquet")
     total, note = write_rows(reader, buffer, keys(reader.schema.names))
-    return "; ".join(filter(None, (counted(total), note)))
+    return "; ".join(filter(None, (format_count(total), note)))
 
 
 def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
@@ -207,19 +207,23 @@ def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
     encoder = msgspec.json.Encoder(enc_hook=str)
     names = keys(reader.schema.names)
     for batch in reader:
-        for row in _converted(batch, _json):
+        for row in _convert_rows(batch, _json):
             yield encoder.encode(dict(zip(names, row, strict=True))).decode()
 
 
 def keys(names: Iterable[str]) -> list[str]:
     """Return names that differ, as an object needs: the second a is a_1."""
-    found: list[str] = []
+    result: list[str] = []
     taken = {*names}
     for name in names:
         numbered = (f"{name}_{number}" for number in itertools.count(1))
-        found.append(name if name not in found else next(each for each in numbered if each not in taken))
-        taken.add(found[-1])
-    return found
+        result.append(
+            name
+            if name not in result
+            else next(candidate for candidate in numbered if candidate not in taken)
+        )
+        taken.add(result[-1])
+    return result
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
@@ -244,7 +248,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def _converted(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
+def _convert_rows(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows, with `convert` of what is neither NULL nor of a type that its format writes by itself."""
     import pyarrow.types as types
 
@@ -268,5 +272,5 @@ def _json(value: Any) -> Any:
         has_seconds = (value.utcoffset() or datetime.timedelta()) % datetime.timedelta(minutes=1)
         return value.astimezone(datetime.UTC) if has_seconds else value
     if isinstance(value, dict):
-        return {name: _json(each) for name, each in value.items()}
-    return [_json(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _json(item) for name, item in value.items()}
+    return [_json(item) for item in value] if isinstance(value, list | tuple) else value

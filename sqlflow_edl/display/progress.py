@@ -19,13 +19,13 @@ def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tall
     learnt: metrics of the validation rows after the last epoch, of a search that of its best trial. tally:
     counts of the job's tasks and instances.
     """
-    parts = _reached(event, learnt) if event else []
+    parts = _progress_parts(event, learnt) if event else []
     if tally is not None:
-        parts += _tallied(tally)
+        parts += _tally_parts(tally)
     return "  " + "  ".join(parts)
 
 
-def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
+def _progress_parts(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     if event.phase == "search":
         return _search_parts(event, learnt)
     share = min(1.0, event.rows / event.total) if event.total else 0.0
@@ -39,7 +39,7 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
         parts.append(f"{event.rows_per_second:,.0f} rows/s")
     if event.rows_per_second > 0 and share >= LEAST_SHARE:
         bound = "at most " if event.may_end_early else ""
-        parts.append(f"{bound}{left((event.total - event.rows) / event.rows_per_second)} left")
+        parts.append(f"{bound}{format_remaining((event.total - event.rows) / event.rows_per_second)} left")
     return parts
 
 
@@ -48,14 +48,14 @@ def _search_parts(event: Progress, learnt: Mapping[str, float | None]) -> list[s
     done, total = (event.seconds, event.limit) if event.limit else (event.rows, event.total)
     share = min(1.0, done / total) if total else 0.0
     parts = [f"search {bar(share)} {share:.0%}"]
-    parts += [f"best {name} {number(found)}" for name, found in learnt.items()]
+    parts += [f"best {name} {number(figure)}" for name, figure in learnt.items()]
     parts.append(f"{event.rows:,} of up to {event.total:,} trials")
     if event.limit:
-        parts.append(f"{left(max(0.0, event.limit - event.seconds))} left")
+        parts.append(f"{format_remaining(max(0.0, event.limit - event.seconds))} left")
     return parts
 
 
-def _tallied(tally: Tally) -> list[str]:
+def _tally_parts(tally: Tally) -> list[str]:
     """Format the counts of tasks and instances, and of instances that wait for a slot or were relaunched."""
     if tally.waits:
         return [WAITING]
@@ -87,9 +87,9 @@ def epoch(event: EpochEnd) -> str:
 
 def trial(event: TrialEnd) -> str:
     """Format the end of a trial: its metric, or why it failed, and the time left."""
-    found = event.error or f"{event.metric} {number(event.value)}{', the best' if event.best else ''}"
-    remains = "" if event.left is None else f"; {left(max(0.0, event.left))} left"
-    return f"  trial {event.number}/{event.trials} {candidate(event.name)}: {found} ({event.seconds:.1f} s{remains})"
+    outcome = event.error or f"{event.metric} {number(event.value)}{', the best' if event.best else ''}"
+    remains = "" if event.left is None else f"; {format_remaining(max(0.0, event.left))} left"
+    return f"  trial {event.number}/{event.trials} {candidate(event.name)}: {outcome} ({event.seconds:.1f} s{remains})"
 
 
 def best_metric(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[str, float | None]:
@@ -97,7 +97,7 @@ def best_metric(event: TrialEnd, before: Mapping[str, float | None]) -> Mapping[
     return {event.metric: event.value} if event.best else before
 
 
-def left(seconds: float) -> str:
+def format_remaining(seconds: float) -> str:
     """Format a remaining time: 12 s, 3 min, 2 h 10 min, 30 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"

@@ -78,15 +78,15 @@ def in_ascii(text: str) -> str:
     return text.translate(_IN_ASCII)
 
 
-def painted(text: str, style: str) -> str:
+def paint(text: str, style: str) -> str:
     """Paint the text in one of `STYLES`."""
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def painted_error(text: str) -> str:
     """Paint the first word of a rendered error, and the carets under its place."""
-    text = _WORD.sub(painted("error:", "error"), text)
-    return _CARET.sub(lambda found: found[1] + painted(found[2], "error"), text)
+    text = _WORD.sub(paint("error:", "error"), text)
+    return _CARET.sub(lambda match: match[1] + paint(match[2], "error"), text)
 
 
 def shown_error(text: str, out: IO[str]) -> str:

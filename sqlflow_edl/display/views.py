@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
 from sqlflow_edl.display.grid import grid
-from sqlflow_edl.display.listing import Layout, listing
+from sqlflow_edl.display.listing import ListLayout, listing
 from sqlflow_edl.display.output import (
     FOR_PEOPLE,
     SHOWN_ROWS,
@@ -31,7 +31,7 @@ from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in
 from sqlflow_edl.reports.drift import SHOWN as COLUMNS_OF_DRIFT
 from sqlflow_edl.reports.drift import cells
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import counted, number, percent, size
+from sqlflow_edl.reports.text import format_count, number, percent, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,9 +57,9 @@ def write_file(result: Result, out: IO[str], format_: str) -> str:
     reader = _reader(result)
     if format_ not in FOR_PEOPLE:
         return WRITERS[format_](reader, out)
-    found = first_rows(reader, math.inf)
-    (write_records if format_ == "vertical" else write_rows)(found.columns, found.rows, out)
-    return found.footer("")
+    rows = first_rows(reader, math.inf)
+    (write_records if format_ == "vertical" else write_rows)(rows.columns, rows.rows, out)
+    return rows.footer("")
 
 
 def write(
@@ -79,19 +79,19 @@ def write(
     if format_ not in FOR_PEOPLE:
         return WRITERS[format_](_reader(result), out)
     view, terminal, vertical = VIEWS.get(result.view), capabilities(out), format_ == "vertical"
-    found = first_rows(_reader(result), math.inf if view else most)
-    shown = view(found, terminal, others) if view and not vertical else None
+    rows = first_rows(_reader(result), math.inf if view else most)
+    shown = view(rows, terminal, others) if view and not vertical else None
     if shown is not None:
         _print(shown.table, out, terminal)
         return shown.footer
-    found = presented(replace(found, rows=found.rows[:most]), result, terminal.is_terminal)
-    if vertical or (terminal.is_terminal and is_too_wide(found, terminal)):
-        found = found if vertical else replace(found, rows=found.rows[:MOST_RECORDS])
-        write_records(found.columns, found.rows, out)
+    rows = format_computed(replace(rows, rows=rows.rows[:most]), result, terminal.is_terminal)
+    if vertical or (terminal.is_terminal and is_too_wide(rows, terminal)):
+        rows = rows if vertical else replace(rows, rows=rows.rows[:MOST_RECORDS])
+        write_records(rows.columns, rows.rows, out)
     else:
-        with_types = types and terminal.is_terminal and not is_too_wide(found, terminal, found.types)
-        write_rows(found.columns, found.rows, out, types=found.types if with_types else ())
-    return found.footer(others)
+        with_types = types and terminal.is_terminal and not is_too_wide(rows, terminal, rows.types)
+        write_rows(rows.columns, rows.rows, out, types=rows.types if with_types else ())
+    return rows.footer(others)
 
 
 def _print(table: Table, out: IO[str], terminal: Capabilities) -> None:
@@ -110,22 +110,22 @@ def _reader(result: Result) -> pa.RecordBatchReader:
     return result.reader
 
 
-def is_too_wide(found: FirstRows, terminal: Capabilities, types: Sequence[str] = ()) -> bool:
-    return width(as_table(found.columns, found.rows, types)) > terminal.width
+def is_too_wide(rows: FirstRows, terminal: Capabilities, types: Sequence[str] = ()) -> bool:
+    return width(as_table(rows.columns, rows.rows, types)) > terminal.width
 
 
-def presented(found: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
+def format_computed(first: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
     """Format computed numbers in four digits and shares in percent; other values stay unchanged.
 
     Predictions, whose rows are a query's, keep all their digits unless they go to a terminal.
     """
-    names = [name for name, _ in found.columns]
+    names = [name for name, _ in first.columns]
     short = {*result.computed} if is_terminal or result.view != "rows" else set()
     texts: list[Callable[[Any], Any]] = [_short if name in short else _as_it_is for name in names]
     if result.view in _WITH_SHARES and texts:
         texts[-1] = _percent
-    rows = [tuple(text(value) for text, value in zip(texts, row, strict=True)) for row in found.rows]
-    return replace(found, rows=rows)
+    rows = [tuple(text(value) for text, value in zip(texts, row, strict=True)) for row in first.rows]
+    return replace(first, rows=rows)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -143,27 +143,29 @@ def _percent(value: Any) -> Any:
 # Forms -----------------------------------------------------------------------------------------------------
 
 
-def shortened(found: FirstRows) -> FirstRows:
+def shorten_sections(first: FirstRows) -> FirstRows:
     """Keep the first rows of each section, and say in a row of its own how many more there are."""
     rows: list[Sequence[Any]] = []
-    for section, some in itertools.groupby(found.rows, key=itemgetter(0)):
-        own = list(some)
-        rows += own[:SHOWN_ROWS]
-        if len(own) > SHOWN_ROWS:
-            rows.append((section, f"{len(own) - SHOWN_ROWS:,} more", *[""] * (len(own[0]) - 2)))
-    return replace(found, rows=rows)
+    for section, some in itertools.groupby(first.rows, key=itemgetter(0)):
+        section_rows = list(some)
+        rows += section_rows[:SHOWN_ROWS]
+        if len(section_rows) > SHOWN_ROWS:
+            rows.append(
+                (section, f"{len(section_rows) - SHOWN_ROWS:,} more", *[""] * (len(section_rows[0]) - 2))
+            )
+    return replace(first, rows=rows)
 
 
-def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
+def sections(first: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a title for each section, with its names, values and reasons below."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(overflow="fold", max_width=max(16, terminal.width // 3))
-    for _ in found.columns[2:]:
+    for _ in first.columns[2:]:
         table.add_column(overflow="fold")
-    before, short = None, shortened(found)
+    before, short = None, shorten_sections(first)
     for section, name, *values in short.rows:
         begins, before = section != before, section
         if begins and table.row_count:
@@ -174,37 +176,37 @@ def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
         for text in texts[1:]:
             text.stylize("dim")
         table.add_row(Text("  " + name) if name else Text(section, "bold"), *texts)
-    return Shown(table, others if len(short.rows) < len(found.rows) else "")
+    return Shown(table, others if len(short.rows) < len(first.rows) else "")
 
 
-def confusion_matrix(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
+def confusion_matrix(first: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
     """Show a grid of true and predicted classes; return None if it does not fit or a pair never occurred."""
-    made = grid(found.columns[0][0], found.rows)
-    if made is None:
+    pairs = grid(first.columns[0][0], first.rows)
+    if pairs is None:
         return None
-    table = as_table(made.columns, made.rows)
+    table = as_table(pairs.columns, pairs.rows)
     if width(table) > terminal.width:
         return None
-    return Shown(table, counted(int(made.total)) if made.total % 1 == 0 else "")
+    return Shown(table, format_count(int(pairs.total)) if pairs.total % 1 == 0 else "")
 
 
-def importances(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
+def importances(first: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each of the most important columns, and a bar where the terminal is wide enough."""
-    footer = counted(found.total, "column")
-    if found.total > SHOWN_ROWS:
-        found, footer = (
-            replace(found, rows=found.rows[:SHOWN_ROWS]),
+    footer = format_count(first.total, "column")
+    if first.total > SHOWN_ROWS:
+        first, footer = (
+            replace(first, rows=first.rows[:SHOWN_ROWS]),
             f"{footer}, {SHOWN_ROWS} shown ({others})",
         )
-    rows = [(name, _short(value), _percent(share)) for name, value, share in found.rows]
-    columns = found.columns
+    rows = [(name, _short(value), _percent(share)) for name, value, share in first.rows]
+    columns = first.columns
     left = terminal.width - width(as_table(columns, rows)) - 2
     if not terminal.is_terminal or left < SHORTEST_BAR:
         return Shown(as_table(columns, rows), footer)
-    most = max((value for _, value, _ in found.rows if value), default=0.0)
+    most = max((value for _, value, _ in first.rows if value), default=0.0)
     bars = (
         _bar((value or 0.0) / most if most else 0.0, min(left, LONGEST_BAR), terminal)
-        for _, value, _ in found.rows
+        for _, value, _ in first.rows
     )
     lines = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
     return Shown(as_table([*columns, ("", False)], lines), footer)
@@ -220,39 +222,39 @@ def _bar(share: float, longest: int, terminal: Capabilities) -> str:
 
 SHOWN_THRESHOLDS = 20
 # The counts can be derived from the rates and the numbers of rows.
-ROC_CURVE = Layout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
+ROC_CURVE = ListLayout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
 
 
-def roc_curve(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
+def roc_curve(first: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
     """Show a line for each of some thresholds; columns of counts are dropped where the terminal is too narrow."""
     if not terminal.is_terminal:
         return None
-    names = [name for name, _ in found.columns]
-    some = found.rows
+    names = [name for name, _ in first.columns]
+    some = first.rows
     if len(some) > SHOWN_THRESHOLDS:  # evenly, from the first to the last
         some = [
             some[number * (len(some) - 1) // (SHOWN_THRESHOLDS - 1)] for number in range(SHOWN_THRESHOLDS)
         ]
     rows = [["" if value is None else str(_short(value)) for value in row] for row in some]
-    made = listing(names, rows, ROC_CURVE, terminal.width)
-    table = as_table([(name, True) for name in made.columns], made.rows)
-    shown = counted(len(found.rows), "threshold")
-    if len(some) < len(found.rows):
+    fitted = listing(names, rows, ROC_CURVE, terminal.width)
+    table = as_table([(name, True) for name in fitted.columns], fitted.rows)
+    shown = format_count(len(first.rows), "threshold")
+    if len(some) < len(first.rows):
         shown += f", {len(some)} shown ({others})"
-    return Shown(table, _joined(shown, made.footer(others)))
+    return Shown(table, _join_footers(shown, fitted.footer(others)))
 
 
-def _joined(*footers: str) -> str:
+def _join_footers(*footers: str) -> str:
     return "; ".join(filter(None, footers))
 
 
-MODELS = Layout("result", ("size", "framework", "current", "created", "model", "tags"), least=24)
+MODELS = ListLayout("result", ("size", "framework", "current", "created", "model", "tags"), least=24)
 
 
-def models(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
+def models(first: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each version, with its metrics or the reason of its failure."""
-    names = [name for name, _ in found.columns]
-    known = [dict(zip(names, row, strict=True)) for row in found.rows]
+    names = [name for name, _ in first.columns]
+    records = [dict(zip(names, row, strict=True)) for row in first.rows]
     rows = [
         (
             row["name"],
@@ -267,7 +269,7 @@ def models(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
             f"{row['created']:%Y-%m-%d %H:%M}" if row["created"] else "",
             size(row["size"]) if row["size"] is not None else "",
         )
-        for row in known
+        for row in records
     ]
     columns = (
         "name",
@@ -282,17 +284,17 @@ def models(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
         "created",
         "size",
     )
-    return listed(columns, rows, MODELS, terminal, others, counted(len(rows), "version"))
+    return show_list(columns, rows, MODELS, terminal, others, format_count(len(rows), "version"))
 
 
-DRIFT = Layout("why", ("outside", "range", "unseen", "NULLs"))
+DRIFT = ListLayout("why", ("outside", "range", "unseen", "NULLs"))
 
 
-def drift(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
+def drift(first: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each column, with a coloured verdict."""
-    names = [name for name, _ in found.columns]
-    rows = [cells(dict(zip(names, row, strict=True))) for row in found.rows]
-    return listed(COLUMNS_OF_DRIFT, rows, DRIFT, terminal, others, counted(len(rows), "column"))
+    names = [name for name, _ in first.columns]
+    rows = [cells(dict(zip(names, row, strict=True))) for row in first.rows]
+    return show_list(COLUMNS_OF_DRIFT, rows, DRIFT, terminal, others, format_count(len(rows), "column"))
 
 
 # Right-aligned: numbers, and texts that end with a unit.
@@ -312,10 +314,10 @@ _STATES = {
 }
 
 
-def listed(
+def show_list(
     columns: Sequence[str],
     rows: Sequence[Sequence[str | None]],
-    layout: Layout,
+    layout: ListLayout,
     terminal: Capabilities,
     others: str,
     footer: str,
@@ -325,19 +327,19 @@ def listed(
 
     if not terminal.is_terminal:
         return Shown(as_table([(name, name in RIGHT) for name in columns], rows, null=""), footer)
-    made = listing(columns, rows, layout, terminal.width)
+    fitted = listing(columns, rows, layout, terminal.width)
     lines = [
         [
             Text(
                 text or "",
                 _STATES.get((text or "").partition(":")[0], "") if name in ("state", "verdict") else "",
             )
-            for name, text in zip(made.columns, row, strict=True)
+            for name, text in zip(fitted.columns, row, strict=True)
         ]
-        for row in made.rows
+        for row in fitted.rows
     ]
-    table = as_table([(name, name in RIGHT) for name in made.columns], lines)
-    return Shown(table, _joined(footer, made.footer(others)))
+    table = as_table([(name, name in RIGHT) for name in fitted.columns], lines)
+    return Shown(table, _join_footers(footer, fitted.footer(others)))
 
 
 Form = Callable[[FirstRows, Capabilities, str], Shown | None]

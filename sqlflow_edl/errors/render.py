@@ -25,7 +25,7 @@ _BESIDE = len("123 | …") + 1  # cells beside the text where it is cut
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextPlace:
     """Position for users: line and column from 1, columns in characters."""
 
     line: int
@@ -34,14 +34,14 @@ class Place:
     width: int  # characters under the caret, at least 1
 
 
-def locate(text: str, span: Span) -> Place:
+def locate(text: str, span: Span) -> TextPlace:
     """Return the position of the span's start in `text`."""
     start = min(max(span.start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
     width = max(1, min(span.end, line_end) - start)
-    return Place(
+    return TextPlace(
         text.count("\n", 0, start) + 1, start - line_start + 1, text[line_start:line_end].rstrip("\r"), width
     )
 
@@ -52,7 +52,7 @@ def render(error: SQLFlowError, text: str = "", name: str = "") -> str:
     text: the program. name: its file, empty for one typed in.
     """
     errors = error.errors if isinstance(error, ErrorList) else (error,)
-    return "\n".join(_render_one(each, text, name) for each in errors)
+    return "\n".join(_render_one(one_error, text, name) for one_error in errors)
 
 
 def traceback_of(error: SQLFlowError) -> str:
@@ -91,7 +91,7 @@ def _room() -> int:
     return max(_SHORTEST_LINE, min(LONGEST_LINE, shutil.get_terminal_size().columns - _BESIDE))
 
 
-def _window(place: Place, room: int) -> tuple[str, int]:
+def _window(place: TextPlace, room: int) -> tuple[str, int]:
     """Return the visible part of the line, without control characters, and the cells before the caret."""
     middle = place.column - 1 - len(_fitting(place.text[: place.column - 1][::-1], room // 2 - 1))
     start = min(middle, len(place.text) - len(_fitting(place.text[::-1], room)))  # no room is left at the end

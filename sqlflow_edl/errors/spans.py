@@ -9,7 +9,7 @@ from edl.errors import Span, SQLFlowError
 
 
 @contextmanager
-def placed(within: Span | None) -> Iterator[None]:
+def shift_spans(within: Span | None) -> Iterator[None]:
     """Shift errors of the database from their part of the program to the whole: add that part's start."""
     try:
         yield
@@ -30,7 +30,7 @@ def instead(span: Span | None) -> Iterator[None]:
 
 
 @contextmanager
-def at(span: Span | None, kind: type[SQLFlowError] = SQLFlowError) -> Iterator[None]:
+def set_missing_spans(span: Span | None, kind: type[SQLFlowError] = SQLFlowError) -> Iterator[None]:
     """Set the span of errors of a kind that have none."""
     try:
         yield

@@ -79,7 +79,7 @@ _SYSTEMS = (
 )
 
 
-def tracked(
+def run_tracked(
     statement: Statement,
     run: Callable[[], Result],
     note: Callable[[str], None],
@@ -96,7 +96,7 @@ def tracked(
     if not systems:
         return run()
     execution = _execution(statement, dialect, source, models)
-    begun = [(system, _begun(system, execution, note)) for system in systems]
+    begun = [(system, _begin_tracking(system, execution, note)) for system in systems]
     result, error = None, "interrupted"
     try:
         result = run()
@@ -112,15 +112,15 @@ def tracked(
 
 def _execution(statement: Statement, dialect: str, source: str, models: str) -> Execution:
     """Name what the statement reads and makes."""
-    found = effects(statement, dialect)
-    trains = [".".join(thing.parts) for thing in found.makes if thing.kind == "model"]
+    statement_effects = effects(statement, dialect)
+    trains = [".".join(thing.parts) for thing in statement_effects.makes if thing.kind == "model"]
     return Execution(
         statement,
         dialect,
         source,
         models,
-        _tables(found.uses),
-        _tables(found.makes),
+        _tables(statement_effects.uses),
+        _tables(statement_effects.makes),
         str(statement.used_model or ""),
         trains[0] if trains else "",
     )
@@ -130,7 +130,7 @@ def _tables(things: tuple[Thing, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(".".join(thing.parts) for thing in things if thing.kind == "table"))
 
 
-def _begun(system: _System, execution: Execution, note: Callable[[str], None]) -> Tracker | None:
+def _begin_tracking(system: _System, execution: Execution, note: Callable[[str], None]) -> Tracker | None:
     try:
         make = system.load()
     except ImportError:

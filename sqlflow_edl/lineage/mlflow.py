@@ -84,11 +84,13 @@ class MLflow:
 
     def _experiment(self) -> str:
         """Return the id of the experiment, which is made if there is none of that name."""
-        if found := os.environ.get("MLFLOW_EXPERIMENT_ID"):
-            return found
+        if number := os.environ.get("MLFLOW_EXPERIMENT_ID"):
+            return number
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT
-        known = self._client.get_experiment_by_name(name)
-        return str(known.experiment_id if known is not None else self._client.create_experiment(name))
+        experiment = self._client.get_experiment_by_name(name)
+        return str(
+            experiment.experiment_id if experiment is not None else self._client.create_experiment(name)
+        )
 
     def _tag(self, tags: Mapping[str, str]) -> None:
         self._client.log_batch(self._run, tags=[RunTag(name, value) for name, value in _cut(tags).items()])
@@ -108,10 +110,10 @@ def _parameters(statement: Statement) -> list[Param]:
     named = {"model": str(statement.model or "search"), "label": ", ".join(map(str, statement.labels))}
     if clauses := statement.columns:
         named["columns"] = written(clauses[0].items[0].span.start, clauses[-1].span.end)
-    for each in statement.attributes:
-        text = each.value.value if isinstance(each.value, Constant) else None
-        named[each.key] = (
-            text if isinstance(text, str) else written(each.value.span.start, each.value.span.end)
+    for attribute in statement.attributes:
+        text = attribute.value.value if isinstance(attribute.value, Constant) else None
+        named[attribute.key] = (
+            text if isinstance(text, str) else written(attribute.value.span.start, attribute.value.span.end)
         )
     return [Param(name, value) for name, value in _cut(named).items()]
 
@@ -124,10 +126,10 @@ def _dataset(source: str, table: str) -> DatasetInput:
 
 def _metrics(result: Result) -> Iterator[Metric]:
     """Yield the figures of each epoch, and those of the result under their own names."""
-    for each in result.curve:
-        if each.final:
-            found = {f"validation_{name}": value for name, value in each.metrics.items()}
-            yield from _points({"training_loss": each.loss, **found}.items(), each.epoch)
+    for epoch in result.curve:
+        if epoch.final:
+            figures = {f"validation_{name}": value for name, value in epoch.metrics.items()}
+            yield from _points({"training_loss": epoch.loss, **figures}.items(), epoch.epoch)
     yield from _points((result.figures or {}).items(), 0)
 
 

@@ -82,11 +82,11 @@ class OpenLineage:
         )
 
     def _inputs(self) -> list[InputDataset]:
-        found = [InputDataset(*self._table(name)) for name in self._of.reads]
+        datasets = [InputDataset(*self._table(name)) for name in self._of.reads]
         if self._of.uses:
             name, version = split_reference(self._of.uses)
-            found.append(InputDataset(self._of.models, name, facets=_version(version)))
-        return found
+            datasets.append(InputDataset(self._of.models, name, facets=_version(version)))
+        return datasets
 
     def _outputs(self, result: Result | None) -> list[OutputDataset]:
         rows = {}
@@ -96,11 +96,11 @@ class OpenLineage:
                     result.rows
                 )
             }
-        found = [OutputDataset(*self._table(name), rows) for name in self._of.makes]
+        datasets = [OutputDataset(*self._table(name), rows) for name in self._of.makes]
         if self._of.trains:
             version = split_reference(result.model)[1] if result is not None else None
-            found.append(OutputDataset(self._of.models, self._of.trains, facets=_version(version)))
-        return found
+            datasets.append(OutputDataset(self._of.models, self._of.trains, facets=_version(version)))
+        return datasets
 
     def _table(self, name: str) -> tuple[str, str]:
         """Return the namespace and the name of a table's dataset: of a server, its address and the full name."""
@@ -113,8 +113,8 @@ class OpenLineage:
         parts = name.split(".")
         if scheme == "postgresql" and len(parts) == 1:
             parts.insert(0, "public")
-        wanted = 3 if scheme == "postgresql" else 2
-        return place, ".".join([url.path, *parts] if len(parts) < wanted else parts)
+        depth = 3 if scheme == "postgresql" else 2
+        return place, ".".join([url.path, *parts] if len(parts) < depth else parts)
 
 
 def _version(version: object) -> dict[str, dataset_version_dataset.DatasetVersionDatasetFacet]:

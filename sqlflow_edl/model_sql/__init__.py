@@ -5,6 +5,6 @@ scores, and the columns of PREDICT. All arithmetic is in double precision.
 """
 
 from sqlflow_edl.model_sql.dialects import TARGETS
-from sqlflow_edl.model_sql.query import Wanted, model_query
+from sqlflow_edl.model_sql.query import QueryOptions, model_query
 
-__all__ = ["TARGETS", "Wanted", "model_query"]
+__all__ = ["TARGETS", "QueryOptions", "model_query"]

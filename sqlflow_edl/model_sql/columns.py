@@ -27,19 +27,19 @@ from edl.spec import (
     source_columns,
 )
 from edl.spec.computed import DEEPEST, depth, is_portable
-from sqlflow_edl.model_sql.computed import computed
+from sqlflow_edl.model_sql.computed import write_operator
 from sqlflow_edl.model_sql.dialects import TARGETS, Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
-    between,
     case,
     double,
     finite,
-    given,
+    is_between,
     is_null,
     number,
-    numbered,
-    own,
+    numbered_name,
+    own_column,
+    user_column,
     whole,
 )
 from sqlflow_edl.model_sql.stages import Stages
@@ -65,7 +65,9 @@ _WAYS_OUT = {
 _OTHERWISE = "export it as ONNX (-o m.onnx), or predict with sqlflow"
 
 
-def refused(column: object, names: Sequence[str], reason: str = "has no form in SQL") -> SemanticError:
+def unsupported_column_error(
+    column: object, names: Sequence[str], reason: str = "has no form in SQL"
+) -> SemanticError:
     """Return the error of a feature or category that cannot be written, with the nearest way out."""
     kind = type(column).__name__
     return SemanticError(
@@ -77,7 +79,7 @@ def refused(column: object, names: Sequence[str], reason: str = "has no form in 
 def _of_table(category: Vocabulary | HashBucket) -> str:
     """Return the column of the category. Raises SemanticError for a value in a JSON text."""
     if not isinstance(category.column, str):
-        raise refused(category, tuple(source_columns(category)), _OF_JSON)
+        raise unsupported_column_error(category, tuple(source_columns(category)), _OF_JSON)
     return category.column
 
 
@@ -100,23 +102,24 @@ class Columns:
 
     def raw(self, name: str) -> exp.Column:
         """Return the column as it is."""
-        return self.given.add(numbered("c", self._numbers_of[name], name), given(name))
+        return self.given.add(numbered_name("c", self._numbers_of[name], name), user_column(name))
 
     def number(self, source: Source) -> exp.Column:
         """Return the column as a double, NULL if it is not finite."""
         if isinstance(source, str):
-            made = numbered("n", self._numbers_of[source], source)
-            return self._numbers.add(made, self._as_number(self.raw(source), source))
+            name = numbered_name("n", self._numbers_of[source], source)
+            return self._numbers.add(name, self._as_number(self.raw(source), source))
         if not is_portable(source):
             raise SemanticError(f"{source} {_OF_JSON}", hint=_OTHERWISE)
         if source not in self._computed:
             operands = [
-                number(each) if isinstance(each, float) else self.number(each) for each in source.operands
+                number(operand) if isinstance(operand, float) else self.number(operand)
+                for operand in source.operands
             ]
-            self._computed[source] = numbered("e", len(self._computed), str(source))
+            self._computed[source] = numbered_name("e", len(self._computed), str(source))
             stage = self._computed_stages[depth(source) - 1]
-            stage.add(self._computed[source], computed(self.target, source.operator, operands))
-        return own(self._computed[source])
+            stage.add(self._computed[source], write_operator(self.target, source.operator, operands))
+        return own_column(self._computed[source])
 
     def reach(self, source: Source) -> float:
         """Return a bound of the size of the column's numbers."""
@@ -131,15 +134,15 @@ class Columns:
         column: Expression = self.raw(name)
         if types.is_timestamp(kind) and kind.tz:
             column = self.target.form("utc", column) or column
-        found = self.target.form(part, column)
-        if found is None or not types.is_temporal(kind):
+        expression = self.target.form(part, column)
+        if expression is None or not types.is_temporal(kind):
             raise SemanticError(
                 f"the {part} of column {name} has no form in SQL of {self.target.name}", hint=_OTHERWISE
             )
         if types.is_date(kind) and part in ("hour", "minute"):
-            found = case([(is_null(column), exp.Null())], whole(0))
-        made = numbered("d", self._numbers_of[name], name, part)
-        return self._numbers.add(made, exp.cast(found, exp.DataType.Type.BIGINT))
+            expression = case([(is_null(column), exp.Null())], whole(0))
+        name_of_part = numbered_name("d", self._numbers_of[name], name, part)
+        return self._numbers.add(name_of_part, exp.cast(expression, exp.DataType.Type.BIGINT))
 
     def id(self, category: Category) -> exp.Column:
         """Return the id of a category, `size` for missing or unseen."""
@@ -147,13 +150,13 @@ class Columns:
             make = _IDS.get(type(category))
             names = tuple(source_columns(category))
             if make is None:
-                raise refused(category, names)
-            found = make(self, category)
-            made = numbered("i", len(self._categories), names[0])
+                raise unsupported_column_error(category, names)
+            expression = make(self, category)
+            name = numbered_name("i", len(self._categories), names[0])
             stage = self._crossed if isinstance(category, Cross) else self._ids
-            stage.add(made, found)
-            self._categories[category] = made
-        return own(self._categories[category])
+            stage.add(name, expression)
+            self._categories[category] = name
+        return own_column(self._categories[category])
 
     # Numbers -------------------------------------------------------------------------------------------------
 
@@ -176,13 +179,13 @@ class Columns:
 
     def _seconds(self, column: Expression, name: str, kind: pa.DataType) -> Expression:
         form = "date" if types.is_date(kind) else "time" if types.is_time(kind) else "seconds"
-        found = self.target.form(form, column)
-        if found is None or types.is_duration(kind):
+        expression = self.target.form(form, column)
+        if expression is None or types.is_duration(kind):
             raise SemanticError(
                 f"column {name} is of type {kind}, whose seconds have no form in SQL of {self.target.name}",
                 hint="train with its parts: YEAR, MONTH, DAY, WEEKDAY, HOUR or MINUTE",
             )
-        return double(found)
+        return double(expression)
 
     # Ids -----------------------------------------------------------------------------------------------------
 
@@ -199,19 +202,21 @@ class Columns:
         if isinstance(category.column, str):
             kind = self._schema.field(category.column).type
             if not (_is_number(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-                raise refused(category, [category.column], f"of type {kind} has no form in SQL")
+                raise unsupported_column_error(
+                    category, [category.column], f"of type {kind} has no form in SQL"
+                )
         value = self.number(category.column)
-        inside = between(value, number(0), number(category.size - 1))
+        inside = is_between(value, number(0), number(category.size - 1))
         floor = self.target.form("floor", value) or exp.Floor(this=value.copy())
         is_whole = exp.EQ(this=value.copy(), expression=floor)
-        found = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
-        return case([(exp.and_(inside, is_whole), found)], whole(category.size))
+        number_value = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
+        return case([(exp.and_(inside, is_whole), number_value)], whole(category.size))
 
     def _date_part(self, category: DatePart) -> Expression:
         value, first = self.part(category.column, category.part), _FIRST[category.part]
         low, high = whole(first), whole(first + category.size - 1)
-        found = exp.Sub(this=value.copy(), expression=whole(first)) if first else value.copy()
-        return case([(between(value, low, high), found)], whole(category.size))
+        shifted = exp.Sub(this=value.copy(), expression=whole(first)) if first else value.copy()
+        return case([(is_between(value, low, high), shifted)], whole(category.size))
 
     def _vocabulary(self, category: Vocabulary) -> Expression:
         name = _of_table(category)
@@ -231,7 +236,7 @@ class Columns:
         if not isinstance(category.values[0], str) or not (
             types.is_string(kind) or types.is_large_string(kind)
         ):
-            raise refused(category, [name], f"of type {kind} has no form in SQL")
+            raise unsupported_column_error(category, [name], f"of type {kind} has no form in SQL")
         text = self.target.form("text", self.raw(name)) or self.raw(name)
         return case(
             [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], missing, text
@@ -243,19 +248,21 @@ class Columns:
 
     def _cross(self, category: Cross) -> Expression:
         """Return the bucket of the hashes, each of which is mixed with those before it."""
-        hashed, known = whole(0), []
+        hashed, conditions = whole(0), []
         names = tuple(source_columns(category))
         for part in category.columns:
             if isinstance(part, str):
-                each = self._hash(category, part, names)
-                known.append(_is_known(self.raw(part)))
+                part_hash = self._hash(category, part, names)
+                conditions.append(_is_known(self.raw(part)))
             else:
-                found = self.id(part)
-                made = exp.cast(found.copy(), exp.DataType.Type.TEXT)
-                each = self._hashed_ids.add(f"h{found.name}", self._hash_of(category, made, names))
-                known.append(exp.NEQ(this=found.copy(), expression=whole(part.size)))
-            hashed = self.target.form("mix", exp.Add(this=hashed, expression=each)) or each
-        return _bucket_of(category, known, hashed)
+                part_id = self.id(part)
+                text_of_id = exp.cast(part_id.copy(), exp.DataType.Type.TEXT)
+                part_hash = self._hashed_ids.add(
+                    f"h{part_id.name}", self._hash_of(category, text_of_id, names)
+                )
+                conditions.append(exp.NEQ(this=part_id.copy(), expression=whole(part.size)))
+            hashed = self.target.form("mix", exp.Add(this=hashed, expression=part_hash)) or part_hash
+        return _bucket_of(category, conditions, hashed)
 
     def _hash(self, category: HashBucket | Cross, name: str, names: Sequence[str]) -> exp.Column:
         """Return the hash of a column's text."""
@@ -263,21 +270,25 @@ class Columns:
         if types.is_integer(kind) or types.is_boolean(kind):
             text = exp.cast(text, exp.DataType.Type.TEXT)
         elif not (types.is_string(kind) or types.is_large_string(kind)):
-            raise refused(category, names, f"of type {kind} has no form in SQL")
-        made = numbered("h", self._numbers_of[name], name)
-        return self._hashes.add(made, self._hash_of(category, text, names))
+            raise unsupported_column_error(category, names, f"of type {kind} has no form in SQL")
+        hash_name = numbered_name("h", self._numbers_of[name], name)
+        return self._hashes.add(hash_name, self._hash_of(category, text, names))
 
     def _hash_of(self, category: HashBucket | Cross, text: Expression, names: Sequence[str]) -> Expression:
         hashed = self.target.form("hash", text)
         if hashed is None:
-            able = " and ".join(each for each, target in TARGETS.items() if "hash" in target.forms)
-            raise refused(category, names, f"has no exact form in SQL of {self.target.name}, but of {able}")
+            able = " and ".join(dialect for dialect, target in TARGETS.items() if "hash" in target.forms)
+            raise unsupported_column_error(
+                category, names, f"has no exact form in SQL of {self.target.name}, but of {able}"
+            )
         return hashed
 
 
-def _bucket_of(category: HashBucket | Cross, known: Sequence[Expression], hashed: Expression) -> Expression:
+def _bucket_of(
+    category: HashBucket | Cross, conditions: Sequence[Expression], hashed: Expression
+) -> Expression:
     bucket = exp.cast(exp.Mod(this=hashed, expression=whole(category.size)), exp.DataType.Type.BIGINT)
-    return case([(exp.and_(*known), bucket)], whole(category.size))
+    return case([(exp.and_(*conditions), bucket)], whole(category.size))
 
 
 def _is_known(column: Expression) -> Expression:

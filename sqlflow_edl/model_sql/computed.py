@@ -15,7 +15,7 @@ from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
     case,
-    divided,
+    divide,
     finite,
     logarithm,
     negative,
@@ -29,7 +29,7 @@ _LARGEST_EXPONENT = 709.782712893384  # of e, whose power is a double
 _LEAST_EXPONENT = -745.1332191019411  # below, the power is 0, which PostgreSQL takes for an error
 
 
-def computed(target: Target, operator: str, operands: Sequence[Expression]) -> Expression:
+def write_operator(target: Target, operator: str, operands: Sequence[Expression]) -> Expression:
     """Return the operator of `edl.spec.computed` over doubles that are NULL or finite."""
     return _OPERATORS[operator](target, *operands)
 
@@ -39,7 +39,7 @@ def _overflowing(make: Callable[..., Expression], target: Target, *operands: Exp
 
 
 def _divide(a: Expression, b: Expression) -> Expression:
-    return divided(a, exp.Nullif(this=b, expression=number(0)))
+    return divide(a, exp.Nullif(this=b, expression=number(0)))
 
 
 def _ln(target: Target, a: Expression) -> Expression:

@@ -64,14 +64,14 @@ class Target:
         """Return a form of the column, None if the database has none."""
         if name not in self.forms:
             return None
-        made = _parsed(self.forms[name], self.sqlglot).transform(
+        expression = _parse_template(self.forms[name], self.sqlglot).transform(
             lambda node: column.copy() if node.name == "c" and node.key == "column" else node
         )
-        return cast("exp.Expression", made)
+        return cast("exp.Expression", expression)
 
 
 @cache
-def _parsed(text: str, dialect: str) -> exp.Expression:
+def _parse_template(text: str, dialect: str) -> exp.Expression:
     import sqlglot
 
     return cast("exp.Expression", sqlglot.parse_one(text, read=dialect))

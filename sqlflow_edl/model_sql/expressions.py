@@ -32,12 +32,12 @@ def whole(value: int) -> Expression:
     return exp.Neg(this=literal) if value < 0 else literal
 
 
-def own(name: str) -> exp.Column:
+def own_column(name: str) -> exp.Column:
     """Return a column of an earlier part of the query, whose name is ours."""
     return exp.column(name)
 
 
-def given(name: str) -> exp.Column:
+def user_column(name: str) -> exp.Column:
     """Return a column of the user's table."""
     return exp.column(name, quoted=True)
 
@@ -47,25 +47,25 @@ def slug(name: str) -> str:
     return _SLUG.sub("_", name.lower())[:_LONGEST_SLUG].strip("_")
 
 
-def numbered(letter: str, number: int, name: str = "", *more: object) -> str:
+def numbered_name(letter: str, number: int, name: str = "", *more: object) -> str:
     """Return a name of ours: a letter and a number, which make it unique, and a slug."""
     return "_".join(str(part) for part in (f"{letter}{number}", slug(name), *more) if part != "")
 
 
 def total(terms: Iterable[Expression]) -> Expression:
     """Return the sum of the terms, in parentheses by groups if there are many; 0 without any."""
-    found = list(terms)
-    while len(found) > _CHAIN:
-        groups = [found[at : at + _CHAIN] for at in range(0, len(found), _CHAIN)]
-        found = [exp.Paren(this=_chain(group)) if len(group) > 1 else group[0] for group in groups]
-    return _chain(found) if found else number(0)
+    parts = list(terms)
+    while len(parts) > _CHAIN:
+        groups = [parts[at : at + _CHAIN] for at in range(0, len(parts), _CHAIN)]
+        parts = [exp.Paren(this=_chain(group)) if len(group) > 1 else group[0] for group in groups]
+    return _chain(parts) if parts else number(0)
 
 
 def _chain(terms: Sequence[Expression]) -> Expression:
-    found = terms[0]
+    result = terms[0]
     for term in terms[1:]:
-        found = exp.Add(this=found, expression=term)
-    return found
+        result = exp.Add(this=result, expression=term)
+    return result
 
 
 def add(a: Expression, b: Expression) -> Expression:
@@ -80,12 +80,12 @@ def times(a: Expression, b: Expression) -> Expression:
     return exp.Mul(this=a, expression=b)
 
 
-def divided(a: Expression, b: Expression) -> Expression:
+def divide(a: Expression, b: Expression) -> Expression:
     """Return the quotient of two doubles."""
     return exp.Div(this=a, expression=b, typed=True, safe=False)
 
 
-def grouped(expression: Expression) -> Expression:
+def parenthesize(expression: Expression) -> Expression:
     return exp.Paren(this=expression)
 
 
@@ -105,11 +105,11 @@ def is_null(expression: Expression) -> Expression:
     return exp.Is(this=expression, expression=exp.Null())
 
 
-def between(expression: Expression, low: Expression, high: Expression) -> Expression:
+def is_between(expression: Expression, low: Expression, high: Expression) -> Expression:
     return exp.Between(this=expression, low=low, high=high)
 
 
-def clamped(make: Callable[[], Expression]) -> Expression:
+def clamp_exponent(make: Callable[[], Expression]) -> Expression:
     """Return the value between -EXPONENT and EXPONENT. `make` returns the value, which the expression needs thrice."""
     low, high = number(-EXPONENT), number(EXPONENT)
     return case(
@@ -141,4 +141,4 @@ def finite(target: Target, value: Expression) -> Expression:
     """Return the double, or NULL if it is not finite."""
     if not target.not_finite:
         return value
-    return case([(between(value, number(-_LARGEST), number(_LARGEST)), value.copy())])
+    return case([(is_between(value, number(-_LARGEST), number(_LARGEST)), value.copy())])

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from edl.features import Entry
 from edl.features.encodings import Encoder
-from edl.frameworks.networks.network import Block, Floats
+from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
     Embedding,
     Feature,
@@ -30,19 +30,19 @@ from edl.spec import (
     Year,
     source_columns,
 )
-from sqlflow_edl.model_sql.columns import Columns, refused
+from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
     add,
     case,
-    divided,
-    grouped,
+    divide,
     is_null,
     logarithm,
     number,
-    numbered,
-    own,
+    numbered_name,
+    own_column,
+    parenthesize,
     subtract,
     times,
     whole,
@@ -84,31 +84,31 @@ class FeatureColumns:
         self._made: dict[Feature, list[Item]] = {}
         self._positions: dict[PiecewiseLinear, str] = {}
 
-    def items(self, block: Block) -> list[Item]:
+    def items(self, block: FeatureBlock) -> list[Item]:
         """Return the values and ids of a block, as many numbers together as its width."""
-        found: list[Item] = []
+        result: list[Item] = []
         for feature in block.entry.features:
             if isinstance(feature, OneHot) or (block.table is None and isinstance(feature, Embedding)):
-                found += self._ids(block.entry, feature)
+                result += self._ids(block.entry, feature)
             elif isinstance(feature, Embedding):
-                found += self._of(feature, lambda each: self._vectors(each, block.table))
+                result += self._of(feature, lambda vector: self._vectors(vector, block.table))
             else:
-                found += self._of(feature, self._values)
-        return found
+                result += self._of(feature, self._values)
+        return result
 
     def _of(self, feature: Feature, make: Callable[[Any], Iterator[Expression]]) -> list[Item]:
         if feature not in self._made:
             name = next(source_columns(feature))
             first = sum(map(len, self._made.values()))
             self._made[feature] = [
-                Value(self._features.add(numbered("x", first + place, name), value))
+                Value(self._features.add(numbered_name("x", first + place, name), value))
                 for place, value in enumerate(make(feature))
             ]
         return self._made[feature]
 
     def _ids(self, entry: Entry, feature: OneHot | Embedding) -> list[Item]:
         if entry.kind != "category":
-            raise refused(feature.category, tuple(source_columns(feature)))
+            raise unsupported_column_error(feature.category, tuple(source_columns(feature)))
         return [Id(self._columns.id(feature.category), entry.num_ids)]
 
     def _vectors(self, feature: Embedding, table: Floats | None) -> Iterator[Expression]:
@@ -132,7 +132,7 @@ class FeatureColumns:
         elif type(feature) in _SCALES:
             yield _SCALES[type(feature)](self, feature)
         else:
-            raise refused(feature, tuple(source_columns(feature)))
+            raise unsupported_column_error(feature, tuple(source_columns(feature)))
 
     # Numbers -------------------------------------------------------------------------------------------------
 
@@ -146,11 +146,11 @@ class FeatureColumns:
             return self._shifted(feature.column, feature.mean, feature.mean, feature.std)
         # A number whose square overflows becomes 0 in PREDICT.
         most = min(feature.limit * np.sqrt(sys.float_info.max), sys.float_info.max)
-        made = self._shifted(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
-        scaled = self._scaled.add(numbered("z", len(self._scaled.columns), str(feature.column)), made)
-        part = divided(scaled, number(feature.limit))
-        root = exp.Sqrt(this=add(number(1), times(grouped(part), grouped(part.copy()))))
-        limited = divided(scaled.copy(), root)
+        shifted = self._shifted(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
+        scaled = self._scaled.add(numbered_name("z", len(self._scaled.columns), str(feature.column)), shifted)
+        part = divide(scaled, number(feature.limit))
+        root = exp.Sqrt(this=add(number(1), times(parenthesize(part), parenthesize(part.copy()))))
+        limited = divide(scaled.copy(), root)
         if np.isfinite(self._columns.reach(feature.column)):
             return limited
         is_tiny = exp.LT(this=exp.Abs(this=scaled.copy()), expression=number(1e-100))  # its square underflows
@@ -165,7 +165,7 @@ class FeatureColumns:
         if not feature.std:
             return number(0)
         year = exp.cast(self._columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
-        shifted = divided(grouped(subtract(year, number(feature.mean))), number(feature.std))
+        shifted = divide(parenthesize(subtract(year, number(feature.mean))), number(feature.std))
         return exp.Coalesce(this=shifted, expressions=[number(0)])
 
     def _log(self, feature: Log) -> Expression:
@@ -195,8 +195,10 @@ class FeatureColumns:
             branches.append((exp.GT(this=value.copy(), expression=number(high)), number(beyond)))
         shifted: Expression = value.copy()
         if by:
-            shifted = grouped(subtract(shifted, number(by))) if scale != 1 else subtract(shifted, number(by))
-        return case(branches, divided(shifted, number(scale)) if scale != 1 else shifted)
+            shifted = (
+                parenthesize(subtract(shifted, number(by))) if scale != 1 else subtract(shifted, number(by))
+            )
+        return case(branches, divide(shifted, number(scale)) if scale != 1 else shifted)
 
     def _bins(self, feature: PiecewiseLinear) -> Iterator[Expression]:
         """Yield the encodings of a position among the boundaries, which is rounded to float32 as in PREDICT."""
@@ -220,16 +222,16 @@ class FeatureColumns:
                 (exp.LTE(this=value.copy(), expression=number(bounds[0])), number(0)),
             ]
             for place, (low, high) in enumerate(pairwise(bounds)):
-                part = times(grouped(subtract(value.copy(), number(low))), number(1 / (high - low)))
+                part = times(parenthesize(subtract(value.copy(), number(low))), number(1 / (high - low)))
                 inside = add(part, number(place)) if place else part
                 branches.append((exp.LT(this=value.copy(), expression=number(high)), inside))
-            name = numbered("p", len(self._positions), str(feature.column))
+            name = numbered_name("p", len(self._positions), str(feature.column))
             exact = self._scaled.add(name, case(branches, number(feature.bins)))
             split = times(exact, number(_SPLITTER))
-            rest = grouped(subtract(split.copy(), exact.copy()))
+            rest = parenthesize(subtract(split.copy(), exact.copy()))
             self._rounded.add(f"r{name[1:]}", subtract(split, rest))
             self._positions[feature] = f"r{name[1:]}"
-        return own(self._positions[feature])
+        return own_column(self._positions[feature])
 
 
 _SCALES: Mapping[type, Callable[[FeatureColumns, Any], Expression]] = {

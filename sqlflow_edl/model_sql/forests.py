@@ -12,7 +12,7 @@ from sqlglot import exp
 from edl.errors import SemanticError
 from edl.frameworks.trees.forest import Forest, Nodes
 from edl.spec import Codes, Feature, Raw, source_columns
-from sqlflow_edl.model_sql.columns import Columns, refused
+from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import Expression, case, is_null, number, total, whole
 from sqlflow_edl.model_sql.networks import Outputs
@@ -58,7 +58,7 @@ def _input(columns: Columns, feature: Feature) -> exp.Column:
         return columns.part(str(source), feature.part) if feature.part else columns.number(source)
     if isinstance(feature, Codes):
         return columns.id(feature.category)
-    raise refused(feature, tuple(source_columns(feature)))
+    raise unsupported_column_error(feature, tuple(source_columns(feature)))
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class _Trees:
 
     def written(self, tree: int) -> Expression:
         root = int(self.forest.roots[tree])
-        made = self._node(root)
-        return self.target.real(made) if isinstance(made, exp.Case) else made
+        expression = self._node(root)
+        return self.target.real(expression) if isinstance(expression, exp.Case) else expression
 
     def _node(self, node: int) -> Expression:
         nodes = self.forest.nodes
@@ -86,21 +86,21 @@ class _Trees:
         column, feature = self.inputs[place], self.features[place]
         size = feature.category.size if isinstance(feature, Codes) else None
         if node in nodes.sets:
-            known: Expression = exp.In(
+            condition: Expression = exp.In(
                 this=column.copy(),
                 expressions=[whole(value) for value in nodes.sets[node].tolist() if value != size],
             )
         else:
             is_whole = size is not None or (isinstance(feature, Raw) and bool(feature.part))
-            known = _at_most(column, _bound(self.forest, float(nodes.threshold[node])), is_whole)
+            condition = _at_most(column, _bound(self.forest, float(nodes.threshold[node])), is_whole)
         missing = (
             is_null(column.copy()) if size is None else exp.EQ(this=column.copy(), expression=whole(size))
         )
         if nodes.missing_first[node]:
-            return exp.Or(this=known, expression=missing)
+            return exp.Or(this=condition, expression=missing)
         if size is None or node in nodes.sets:
-            return known
-        return exp.And(this=known, expression=exp.NEQ(this=column.copy(), expression=whole(size)))
+            return condition
+        return exp.And(this=condition, expression=exp.NEQ(this=column.copy(), expression=whole(size)))
 
 
 def _at_most(column: exp.Column, bound: float, is_whole: bool) -> Expression:

@@ -23,10 +23,10 @@ def _of_list(numbers: str) -> str:
     """
     wide = "CAST({} AS UHUGEINT)".format
     low = f"& {wide(_ALL - 1)}"
-    found = f"LIST_TRANSFORM({numbers}, LAMBDA x : (CAST(x AS UHUGEINT) + {wide(_GAMMA)}) {low})"
+    mixed = f"LIST_TRANSFORM({numbers}, LAMBDA x : (CAST(x AS UHUGEINT) + {wide(_GAMMA)}) {low})"
     for shift, factor in _STEPS:
-        found = f"LIST_TRANSFORM({found}, LAMBDA x : (XOR(x, x >> {shift}) * {wide(factor)}) {low})"
-    return f"LIST_TRANSFORM({found}, LAMBDA x : XOR(x, x >> {_LAST}))"
+        mixed = f"LIST_TRANSFORM({mixed}, LAMBDA x : (XOR(x, x >> {shift}) * {wide(factor)}) {low})"
+    return f"LIST_TRANSFORM({mixed}, LAMBDA x : XOR(x, x >> {_LAST}))"
 
 
 def _of_number(expression: str) -> str:
@@ -42,10 +42,10 @@ def _of_number(expression: str) -> str:
     def shifted(shift: int) -> str:
         return f"CAST(m.b # ((m.b >> {shift}) & {2 ** (64 - shift) - 1}) AS DECIMAL)"
 
-    found = f"SELECT {signed(f'{expression} + {_GAMMA}')} OFFSET 0"
+    mixed = f"SELECT {signed(f'{expression} + {_GAMMA}')} OFFSET 0"
     for shift, factor in _STEPS:
-        found = f"SELECT {signed(f'{shifted(shift)} * {factor}')} FROM ({found}) AS m OFFSET 0"
-    return f"(SELECT MOD({shifted(_LAST)} + {_ALL}, {_ALL}) FROM ({found}) AS m)"
+        mixed = f"SELECT {signed(f'{shifted(shift)} * {factor}')} FROM ({mixed}) AS m OFFSET 0"
+    return f"(SELECT MOD({shifted(_LAST)} + {_ALL}, {_ALL}) FROM ({mixed}) AS m)"
 
 
 def _duckdb() -> dict[str, str]:

@@ -14,11 +14,11 @@ from sqlflow_edl.model_sql.stages import Chain
 _WIDTH = 110
 
 
-def written(query: Chain, view: exp.Table | None, target: Target, heading: list[str]) -> str:
+def format_query(query: Chain, view: exp.Table | None, target: Target, heading: list[str]) -> str:
     """Return the query, or CREATE VIEW, below comment lines and with a semicolon."""
     comments = [f"-- {_SPACE.sub(' ', line)}" for line in heading]
     head = [f"CREATE VIEW {_sql(view, target)} AS"] if view is not None else []
-    common = ",\n".join(_common(each, target) for each in query.common)
+    common = ",\n".join(_common(cte, target) for cte in query.common)
     return "\n".join([*comments, *head, f"WITH {common}", f"{_select(query.last, target)};", ""])
 
 
@@ -26,13 +26,13 @@ _SPACE = re.compile(r"\s+")
 _QUOTE = re.compile("['\"`]")
 
 
-def _common(each: exp.CTE, target: Target) -> str:
-    once = " MATERIALIZED" if each.args.get("materialized") else ""
-    return f"{each.alias} AS{once} (\n{_select(each.this, target, '  ')}\n)"
+def _common(cte: exp.CTE, target: Target) -> str:
+    once = " MATERIALIZED" if cte.args.get("materialized") else ""
+    return f"{cte.alias} AS{once} (\n{_select(cte.this, target, '  ')}\n)"
 
 
 def _select(select: exp.Expression, target: Target, indent: str = "") -> str:
-    lines = [_column(each, target, f"{indent}  ") for each in select.expressions]
+    lines = [_column(column, target, f"{indent}  ") for column in select.expressions]
     rest = select.copy()
     rest.set("expressions", [exp.Null()])
     clauses = _sql(rest, target).partition("NULL")[2].strip()
@@ -44,25 +44,28 @@ def _sql(expression: Expression, target: Target) -> str:
     return expression.sql(dialect=target.sqlglot, copy=False)
 
 
-def _column(each: Expression, target: Target, indent: str) -> str:
+def _column(column: Expression, target: Target, indent: str) -> str:
     """Return a column of a SELECT: on one line, or CASE with a line for each branch, or broken between words."""
-    text = _sql(each, target)
+    text = _sql(column, target)
     if len(text) + len(indent) <= _WIDTH:
         return indent + text
-    made = each.this if isinstance(each, exp.Alias) else each
-    alias = f" AS {_sql(each.args['alias'], target)}" if isinstance(each, exp.Alias) else ""
-    if isinstance(made, exp.Cast) and isinstance(made.this, exp.Case):
-        lines = _case(made.this, target, f"{indent}  ")
-        return "\n".join([f"{indent}CAST(", *lines, f"{indent}  AS {_sql(made.to, target)}){alias}"])
-    if not isinstance(made, exp.Case):
-        return _broken(text, indent) if not _QUOTE.search(text) else indent + text
-    return "\n".join(_case(made, target, indent)) + alias
+    expression = column.this if isinstance(column, exp.Alias) else column
+    alias = f" AS {_sql(column.args['alias'], target)}" if isinstance(column, exp.Alias) else ""
+    if isinstance(expression, exp.Cast) and isinstance(expression.this, exp.Case):
+        lines = _case(expression.this, target, f"{indent}  ")
+        return "\n".join([f"{indent}CAST(", *lines, f"{indent}  AS {_sql(expression.to, target)}){alias}"])
+    if not isinstance(expression, exp.Case):
+        return _break_line(text, indent) if not _QUOTE.search(text) else indent + text
+    return "\n".join(_case(expression, target, indent)) + alias
 
 
-def _case(made: exp.Case, target: Target, indent: str) -> Iterator[str]:
-    yield f"{indent}CASE {_sql(made.this, target)}" if made.this else f"{indent}CASE"
-    branches = [(f"WHEN {_sql(each.this, target)} THEN", each.args["true"]) for each in made.args["ifs"]]
-    if default := made.args.get("default"):
+def _case(case_expression: exp.Case, target: Target, indent: str) -> Iterator[str]:
+    yield f"{indent}CASE {_sql(case_expression.this, target)}" if case_expression.this else f"{indent}CASE"
+    branches = [
+        (f"WHEN {_sql(branch.this, target)} THEN", branch.args["true"])
+        for branch in case_expression.args["ifs"]
+    ]
+    if default := case_expression.args.get("default"):
         branches.append(("ELSE", default))
     for head, value in branches:
         line = f"{indent}  {head} {_sql(value, target)}"
@@ -74,7 +77,7 @@ def _case(made: exp.Case, target: Target, indent: str) -> Iterator[str]:
     yield f"{indent}END"
 
 
-def _broken(text: str, indent: str) -> str:
+def _break_line(text: str, indent: str) -> str:
     """Break a line between words; it has no quotation marks."""
     lines, line = [], indent
     for word in text.split(" "):

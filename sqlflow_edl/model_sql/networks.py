@@ -14,13 +14,13 @@ from sqlflow_edl.model_sql.expressions import (
     Expression,
     add,
     case,
-    clamped,
-    divided,
+    clamp_exponent,
+    divide,
     function,
-    grouped,
     negative,
     number,
-    own,
+    own_column,
+    parenthesize,
     power_of_e,
     subtract,
     times,
@@ -42,26 +42,26 @@ def network_outputs(target: Target, network: Network, features: FeatureColumns, 
             hint="train a smaller one, WITH model.members = 1, model.hidden_units = [16]; or export it as ONNX "
             "(-o m.onnx)",
         )
-    made = _Layers(target, stages)
+    layers = _Layers(target, stages)
     items = [item for block in network.blocks for item in features.items(block)]
     wide_items = [(features.items(block), weight * network.std) for block, weight in network.wide]
     members: list[list[Item]] = [items] * network.members
     for number_, layer in enumerate(network.hidden, start=1):
-        members = made.hidden(number_, layer, members, network.scales if number_ == 1 else None)
+        members = layers.hidden(number_, layer, members, network.scales if number_ == 1 else None)
     outputs = stages.stage("outputs")
-    found: Outputs = []
+    result: Outputs = []
     for member, inputs in enumerate(members):
         weight, bias = _of_member(network, member)
         rows = []
         for output in range(weight.shape[1]):
-            terms = made.products(inputs, weight[:, output])
+            terms = layers.products(inputs, weight[:, output])
             for each, wide_weight in wide_items:
-                terms += made.products(each, wide_weight[:, output])
+                terms += layers.products(each, wide_weight[:, output])
             made_sum = target.real(total([number(bias[output]), *terms]))
             name = f"o{output}" if network.members == 1 else f"o{output}_m{member}"
             rows.append(outputs.add(name, made_sum))
-        found.append(rows)
-    return found
+        result.append(rows)
+    return result
 
 
 def _of_member(network: Network, member: int) -> tuple[Floats, Floats]:
@@ -94,8 +94,8 @@ class _Layers:
             for unit in range(weight.shape[1]):
                 suffix = f"{unit}_m{member}" if several else f"{unit}"
                 terms = self.products(items, weight[:, unit])
-                made = self._target.real(total([number(layer.bias[unit]), *terms]))
-                made_sum = sums.add(f"s{number_}_{suffix}", made)
+                summed = self._target.real(total([number(layer.bias[unit]), *terms]))
+                made_sum = sums.add(f"s{number_}_{suffix}", summed)
                 row.append(
                     Value(units.add(f"h{number_}_{suffix}", self._activated(made_sum, layer.activation)))
                 )
@@ -132,30 +132,33 @@ class _Layers:
 
 def sigmoid(name: str) -> Expression:
     """Return 1 / (1 + e^-x) of a column of ours."""
-    power = power_of_e(negative(grouped(clamped(lambda: own(name)))))
-    return divided(number(1), grouped(add(number(1), power)))
+    power = power_of_e(negative(parenthesize(clamp_exponent(lambda: own_column(name)))))
+    return divide(number(1), parenthesize(add(number(1), power)))
 
 
 def _tanh(name: str) -> Expression:
-    power = power_of_e(times(number(2), grouped(_half_clamped(name))))
-    return subtract(number(1), divided(number(2), grouped(add(power, number(1)))))
+    power = power_of_e(times(number(2), parenthesize(_half_clamped(name))))
+    return subtract(number(1), divide(number(2), parenthesize(add(power, number(1)))))
 
 
 def _half_clamped(name: str) -> Expression:
     far = number(300)
     return case(
         [
-            (exp.GT(this=own(name), expression=far.copy()), far),
-            (exp.LT(this=own(name), expression=number(-300)), number(-300)),
+            (exp.GT(this=own_column(name), expression=far.copy()), far),
+            (exp.LT(this=own_column(name), expression=number(-300)), number(-300)),
         ],
-        own(name),
+        own_column(name),
     )
 
 
 def _elu(name: str, scale: float = 1.0, alpha: float = 1.0) -> Expression:
-    below = times(number(scale * alpha), grouped(subtract(power_of_e(clamped(lambda: own(name))), number(1))))
-    above = times(number(scale), own(name)) if scale != 1 else own(name)
-    return case([(exp.GT(this=own(name), expression=number(0)), above)], below)
+    below = times(
+        number(scale * alpha),
+        parenthesize(subtract(power_of_e(clamp_exponent(lambda: own_column(name))), number(1))),
+    )
+    above = times(number(scale), own_column(name)) if scale != 1 else own_column(name)
+    return case([(exp.GT(this=own_column(name), expression=number(0)), above)], below)
 
 
 def _mish(name: str) -> Expression:
@@ -165,15 +168,18 @@ def _mish(name: str) -> Expression:
         return power_of_e(_half_clamped(name))
 
     def product() -> Expression:
-        return times(power(), grouped(add(power(), number(2))))
+        return times(power(), parenthesize(add(power(), number(2))))
 
-    return times(own(name), grouped(divided(grouped(product()), grouped(add(product(), number(2))))))
+    return times(
+        own_column(name),
+        parenthesize(divide(parenthesize(product()), parenthesize(add(product(), number(2))))),
+    )
 
 
 _ACTIVATIONS: Mapping[str, Callable[[str], Expression]] = {
     "tanh": _tanh,
     "sigmoid": sigmoid,
-    "silu": lambda name: times(own(name), grouped(sigmoid(name))),
+    "silu": lambda name: times(own_column(name), parenthesize(sigmoid(name))),
     "mish": _mish,
     "elu": _elu,
     "selu": lambda name: _elu(name, 1.0507009873554805, 1.6732632423543772),

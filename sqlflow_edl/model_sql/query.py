@@ -21,10 +21,10 @@ from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.model_sql.columns import Columns
 from sqlflow_edl.model_sql.dialects import Target, target_named
-from sqlflow_edl.model_sql.expressions import Expression, given, numbered
+from sqlflow_edl.model_sql.expressions import Expression, numbered_name, user_column
 from sqlflow_edl.model_sql.features import FeatureColumns
 from sqlflow_edl.model_sql.forests import tree_outputs
-from sqlflow_edl.model_sql.layout import written
+from sqlflow_edl.model_sql.layout import format_query
 from sqlflow_edl.model_sql.networks import Outputs, network_outputs
 from sqlflow_edl.model_sql.scores import Scores
 from sqlflow_edl.model_sql.stages import Stages
@@ -34,7 +34,7 @@ Export = Callable[[], Forest]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class QueryOptions:
     """Form of the query: its dialect, the table or SELECT that it reads, columns to keep, and the view to make."""
 
     dialect: str
@@ -43,31 +43,32 @@ class Wanted:
     view: str = ""
 
 
-def model_query(archive: Archive, reference: str, wanted: Wanted, forest: Export) -> str:
+def model_query(archive: Archive, reference: str, options: QueryOptions, forest: Export) -> str:
     """Return the text of the query.
 
     `forest` gives the trees of XGBoost, whose own format only that library reads. Raises SemanticError for a part of
     the model that has no form in SQL, with the column, the function and the nearest way out.
     """
-    check_kept(wanted.keep)
+    check_kept(options.keep)
     spec = prediction_in_memory(archive, reference)
-    target = target_named(wanted.dialect)
-    table = _table(wanted.table, target)
+    target = target_named(options.dialect)
+    table = _table(options.table, target)
     stages = Stages(target)
     columns = Columns(
         target, schema_of(field for field in spec.query.schema if field.name in spec.columns), stages
     )
     kept = {
-        name: columns.given.add(numbered("k", place), given(name)) for place, name in enumerate(wanted.keep)
+        name: columns.given.add(numbered_name("k", place), user_column(name))
+        for place, name in enumerate(options.keep)
     }
     link, outputs = _outputs(archive, spec, target, columns, stages, forest)
     added = Scores(target, spec, link, stages).columns(outputs)
     column = spec.label.column
-    kept = {name: made for name, made in kept.items() if name.casefold() != column.casefold()}
-    names = added_names(spec.label, column, spec.output, tuple(kept), wanted.dialect)
+    kept = {name: column_kept for name, column_kept in kept.items() if name.casefold() != column.casefold()}
+    names = added_names(spec.label, column, spec.output, tuple(kept), options.dialect)
     query = stages.select(table, {**kept, **dict(zip(names, added, strict=False))})
-    view = _name(wanted.view, target) if wanted.view else None
-    text = written(query, view, target, _heading(spec, reference, target))
+    view = _name(options.view, target) if options.view else None
+    text = format_query(query, view, target, _heading(spec, reference, target))
     if target.longest and len(text) > target.longest:
         raise SemanticError(
             f"the query has {len(text):,} characters, and {target.name} takes {target.longest:,}",
@@ -98,9 +99,9 @@ def _outputs(
             f"the model has no form in SQL: {reason}",
             hint="DNN, Linear and DNNLinearCombined models and boosted trees have one",
         )
-    found = network(spec, archive.weights())
+    stored_network = network(spec, archive.weights())
     features = FeatureColumns(target, columns, stages)
-    return "identity", network_outputs(target, found, features, stages)
+    return "identity", network_outputs(target, stored_network, features, stages)
 
 
 def _of_lightgbm(archive: Archive) -> Forest:
@@ -112,25 +113,25 @@ def _of_lightgbm(archive: Archive) -> Forest:
 
 def _table(text: str, target: Target) -> Expression:
     """Return the table, or the query in parentheses, that the user named. Raises SemanticError if it is neither."""
-    found = _parsed(text, target)
-    query = found.this if isinstance(found, exp.Subquery) else found
+    parsed = _parse_text(text, target)
+    query = parsed.this if isinstance(parsed, exp.Subquery) else parsed
     if isinstance(query, exp.Query):
         return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("rows_given")))
     return _name(text, target)
 
 
 def _name(text: str, target: Target) -> exp.Table:
-    found = _parsed(text, target, exp.Table)
-    parts = {name for name, value in found.args.items() if value} if found is not None else {"no table"}
-    if not isinstance(found, exp.Table) or not parts <= {"this", "db", "catalog"}:
+    parsed = _parse_text(text, target, exp.Table)
+    parts = {name for name, value in parsed.args.items() if value} if parsed is not None else {"no table"}
+    if not isinstance(parsed, exp.Table) or not parts <= {"this", "db", "catalog"}:
         raise SemanticError(
             f"{text!r} is not the name of a table in {target.name}",
             hint="write a name, schema.name, or a SELECT in quotation marks of the shell",
         )
-    return found
+    return parsed
 
 
-def _parsed(text: str, target: Target, into: type[exp.Expression] | None = None) -> Expression | None:
+def _parse_text(text: str, target: Target, into: type[exp.Expression] | None = None) -> Expression | None:
     """Return the syntax tree of a text of the user, None if it has none."""
     import sqlglot
 

@@ -13,13 +13,13 @@ from sqlflow_edl.model_sql.expressions import (
     Expression,
     add,
     case,
-    clamped,
-    divided,
+    clamp_exponent,
+    divide,
     function,
-    grouped,
     logarithm,
     number,
-    own,
+    own_column,
+    parenthesize,
     power_of_e,
     subtract,
     total,
@@ -54,14 +54,14 @@ class Scores:
     def _number(self, outputs: Outputs) -> Expression:
         parts = [row[0] for row in outputs]
         if self._link == "log":
-            return power_of_e(clamped(lambda: own(parts[0].name)))
+            return power_of_e(clamp_exponent(lambda: own_column(parts[0].name)))
         offset = label_offset(self._spec.label)
         return add(self._mean(parts), number(offset)) if offset else self._mean(parts)
 
     def _mean(self, parts: Sequence[exp.Column]) -> Expression:
         if len(parts) == 1:
             return parts[0].copy()
-        return divided(grouped(total([part.copy() for part in parts])), number(len(parts)))
+        return divide(parenthesize(total([part.copy() for part in parts])), number(len(parts)))
 
     # Probabilities -------------------------------------------------------------------------------------------
 
@@ -72,26 +72,26 @@ class Scores:
             cooled = self._stages.stage("cooled")
             outputs = [
                 [
-                    cooled.add(f"z{n}", divided(each.copy(), number(temperature)))
-                    for n, each in enumerate(outputs[0])
+                    cooled.add(f"z{n}", divide(logit.copy(), number(temperature)))
+                    for n, logit in enumerate(outputs[0])
                 ]
             ]
         by_member = self._members(outputs)
         if len(by_member) == 1:
             return by_member[0]
         means = self._stages.stage("means")
-        found = [
+        columns = [
             means.add(f"a{place}", self._mean([row[place] for row in by_member]))
             for place in range(len(by_member[0]))
         ]
         if temperature == 1:
-            return found
+            return columns
         cooled = self._stages.stage("cooled")
-        logits = [cooled.add(f"z{n}", self._logit(each, temperature)) for n, each in enumerate(found)]
+        logits = [cooled.add(f"z{n}", self._logit(column, temperature)) for n, column in enumerate(columns)]
         return self._softmax([logits], "cooled_")[0]
 
     def _logit(self, probability: exp.Column, temperature: float) -> Expression:
-        return divided(
+        return divide(
             logarithm(function(self._target.greatest, probability.copy(), number(_SMALLEST))),
             number(temperature),
         )
@@ -100,13 +100,13 @@ class Scores:
         if len(outputs[0]) > 1:
             return self._softmax(outputs)
         second, both = self._stages.stage("sigmoids"), self._stages.stage("probabilities")
-        found = []
+        members = []
         for member, (logit,) in enumerate(outputs):
             suffix = f"_m{member}" if len(outputs) > 1 else ""
             yes = second.add(f"q1{suffix}", sigmoid(logit.name))
             no = both.add(f"p0{suffix}", subtract(number(1), yes.copy()))
-            found.append([no, both.add(f"p1{suffix}", yes.copy())])
-        return found
+            members.append([no, both.add(f"p1{suffix}", yes.copy())])
+        return members
 
     def _softmax(self, outputs: Outputs, prefix: str = "") -> list[list[exp.Column]]:
         tops, powers = self._stages.stage(f"{prefix}tops"), self._stages.stage(f"{prefix}powers")
@@ -117,13 +117,13 @@ class Scores:
             suffix = f"_m{member}" if len(outputs) > 1 else ""
             top = tops.add(f"{letter}top{suffix}", self._greatest(row))
             terms = [
-                powers.add(f"{letter}e{place}{suffix}", self._power(each, top))
-                for place, each in enumerate(row)
+                powers.add(f"{letter}e{place}{suffix}", self._power(logit, top))
+                for place, logit in enumerate(row)
             ]
             added = sums.add(f"{letter}total{suffix}", total([term.copy() for term in terms]))
             found.append(
                 [
-                    shares.add(f"{letter}p{place}{suffix}", divided(term.copy(), added.copy()))
+                    shares.add(f"{letter}p{place}{suffix}", divide(term.copy(), added.copy()))
                     for place, term in enumerate(terms)
                 ]
             )
@@ -133,7 +133,7 @@ class Scores:
         return power_of_e(function(self._target.greatest, subtract(logit.copy(), top.copy()), number(-700)))
 
     def _greatest(self, columns: Sequence[exp.Column]) -> Expression:
-        return function(self._target.greatest, *(each.copy() for each in columns))
+        return function(self._target.greatest, *(column.copy() for column in columns))
 
     # Classes -------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Scores:
         self, label: ClassLabel, means: Sequence[exp.Column], top: exp.Column
     ) -> tuple[Expression, Expression]:
         """Return the predicted class, the first of equals, and its probability."""
-        values = [self._value(each) for each in label.classes]
+        values = [self._value(class_) for class_ in label.classes]
         threshold = self._spec.threshold
         if label.binary and threshold is not None:
             is_second = exp.GTE(this=means[1].copy(), expression=number(threshold))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from edl.data.names import free_name
 from edl.errors import SemanticError
 from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import Expression, own
+from sqlflow_edl.model_sql.expressions import Expression, own_column
 
 _ALL_ROWS = 18_446_744_073_709_551_615  # MySQL's word for no limit
 
@@ -33,7 +33,7 @@ class Stage:
     def add(self, name: str, expression: Expression) -> exp.Column:
         """Add a column unless it is there, and return a reference to it."""
         self.columns.setdefault(name, expression)
-        return own(name)
+        return own_column(name)
 
 
 class Stages:
@@ -45,9 +45,9 @@ class Stages:
 
     def stage(self, name: str) -> Stage:
         """Begin the next stage."""
-        made = Stage(name)
-        self._stages.append(made)
-        return made
+        new_stage = Stage(name)
+        self._stages.append(new_stage)
+        return new_stage
 
     def select(self, table: Expression, last: dict[str, Expression]) -> Chain:
         """Return the query: the stages over the table, then the columns `last` by the names of their users.
@@ -55,16 +55,18 @@ class Stages:
         Raises SemanticError if a stage has more columns than the database allows.
         """
         stages = [stage for stage in self._stages if stage.columns]
-        read = [each.name for each in table.find_all(exp.Table)]
+        read = [source_table.name for source_table in table.find_all(exp.Table)]
         for stage in stages:
             stage.name = free_name(stage.name, read)
         needed = _names(last.values())
         selected: list[list[Any]] = []
         for stage in reversed(stages):
             is_first = stage is stages[0]
-            new = {name: made for name, made in stage.columns.items() if name in needed}
-            passed = [] if is_first else [own(name) for name in sorted(needed - new.keys(), key=_order)]
-            selected.insert(0, [*passed, *(exp.alias_(made, name) for name, made in new.items())])
+            new = {name: expression for name, expression in stage.columns.items() if name in needed}
+            passed = (
+                [] if is_first else [own_column(name) for name in sorted(needed - new.keys(), key=_order)]
+            )
+            selected.insert(0, [*passed, *(exp.alias_(expression, name) for name, expression in new.items())])
             needed = {column.name for column in passed} | (set() if is_first else _names(new.values()))
             self._check(stage, selected[0])
         tables = [table, *(exp.to_table(stage.name) for stage in stages)]
@@ -72,7 +74,9 @@ class Stages:
             self._expression(stage, columns, before)
             for stage, columns, before in zip(stages, selected, tables, strict=False)
         ]
-        query = exp.select(*(exp.alias_(made, name, quoted=True) for name, made in last.items()), copy=False)
+        query = exp.select(
+            *(exp.alias_(expression, name, quoted=True) for name, expression in last.items()), copy=False
+        )
         return Chain(expressions, query.from_(tables[-1], copy=False))
 
     def _expression(self, stage: Stage, columns: list[Any], table: Expression) -> exp.CTE:
@@ -96,10 +100,10 @@ class Stages:
 
 def _names(expressions: object) -> set[str]:
     """Return the columns of earlier stages; those of subqueries are qualified."""
-    found: set[str] = set()
-    for each in expressions:  # type: ignore[attr-defined]
-        found.update(column.name for column in each.find_all(exp.Column) if not column.table)
-    return found
+    names: set[str] = set()
+    for expression in expressions:  # type: ignore[attr-defined]
+        names.update(column.name for column in expression.find_all(exp.Column) if not column.table)
+    return names
 
 
 def _order(name: str) -> tuple[bool, str, int, str]:

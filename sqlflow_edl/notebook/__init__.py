@@ -48,5 +48,5 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 def _forget_matcher(shell: InteractiveShell) -> None:
     """Remove the completion of an earlier load."""
     matchers = shell.Completer.custom_matchers
-    kept = [each for each in matchers if getattr(each, "matcher_identifier", "") != "sqlflow"]
+    kept = [matcher for matcher in matchers if getattr(matcher, "matcher_identifier", "") != "sqlflow"]
     shell.Completer.custom_matchers = kept

@@ -19,26 +19,26 @@ _INTO = re.compile(r"\s*([^\W\d]\w*)\s*<<")
 Options = dict[str, str]
 
 
-def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
+def split_options(line: str, options_known: Mapping[str, str]) -> tuple[Options, str]:
     """Split the line into its options, by name without dashes, and the remaining text.
 
-    known: placeholder for the value of each option; empty for a switch, whose value is then "yes". Raises
+    options_known: placeholder for the value of each option; empty for a switch, whose value is then "yes". Raises
     SemanticError for an unknown option, or one without its value.
     """
     options: Options = {}
-    while found := _OPTION.match(line):
-        written = found[1]
-        name = written.lstrip("-")
-        if name not in known:
-            hint = did_you_mean(written, map(dashed, known))
-            raise SemanticError(f"unknown option {written}", hint=hint)
-        line = line[found.end() :]
-        if not known[name]:
+    while match := _OPTION.match(line):
+        option = match[1]
+        name = option.lstrip("-")
+        if name not in options_known:
+            hint = did_you_mean(option, map(format_option, options_known))
+            raise SemanticError(f"unknown option {option}", hint=hint)
+        line = line[match.end() :]
+        if not options_known[name]:
             options[name] = "yes"
             continue
         value = _VALUE.match(line)
         if value is None:
-            raise SemanticError(f"{written} needs a value", hint=f"{written} {known[name]}")
+            raise SemanticError(f"{option} needs a value", hint=f"{option} {options_known[name]}")
         options[name] = next(text for text in value.groups() if text is not None)
         line = line[value.end() :]
     return options, line
@@ -46,10 +46,10 @@ def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
 
 def split_name(text: str) -> tuple[str, str]:
     """Return the name of `name << SELECT …`, or an empty string, and the text with blanks in its place."""
-    found = _INTO.match(text)
-    if found is None:
+    match = _INTO.match(text)
+    if match is None:
         return "", text
-    return found[1], _blank(found[0]) + text[found.end() :]
+    return match[1], _blank(match[0]) + text[match.end() :]
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -66,7 +66,7 @@ def whole(name: str, value: str, most: int) -> int:
     return int(value)
 
 
-def dashed(name: str) -> str:
+def format_option(name: str) -> str:
     """Return the option as it is written."""
     return f"-{name}" if len(name) == 1 else f"--{name}"
 

@@ -13,12 +13,14 @@ from sqlflow_edl.reports.text import duration
 from sqlflow_edl.session.interrupts import interrupting
 
 if TYPE_CHECKING:
-    from sqlflow_edl.notebook.live import Screen
+    from sqlflow_edl.notebook.live import CellScreen
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
 
-def run(session: Session, text: str, screen: Screen, show: Callable[[ResultSet], None]) -> ResultSet | None:
+def run(
+    session: Session, text: str, screen: CellScreen, show: Callable[[ResultSet], None]
+) -> ResultSet | None:
     """Run the statements of the text. The result of the last is returned; earlier ones are shown.
 
     Raises SQLFlowError for the first statement that fails, and Interrupted if the user interrupts; both end the
@@ -35,17 +37,17 @@ def run(session: Session, text: str, screen: Screen, show: Callable[[ResultSet],
     return last
 
 
-def _execute(session: Session, statement: Statement, screen: Screen) -> ResultSet:
+def _execute(session: Session, statement: Statement, screen: CellScreen) -> ResultSet:
     name = title(statement, session.dialect)
     began = time.monotonic()
     how = "failed"
     try:
         result = session.execute(statement)
-        found = ResultSet.read(result, screen.curve)
+        result_set = ResultSet.read(result, screen.curve)
         how = "done"
     except KeyboardInterrupt:
         how = "cancelled"
         raise Interrupted(name) from None
     finally:
         screen.ended(f"{name}: {how} ({duration(time.monotonic() - began)})")
-    return found
+    return result_set

@@ -54,7 +54,7 @@ class Chart:
             raise CellError(error) from error
 
 
-def drawn(table: pa.Table | None, draw: Callable[[ModuleType, Explained], str]) -> Chart:
+def draw_explained(table: pa.Table | None, draw: Callable[[ModuleType, Explained], str]) -> Chart:
     """Draw explained rows, by a function that gets `sqlflow_edl.charts.shapley` and the rows.
 
     Raises CellError for rows without Shapley values, and for what the function refuses.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from IPython.core.completer import SimpleCompletion, context_matcher
 
-from sqlflow_edl.console.catalog import Catalog, Unconnected
+from sqlflow_edl.console.catalog import SourceCatalog, Unconnected
 from sqlflow_edl.console.completion import fitting
 from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.context import context
-from sqlflow_edl.notebook.arguments import dashed
+from sqlflow_edl.notebook.arguments import format_option
 from sqlflow_edl.notebook.frames import is_frame
 from sqlflow_edl.notebook.magics import OF_A_CELL, OF_A_CONNECTION
 from sqlflow_edl.notebook.variables import plain
@@ -40,14 +40,14 @@ class SessionNames:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._catalog = Catalog()
+        self._catalog = SourceCatalog()
         self._is_stale = True
 
     @property
     def dialect(self) -> str:
         return dialect_named(self.session.dialect).name
 
-    def known(self) -> Catalog:
+    def known(self) -> SourceCatalog:
         if self._is_stale:
             self._catalog.look(self.session)
             self._is_stale = False
@@ -77,8 +77,8 @@ class CellCompletion:
         """Return the function to register, which answers for SQL and the options before it."""
 
         def sqlflow(asked: CompletionContext) -> SimpleMatcherResult:
-            word, found = self._offered(asked)
-            texts = _in_place_of(asked.token, word, fitting(word, found))
+            word, offered = self._offered(asked)
+            texts = _in_place_of(asked.token, word, fitting(word, offered))
             completions = [SimpleCompletion(text, type=kind) for text, kind in texts]
             return {"completions": completions, "suppress": True, "ordered": True}
 
@@ -97,10 +97,10 @@ class CellCompletion:
         typed = _argument(asked.line_with_cursor[: asked.cursor_position])
         if typed is not None:
             return typed[-1], (Offer(text, "argument") for text in self._arguments(*typed))
-        found = _statement(asked)
-        if found is None:
+        text_and_place = _statement(asked)
+        if text_and_place is None:
             return "", ()
-        text, at = found
+        text, at = text_and_place
         if variable := _VARIABLE.fullmatch(text[:at]):
             return variable[1] or "", (Offer(name, "variable") for name in plain(self._namespace))
         names = self._open_names() or Unconnected("duckdb")
@@ -115,7 +115,7 @@ class CellCompletion:
             return [name for name, value in self._namespace.items() if is_frame(value) and name[0] != "_"]
         if option or not word.startswith("-"):
             return ()
-        return map(dashed, OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION)
+        return map(format_option, OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION)
 
     def _open_names(self) -> SessionNames | None:
         session = self._connections.current
@@ -126,30 +126,30 @@ class CellCompletion:
         return self._names
 
 
-def _in_place_of(token: str, word: str, found: Iterable[Offer]) -> list[tuple[str, str]]:
+def _in_place_of(token: str, word: str, offered: Iterable[Offer]) -> list[tuple[str, str]]:
     """Return texts in place of the token, which IPython has cut by the rules of Python, and their kinds."""
     before = token.removesuffix(word) if token.endswith(word) else ""
     surplus = word.removesuffix(token) if not before and word.endswith(token) else ""
     return [
-        (before + each.text.removeprefix(surplus), each.kind)
-        for each in found
-        if each.text.startswith(surplus)
+        (before + offer.text.removeprefix(surplus), offer.kind)
+        for offer in offered
+        if offer.text.startswith(surplus)
     ]
 
 
 def _argument(line: str) -> tuple[str, str, str] | None:
     """Return the magic, the option whose value is typed, if any, and the word at the end; None elsewhere."""
-    found = _MAGIC.fullmatch(line)
-    if found is None:
+    match = _MAGIC.fullmatch(line)
+    if match is None:
         return None
-    magic, before, word = found[1], (found[2] or "").split(), found[3]
-    known = OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION
+    magic, before, word = match[1], (match[2] or "").split(), match[3]
+    options = OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION
     option = ""
-    for each in before:
+    for word_before in before:
         if option:  # this is its value
             option = ""
-        elif each.startswith("-"):
-            option = each.lstrip("-") if known.get(each.lstrip("-")) else ""
+        elif word_before.startswith("-"):
+            option = word_before.lstrip("-") if options.get(word_before.lstrip("-")) else ""
         elif magic == "sqlflow":  # SQL
             return None
     return (magic, option, word) if option or word.startswith("-") or magic == "sqlflow_close" else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConnectionSettings:
     """Parameters of a session.
 
     workers: number for every job, or None to leave it to the statements. on: where jobs run.
@@ -28,8 +28,8 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    settings: Settings
+class NotebookConnection:
+    settings: ConnectionSettings
     session: Session
 
 
@@ -37,10 +37,10 @@ class Connections:
     """Open sessions of a notebook; close them at the end."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Connection] = {}
+        self._open: dict[str, NotebookConnection] = {}
         self._current = ""
 
-    def connect(self, settings: Settings, alias: str = "") -> Session:
+    def connect(self, settings: ConnectionSettings, alias: str = "") -> Session:
         """Open a session and make it the current one; a previous one of that name is closed.
 
         A session that is open with the same settings is kept, with its tables and its training process.
@@ -63,15 +63,17 @@ class Connections:
         if name.isidentifier():
             hint = did_you_mean(name, self.names) or f"%sqlflow_connect URL --alias {name}"
             raise SemanticError(f"no connection has the alias {name}", hint=hint)
-        session = self._opened(name, Settings(name, model_store=os.environ.get("SQLFLOW_MODEL_STORE", "")))
+        session = self._opened(
+            name, ConnectionSettings(name, model_store=os.environ.get("SQLFLOW_MODEL_STORE", ""))
+        )
         self._current = self._current or name
         return session
 
     @property
     def current(self) -> Session | None:
         """The open session that cells use by default; None if there is none yet."""
-        found = self._open.get(self._current)
-        return found.session if found is not None else None
+        connection = self._open.get(self._current)
+        return connection.session if connection is not None else None
 
     def use(self, name: str) -> None:
         """Make the session of an alias or URL the current one."""
@@ -97,11 +99,11 @@ class Connections:
         while self._open:
             self.close(next(iter(self._open)))
 
-    def _kept(self, name: str, settings: Settings) -> Session | None:
-        found = self._open.get(name)
-        return found.session if found is not None and found.settings == settings else None
+    def _kept(self, name: str, settings: ConnectionSettings) -> Session | None:
+        connection = self._open.get(name)
+        return connection.session if connection is not None and connection.settings == settings else None
 
-    def _opened(self, name: str, settings: Settings) -> Session:
+    def _opened(self, name: str, settings: ConnectionSettings) -> Session:
         from sqlflow_edl.backends.kubernetes.settings import place
         from sqlflow_edl.session.session import Session
 
@@ -115,5 +117,5 @@ class Connections:
             model_store=settings.model_store,
             place=place(settings.on, {}),
         )
-        self._open[name] = Connection(settings, session)
+        self._open[name] = NotebookConnection(settings, session)
         return session

@@ -25,12 +25,12 @@ _AS = re.compile(r"\s*AS\s+(\S+)\s*", re.IGNORECASE)
 
 def target(text: str, frame: str) -> str:
     """Parse the table's name after the option; by default it is the frame's."""
-    found = _AS.fullmatch(text)
-    if found is None and text.strip():
+    match = _AS.fullmatch(text)
+    if match is None and text.strip():
         raise SemanticError(
             f"unexpected {text.strip()!r} after --persist {frame}", hint=f"--persist {frame} AS table"
         )
-    return found[1] if found else frame
+    return match[1] if match else frame
 
 
 def is_frame(value: Any) -> bool:
@@ -47,7 +47,7 @@ def named_frames(session: Session, text: str, variables: Mapping[str, Any]) -> I
     named = _tables_named(text, session.dialect)
     frames = {name: variables[name] for name in named if name in variables and is_frame(variables[name])}
     if frames:
-        tables = {each.rpartition(".")[2].strip('"`').casefold() for each in session.source.tables()}
+        tables = {table.rpartition(".")[2].strip('"`').casefold() for table in session.source.tables()}
         frames = {name: frame for name, frame in frames.items() if name.casefold() not in tables}
     registered: list[str] = []
     try:

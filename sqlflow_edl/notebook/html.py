@@ -19,13 +19,13 @@ _NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
 _CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
 
 
-def rows(columns: Sequence[tuple[str, bool]], found: Iterable[Sequence[Any]], footer: str) -> str:
+def rows(columns: Sequence[tuple[str, bool]], cells: Iterable[Sequence[Any]], footer: str) -> str:
     """Render a table. columns: names, and True for columns of numbers. footer: a line under it."""
     sides = ["right" if number else "left" for _, number in columns]
     head = "".join(_cell("th", escape(name), side) for (name, _), side in zip(columns, sides, strict=True))
     body = "\n".join(
         f"<tr>{''.join(_cell('td', _value(value), side) for value, side in zip(row, sides, strict=True))}</tr>"
-        for row in found
+        for row in cells
     )
     table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>" if columns else ""
     return f"{table}\n{line(footer, faint=True)}"
@@ -76,8 +76,8 @@ def image(svg: str) -> str:
 
 def label(svg: str) -> str:
     """Return the words of a drawing for people who do not see it, as markup."""
-    found = _LABEL.search(svg)
-    return found[1] if found else ""
+    match = _LABEL.search(svg)
+    return match[1] if match else ""
 
 
 def line(text: str, *, faint: bool = False) -> str:

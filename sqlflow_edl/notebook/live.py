@@ -24,7 +24,7 @@ Bundle = dict[str, str]  # by MIME type
 Publish = Callable[[Bundle, str, bool], None]  # content, id of its output, and True if that output exists
 
 
-class Screen(Observer, Protocol):
+class CellScreen(Observer, Protocol):
     """Observer that shows the progress of a cell's statements."""
 
     @property

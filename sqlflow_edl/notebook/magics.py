@@ -15,10 +15,10 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
-from sqlflow_edl.notebook.connections import Connections, Settings
+from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
 from sqlflow_edl.notebook.errors import CellError
-from sqlflow_edl.notebook.live import Bundle, Live, Screen, Terminal
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.notebook.live import Bundle, CellScreen, Live, Terminal
+from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -76,7 +76,7 @@ class SQLFlowMagics(Magics):
                 self._only_connect(options)
                 return None
             workers = _workers(options)
-            names = [each for each in (name, options.get("o", "")) if each]
+            names = [frame_name for frame_name in (name, options.get("o", "")) if frame_name]
             check_names(names)
             session = self.connections.session(options.get("source", ""))
             result = self._run(session, text, workers, context)
@@ -123,7 +123,7 @@ class SQLFlowMagics(Magics):
             raise SemanticError(f"there is no variable {name}")
         table = target(rest, name)
         session = self.connections.session(options.get("source", ""))
-        print(f"wrote {counted(persist(session.source, self._shell.user_ns[name], table))} to {table}")
+        print(f"wrote {format_count(persist(session.source, self._shell.user_ns[name], table))} to {table}")
 
     def _only_connect(self, options: Options) -> None:
         if "source" not in options:
@@ -136,7 +136,7 @@ class SQLFlowMagics(Magics):
         url = url or os.environ.get("SQLFLOW_SOURCE", "")
         if not url:
             raise SemanticError("no data source is given", hint="%sqlflow_connect duckdb:///demo.duckdb")
-        settings = Settings(
+        settings = ConnectionSettings(
             url,
             dialect=options.get("dialect"),
             create="create" in options,
@@ -149,10 +149,10 @@ class SQLFlowMagics(Magics):
     def _run(self, session: Session, text: str, workers: int | None, context: _Context) -> ResultSet | None:
         from sqlflow_edl.notebook import cell
         from sqlflow_edl.notebook.frames import named_frames
-        from sqlflow_edl.notebook.variables import filled
+        from sqlflow_edl.notebook.variables import fill_variables
 
         context.text = text
-        context.text = filled(text, self._shell.user_ns, session.dialect)
+        context.text = fill_variables(text, self._shell.user_ns, session.dialect)
         of_session = session.workers
         session.workers = of_session if workers is None else workers
         try:
@@ -169,7 +169,7 @@ class SQLFlowMagics(Magics):
             raise RuntimeError("magics are made with a shell")
         return self.shell
 
-    def _screen(self) -> Screen:
+    def _screen(self) -> CellScreen:
         terminal = sys.modules.get("IPython.terminal.interactiveshell")
         if terminal is not None and isinstance(self._shell, terminal.TerminalInteractiveShell):
             return Terminal(sys.stderr)

@@ -16,12 +16,12 @@ from sqlflow_edl.display import views
 from sqlflow_edl.display.final_report import facts, final_report, largest
 from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
-from sqlflow_edl.display.views import presented
+from sqlflow_edl.display.views import format_computed
 from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.charts import Chart, drawn
+from sqlflow_edl.notebook.charts import Chart, draw_explained
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame
-from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.text import format_count, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,15 +94,15 @@ class ResultSet:
 
         They raise SQLFlowError for rows without Shapley values, and for unknown columns.
         """
-        return drawn(self.table, lambda charts, rows: charts.importances(rows))
+        return draw_explained(self.table, lambda charts, rows: charts.importances(rows))
 
     def beeswarm(self) -> Chart:
         """Draw the Shapley values of each column, a dot for each row, coloured by the column's value."""
-        return drawn(self.table, lambda charts, rows: charts.beeswarm(rows))
+        return draw_explained(self.table, lambda charts, rows: charts.beeswarm(rows))
 
     def dependence(self, column: str, by: str = "") -> Chart:
         """Draw the Shapley values of a column over its values. by: another column, which gives the colours."""
-        return drawn(self.table, lambda charts, rows: charts.dependence(rows, column, by))
+        return draw_explained(self.table, lambda charts, rows: charts.dependence(rows, column, by))
 
     def __repr__(self) -> str:
         if self.table is None:
@@ -130,11 +130,11 @@ class ResultSet:
     def _rows_as_html(self, table: pa.Table) -> str:
         """Render the rows in the form that the result names."""
         form = _FORMS.get(self.result.view)
-        found = first_rows(table.to_reader(), math.inf if form else SHOWN_ROWS)
-        if form and (shown := form(found)):
+        rows = first_rows(table.to_reader(), math.inf if form else SHOWN_ROWS)
+        if form and (shown := form(rows)):
             return shown
-        found = presented(replace(found, rows=found.rows[:SHOWN_ROWS]), self.result, is_terminal=True)
-        return _swarm(table, self.result) + html.rows(found.columns, found.rows, _footer(found))
+        rows = format_computed(replace(rows, rows=rows.rows[:SHOWN_ROWS]), self.result, is_terminal=True)
+        return _swarm(table, self.result) + html.rows(rows.columns, rows.rows, _footer(rows))
 
     def _words(self) -> list[str]:
         lines = final_report(self.result)
@@ -151,35 +151,37 @@ def _swarm(table: pa.Table, result: Result) -> str:
     return html.image(shapley.beeswarm(rows)) if rows is not None else ""
 
 
-def _sections(found: FirstRows) -> str:
-    rows = views.shortened(found).rows
+def _sections(first: FirstRows) -> str:
+    rows = views.shorten_sections(first).rows
     return html.sections([(str(section), str(name), *values) for section, name, *values in rows])
 
 
-def _confusion_matrix(found: FirstRows) -> str:
+def _confusion_matrix(first: FirstRows) -> str:
     """Draw the matrix; empty if the pairs of classes make none."""
-    made = matrix(found.rows)
-    return html.image(confusion(*made)) if made else ""
+    pairs = matrix(first.rows)
+    return html.image(confusion(*pairs)) if pairs else ""
 
 
-def _importances(found: FirstRows) -> str:
-    return html.image(bars([(str(name), value) for name, value, _ in found.rows], "Importances"))
+def _importances(first: FirstRows) -> str:
+    return html.image(bars([(str(name), value) for name, value, _ in first.rows], "Importances"))
 
 
-def _roc_curve(found: FirstRows) -> str:
+def _roc_curve(first: FirstRows) -> str:
     """Draw the curve above its first rows; empty without rows of both classes."""
-    drawn = html.image(roc(_score_curve(found)))
-    rows = [tuple(number(each) if isinstance(each, float) else each for each in row) for row in found.rows]
-    some = replace(found, rows=rows[:SHOWN_ROWS])
+    drawn = html.image(roc(_score_curve(first)))
+    rows = [
+        tuple(number(value) if isinstance(value, float) else value for value in row) for row in first.rows
+    ]
+    some = replace(first, rows=rows[:SHOWN_ROWS])
     return drawn and drawn + html.rows(some.columns, some.rows, _footer(some))
 
 
-def _score_curve(found: FirstRows) -> ScoreCurve:
+def _score_curve(first: FirstRows) -> ScoreCurve:
     """Return the curve of the rows of EVALUATE … evaluate.report = roc_curve."""
-    names = [name for name, _ in found.columns]
+    names = [name for name, _ in first.columns]
     of = (
-        dict(zip(names, zip(*found.rows, strict=True), strict=True))
-        if found.rows
+        dict(zip(names, zip(*first.rows, strict=True), strict=True))
+        if first.rows
         else dict.fromkeys(names, ())
     )
     hits, alarms = of["true_positives"], of["false_positives"]
@@ -187,10 +189,10 @@ def _score_curve(found: FirstRows) -> ScoreCurve:
     return ScoreCurve(1, inside, outside, of["threshold"], hits, alarms)
 
 
-def _drift(found: FirstRows) -> str:
-    names = [name for name, _ in found.columns]
-    rows = [cells(dict(zip(names, row, strict=True))) for row in found.rows]
-    return html.rows([(name, False) for name in SHOWN], rows, counted(len(rows), "column"))
+def _drift(first: FirstRows) -> str:
+    names = [name for name, _ in first.columns]
+    rows = [cells(dict(zip(names, row, strict=True))) for row in first.rows]
+    return html.rows([(name, False) for name in SHOWN], rows, format_count(len(rows), "column"))
 
 
 _FORMS: Mapping[View, Callable[[FirstRows], str]] = {
@@ -202,6 +204,6 @@ _FORMS: Mapping[View, Callable[[FirstRows], str]] = {
 }
 
 
-def _footer(found: FirstRows) -> str:
-    total = counted(found.total)
-    return total if found.total == len(found.rows) else f"{len(found.rows)} of {total}"
+def _footer(first: FirstRows) -> str:
+    total = format_count(first.total)
+    return total if first.total == len(first.rows) else f"{len(first.rows)} of {total}"

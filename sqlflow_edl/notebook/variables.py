@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from edl.errors import SemanticError, Span, did_you_mean
-from sqlflow_edl.session.texts.templates import literal, rendered
+from sqlflow_edl.session.texts.templates import literal, render_template
 from sqlflow_edl.syntax import Statement, parse
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
@@ -37,13 +37,13 @@ class _Refused:
         raise SemanticError(self.why)
 
 
-def filled(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
+def fill_variables(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
     """Replace the variables of the text.
 
     Raises SQLFlowError with the place in `text` for an unknown one or a wrong value.
     """
     if "{{" in text:
-        text = rendered(text, _variables(namespace), dialect, "set {name} in a cell before this one")
+        text = render_template(text, _variables(namespace), dialect, "set {name} in a cell before this one")
     return _bound(text, namespace, dialect)
 
 
@@ -83,8 +83,8 @@ def _is_plain(value: Any) -> bool:
 def _bound(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
     if not _PARAMETER.search(text):
         return text
-    found = [token for statement in parse(text, dialect) for token in _parameters(text, statement, dialect)]
-    for token in reversed(found):
+    tokens = [token for statement in parse(text, dialect) for token in _parameters(text, statement, dialect)]
+    for token in reversed(tokens):
         text = text[: token.start] + _literal(token, namespace, dialect) + text[token.end :]
     return text
 

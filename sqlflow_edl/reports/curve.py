@@ -18,8 +18,8 @@ LOSSES = ("loss", "validation_loss")
 
 def columns(curve: Sequence[Figures], metrics: Sequence[str]) -> tuple[str, ...]:
     """Name the curve's figures: the clock, both losses, the model's metrics in their order, then others."""
-    known = dict.fromkeys(name for row in curve for name in row)
-    return tuple(name for name in dict.fromkeys((*CLOCK, *LOSSES, *metrics, *known)) if name in known)
+    present = dict.fromkeys(name for row in curve for name in row)
+    return tuple(name for name in dict.fromkeys((*CLOCK, *LOSSES, *metrics, *present)) if name in present)
 
 
 def rows(curve: Sequence[Figures], names: Sequence[str]) -> Iterator[tuple[float | int | None, ...]]:
@@ -32,28 +32,28 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def described(curve: Sequence[Figures], metrics: Sequence[str]) -> Iterator[tuple[str, str]]:
+def describe_curve(curve: Sequence[Figures], metrics: Sequence[str]) -> Iterator[tuple[str, str]]:
     """List names and values: number of epochs, both losses as sparklines, first, best and last epoch."""
     if not curve:
         return
     names = [name for name in columns(curve, metrics) if name not in CLOCK]
     yield "epochs", f"{len({row.get('epoch') for row in curve}):,}"  # an epoch may have several measurements
     for name in LOSSES:
-        if text := drawn([row.get(name) for row in curve]):
+        if text := draw_sparkline([row.get(name) for row in curve]):
             yield name, text
     watched = LOSSES[curve[0].get("validation_loss") is not None]
-    known = [row for row in curve if row.get(watched) is not None]
+    measured = [row for row in curve if row.get(watched) is not None]
     yield "first", _epoch(curve[0], names)
-    if known:
-        yield f"lowest {watched}", _epoch(min(known, key=lambda row: row[watched] or 0.0), names)
+    if measured:
+        yield f"lowest {watched}", _epoch(min(measured, key=lambda row: row[watched] or 0.0), names)
     yield "last", _epoch(curve[-1], names)
 
 
-def drawn(values: Sequence[float | None]) -> str:
+def draw_sparkline(values: Sequence[float | None]) -> str:
     """Draw a sparkline with the first and the last value; empty for fewer than two values."""
-    known = [value for value in values if value is not None]
+    present = [value for value in values if value is not None]
     line = sparkline(values)
-    return f"{line} {number(known[0])} to {number(known[-1])}" if line else ""
+    return f"{line} {number(present[0])} to {number(present[-1])}" if line else ""
 
 
 def _epoch(row: Figures, names: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
     else:
         spec, fitting = archive.spec, archive.fitting or Fitting()
         sections += [
-            ("label", [(each.column, words.label(each)) for each in each_label(spec.label)]),
+            ("label", [(one_label.column, words.label(one_label)) for one_label in each_label(spec.label)]),
             ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
             ("left out", left_out(archive)),
@@ -44,7 +44,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             (_measured_on(archive), _metrics(archive)),
             ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
-            ("learning curve", curve.described(archive.curve, spec.metrics)),
+            ("learning curve", curve.describe_curve(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
@@ -53,17 +53,17 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
 def left_out(archive: Archive) -> Rows:
     """List the columns that the model, or members of an ensemble, do not read, with the reason."""
     models = [member.spec for member in archive.spec.members] or [archive.spec]
-    known = archive.fitting.left_out if archive.fitting is not None else {}
-    for columns, why in known.items():
+    reasons = archive.fitting.left_out if archive.fitting is not None else {}
+    for columns, why in reasons.items():
         if described := words.left_out(columns, why, models, "member"):
             yield columns, described
 
 
 def warnings(archive: Archive, model: str) -> tuple[str, ...]:
     """Return the warnings of the training rows, and of metrics that are nearly perfect."""
-    known = archive.fitting.warnings if archive.fitting is not None else ()
-    found = archived_doubt(archive, model)
-    return (*known, found) if found else known
+    stored = archive.fitting.warnings if archive.fitting is not None else ()
+    doubt = archived_doubt(archive, model)
+    return (*stored, doubt) if doubt else stored
 
 
 def _model(version: ModelVersion, archive: Archive | None) -> Rows:
@@ -86,9 +86,9 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
 
 def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
     features, types = spec.features, words.column_types(spec.query)
-    known = dict(zip(features, reasons, strict=True)) if len(reasons) == len(features) else {}
-    for feature, place in words.placed(spec):  # one that two inputs have comes twice
-        facts = "; ".join(filter(None, [known.get(feature, ""), *place]))
+    reasons_by_feature = dict(zip(features, reasons, strict=True)) if len(reasons) == len(features) else {}
+    for feature, place in words.features_with_inputs(spec):  # one that two inputs have comes twice
+        facts = "; ".join(filter(None, [reasons_by_feature.get(feature, ""), *place]))
         yield words.columns(feature), words.feature(feature, types) + (f" ({facts})" if facts else "")
 
 
@@ -112,12 +112,12 @@ def _members(archive: Archive) -> Rows:
 
 
 def _measured_on(archive: Archive) -> str:
-    return {"training": "metrics"}.get(found := measured_rows(archive)[0], found)
+    return {"training": "metrics"}.get(rows := measured_rows(archive)[0], rows)
 
 
 def _metrics(archive: Archive) -> Rows:
     """List the metrics, and the rows that they were measured on."""
-    spec, found = archive.spec, archive.metrics
+    spec, values = archive.spec, archive.metrics
     kind, count = measured_rows(archive)
     if said := verdict(archive):
         yield "verdict", said
@@ -127,23 +127,24 @@ def _metrics(archive: Archive) -> Rows:
         yield "rows", f"{count:,}{which}"
     if spec.validation:
         yield "query", spec.validation.select
-    for name in dict.fromkeys(("loss", *spec.metrics, *found)):
-        if name in found:
-            yield name, words.number(found[name])
+    for name in dict.fromkeys(("loss", *spec.metrics, *values)):
+        if name in values:
+            yield name, words.number(values[name])
 
 
 def _importances(archive: Archive) -> Rows:
     """List the columns by the importance that a search measured, or of trees by their splits, the largest first."""
     of_trees = {
-        each.column: f"gain {words.percent(each.gain)}, {words.counted(round(each.splits), 'split')}"
-        for each in importances(archive)
+        importance.column: f"gain {words.percent(importance.gain)}, "
+        f"{words.format_count(round(importance.splits), 'split')}"
+        for importance in importances(archive)
     }
     measured = archive.importances
     if measured is None:
         yield from of_trees.items()
         return
-    found = shares(archive)
-    yield "measured by", found.by if found is not None else ""
+    all_shares = shares(archive)
+    yield "measured by", all_shares.by if all_shares is not None else ""
     for column, share in measured.shares.items():
         facts = [words.percent(share), words.number(measured.columns[column]), of_trees.get(column, "")]
         yield column, "; ".join(filter(None, facts))
@@ -151,15 +152,15 @@ def _importances(archive: Archive) -> Rows:
 
 def _calibration(archive: Archive) -> Rows:
     """List the temperature with what it changed, and the thresholds by metric."""
-    found = archive.calibration
-    if found is None:
+    calibration = archive.calibration
+    if calibration is None:
         return
-    if found.log_loss:
-        (loss, lower), (error, less) = found.log_loss, found.error
-        yield "temperature", words.number(found.temperature)
+    if calibration.log_loss:
+        (loss, lower), (error, less) = calibration.log_loss, calibration.error
+        yield "temperature", words.number(calibration.temperature)
         yield "log_loss", f"{words.number(lower)} instead of {words.number(loss)}"
         yield "calibration error", f"{words.percent(less)} instead of {words.percent(error)}"
-    for metric, best in found.thresholds.items():
+    for metric, best in calibration.thresholds.items():
         yield (
             f"threshold by {metric}",
             f"{words.number(best.probability)}, {metric} {words.number(best.value)}",
@@ -171,9 +172,9 @@ def _training(archive: Archive) -> Rows:
     refit = f"; then all {archive.learned_rows:,}, after measuring" if are_refitted(archive.trials) else ""
     if spec.members:
         yield "seed", f"{training.seed}"
-        rows, each = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
+        rows, folds = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
         chose = f"{rows.validation * spec.folds:,} that chose the members"
-        yield "rows", f"{rows.training:,}{each}, and {chose}{refit}"
+        yield "rows", f"{rows.training:,}{folds}, and {chose}{refit}"
         return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)
@@ -220,6 +221,6 @@ def parameters(component: Component) -> Rows:
         yield name, words.value(value)
 
 
-def component(found: Component) -> str:
+def component(part: Component) -> str:
     """Format a component: `adam, learning_rate 0.001`."""
-    return ", ".join([found.name, *(f"{name} {value}" for name, value in parameters(found))])
+    return ", ".join([part.name, *(f"{name} {value}" for name, value in parameters(part))])

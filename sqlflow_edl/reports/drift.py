@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted, number, percent
+from sqlflow_edl.reports.text import format_count, number, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN = ("column", "verdict", "why", "PSI", "NULLs", "unseen", "outside", "range")  # of `cells`
 
 
-def rows(found: Sequence[ColumnDrift]) -> pa.RecordBatchReader:
+def rows(comparisons: Sequence[ColumnDrift]) -> pa.RecordBatchReader:
     """Return the comparisons as a result set."""
     import pyarrow as pa
 
@@ -31,27 +31,40 @@ def rows(found: Sequence[ColumnDrift]) -> pa.RecordBatchReader:
     }
     values = (
         (
-            *(each.column, each.verdict, each.why, each.psi, each.nulls_then, each.nulls_now),
-            *(each.unseen, each.outside, *each.then, *each.now),
+            *(
+                column_drift.column,
+                column_drift.verdict,
+                column_drift.why,
+                column_drift.psi,
+                column_drift.nulls_then,
+                column_drift.nulls_now,
+            ),
+            *(column_drift.unseen, column_drift.outside, *column_drift.then, *column_drift.now),
         )
-        for each in found
+        for column_drift in comparisons
     )
-    return table.typed(columns, values)
+    return table.make_typed_reader(columns, values)
 
 
-def added(result: Result, found: Sequence[ColumnDrift] | None, model: str) -> Result:
+def add_drift(result: Result, comparisons: Sequence[ColumnDrift] | None, model: str) -> Result:
     """Add the comparisons to the result of a statement, if there are any."""
-    if found is None:
+    if comparisons is None:
         return result
-    message = "; ".join(filter(None, (result.message, sentence(found, model))))
-    return replace(result, message=message, reader=rows(found), view="drift")
+    message = "; ".join(filter(None, (result.message, sentence(comparisons, model))))
+    return replace(result, message=message, reader=rows(comparisons), view="drift")
 
 
-def sentence(found: Sequence[ColumnDrift], model: str) -> str:
+def sentence(comparisons: Sequence[ColumnDrift], model: str) -> str:
     """Name the columns that drifted: `2 of 5 columns drifted from the training rows of m@1: age (NULLs), city (…)`."""
-    drifted = [f"{each.column} ({each.why})" for each in found if each.verdict == "drifted"]
-    count = f"{len(drifted):,} of {counted(len(found), 'column')}" if drifted else "no column"
-    unknown = ", ".join(each.column for each in found if each.verdict == "unknown")
+    drifted = [
+        f"{column_drift.column} ({column_drift.why})"
+        for column_drift in comparisons
+        if column_drift.verdict == "drifted"
+    ]
+    count = f"{len(drifted):,} of {format_count(len(comparisons), 'column')}" if drifted else "no column"
+    unknown = ", ".join(
+        column_drift.column for column_drift in comparisons if column_drift.verdict == "unknown"
+    )
     return (
         f"{count} drifted from the training rows of {model}"
         + (": " if drifted else "")

@@ -50,11 +50,13 @@ def reader(
 
     def seen(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = _columns(features, batch)
-        arrays = [batch.column(name) for name in others] + [columns[each] for each in model.features]
+        arrays = [batch.column(name) for name in others] + [columns[feature] for feature in model.features]
         return pa.record_batch(arrays, names=names)
 
-    wanted = seen(pa.RecordBatch.from_pylist([], schema=schema)).schema
-    return pa.RecordBatchReader.from_batches(wanted, (seen(batch).cast(wanted) for batch in batches))
+    result_schema = seen(pa.RecordBatch.from_pylist([], schema=schema)).schema
+    return pa.RecordBatchReader.from_batches(
+        result_schema, (seen(batch).cast(result_schema) for batch in batches)
+    )
 
 
 def _names(features: Sequence[Feature], others: Sequence[str]) -> list[str]:
@@ -93,12 +95,12 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
     for feature in entry.features:
         size = width(feature) if is_dense(feature) else 1
         first_column, last = last, last + size
-        found = values[:, first_column:last]
+        matrix = values[:, first_column:last]
         if isinstance(feature, Codes):
-            known = np.nan_to_num(found[:, 0], nan=feature.category.size).astype(np.int64)
+            known = np.nan_to_num(matrix[:, 0], nan=feature.category.size).astype(np.int64)
             yield feature, levels(feature.category, known)
         else:
-            yield feature, _lists(found) if size > 1 else pa.array(found[:, 0], from_pandas=True)
+            yield feature, _lists(matrix) if size > 1 else pa.array(matrix[:, 0], from_pandas=True)
 
 
 def _lists(values: Any) -> pa.Array:

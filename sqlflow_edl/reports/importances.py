@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from edl.models.archive import Archive
 from edl.spec import TREES, ClassLabel, JobSpec, RankingLabel, matrix_columns
-from sqlflow_edl.reports.text import counted, value
+from sqlflow_edl.reports.text import format_count, value
 
 
 @dataclass(frozen=True, slots=True)
-class Importance:
+class ColumnImportance:
     """Importance of a column of trees. gain: its share of the improvement by all splits. splits: on it."""
 
     column: str
@@ -27,7 +27,7 @@ class Shares:
     columns: Mapping[str, float]
 
 
-def importances(archive: Archive) -> list[Importance]:
+def importances(archive: Archive) -> list[ColumnImportance]:
     """Return the columns of trees, the most important first; none for other models."""
     spec = archive.spec
     if spec.framework not in TREES:
@@ -35,28 +35,30 @@ def importances(archive: Archive) -> list[Importance]:
     weights = archive.weights()
     features = spec.features if spec.forecast is None else spec.inputs["features"]  # without the scale
     names = [names for feature in features for names in matrix_columns(feature)]
-    found: dict[str, dict[str, float]] = {}
+    by_kind: dict[str, dict[str, float]] = {}
     for kind in ("gain", "split"):
-        values = found[kind] = dict.fromkeys(spec.columns, 0.0)
-        for columns, each in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
+        values = by_kind[kind] = dict.fromkeys(spec.columns, 0.0)
+        for columns, weight in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
             for column in columns:
-                values[column] += float(each) / len(columns)
-    total = sum(found["gain"].values()) or 1.0
-    ordered = sorted(found["gain"].items(), key=lambda pair: -pair[1])
-    return [Importance(column, gain / total, found["split"][column]) for column, gain in ordered]
+                values[column] += float(weight) / len(columns)
+    total = sum(by_kind["gain"].values()) or 1.0
+    ordered = sorted(by_kind["gain"].items(), key=lambda pair: -pair[1])
+    return [ColumnImportance(column, gain / total, by_kind["split"][column]) for column, gain in ordered]
 
 
 def shares(archive: Archive) -> Shares | None:
     """Return the shares that the search of a model measured, else those of trees by their splits."""
-    found = archive.importances
-    if found is not None:
-        rows = counted(found.rows, f"{found.measured_on} row")
+    stored = archive.importances
+    if stored is not None:
+        rows = format_count(stored.rows, f"{stored.measured_on} row")
         of = unit(archive.spec, is_margin=False)
-        return Shares(f"mean size of the Shapley values in {rows}, in {of}", found.shares)
+        return Shares(f"mean size of the Shapley values in {rows}, in {of}", stored.shares)
     of_trees = importances(archive)
     if not of_trees:
         return None
-    return Shares("share of the gain of all splits", {each.column: each.gain for each in of_trees})
+    return Shares(
+        "share of the gain of all splits", {importance.column: importance.gain for importance in of_trees}
+    )
 
 
 def unit(spec: JobSpec, *, is_margin: bool) -> str:

@@ -33,16 +33,16 @@ def intervals(archive: Archive) -> dict[str, Interval]:
     kind, count = measured_rows(archive)
     if archive.spec.weights is not None or kind == "training" or not count:
         return {}
-    found: dict[str, Interval] = {}
+    by_metric: dict[str, Interval] = {}
     accuracy, auc = archive.metrics.get("accuracy"), archive.metrics.get("auc")
     if accuracy is not None:
-        found["accuracy"] = wilson(accuracy, count)
+        by_metric["accuracy"] = wilson(accuracy, count)
     curves = archive.calibration.curves if archive.calibration else ()
     if auc is not None and len(curves) == 1 and curves[0].inside and curves[0].outside:
-        found["auc"] = hanley_mcneil(auc, curves[0].inside, curves[0].outside)
+        by_metric["auc"] = hanley_mcneil(auc, curves[0].inside, curves[0].outside)
     if archive.residuals is not None:
-        found |= _of_errors(archive.residuals, archive.metrics)
-    return {name: ends for name, ends in found.items() if all(map(math.isfinite, ends))}
+        by_metric |= _of_errors(archive.residuals, archive.metrics)
+    return {name: ends for name, ends in by_metric.items() if all(map(math.isfinite, ends))}
 
 
 def wilson(share: float, count: int) -> Interval:
@@ -64,15 +64,17 @@ def hanley_mcneil(auc: float, inside: float, outside: float) -> Interval:
     return max(auc - half, 0.0), min(auc + half, 1.0)
 
 
-def _of_errors(found: Residuals, metrics: dict[str, float | None]) -> dict[str, Interval]:
+def _of_errors(residuals: Residuals, metrics: dict[str, float | None]) -> dict[str, Interval]:
     """Return the intervals of means of errors."""
     intervals: dict[str, Interval] = {}
     mae, rmse = metrics.get("mae"), metrics.get("rmse")
     if mae is not None:
-        half = NORMAL * _deviation(found.quantiles) / math.sqrt(found.rows)
+        half = NORMAL * _deviation(residuals.quantiles) / math.sqrt(residuals.rows)
         intervals["mae"] = max(mae - half, 0.0), mae + half
     if rmse is not None:
-        half = NORMAL * _deviation([error * error for error in found.quantiles]) / math.sqrt(found.rows)
+        half = (
+            NORMAL * _deviation([error * error for error in residuals.quantiles]) / math.sqrt(residuals.rows)
+        )
         square = rmse * rmse
         intervals["rmse"] = math.sqrt(max(square - half, 0.0)), math.sqrt(square + half)
     return intervals

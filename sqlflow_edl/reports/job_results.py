@@ -20,7 +20,7 @@ from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.text import format_count, number
 from sqlflow_edl.reports.verdict import verdict, verdict_of_evaluation
 from sqlflow_edl.syntax.ast import Statement
 
@@ -49,7 +49,7 @@ def result_set(
     )
 
 
-def written(
+def written_rows_result(
     statement: Statement,
     planned: JobSpec,
     outcome: Outcome,
@@ -59,7 +59,7 @@ def written(
     sizes: Sequence[float] = (),
 ) -> Result:
     """Return the answer of a statement that wrote so many rows to its target table. sizes: as in `result_set`."""
-    done = f"{'added' if statement.append else 'wrote'} {counted(rows)} to {planned.output.name} with {model}"
+    done = f"{'added' if statement.append else 'wrote'} {format_count(rows)} to {planned.output.name} with {model}"
     return Result(
         statement,
         message="; ".join(filter(None, (done, _positive_class(planned), _unit(planned)))),
@@ -74,26 +74,27 @@ def trained_on(trained: JobSpec, model: str, trials: int = 0, stopped: str = "")
     """Return a sentence about a training. trials, stopped: of a search, those that ended, and why others did not."""
     if trained.search is not None:
         search, rows = trained.search, trained.rows
-        each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
-        on = f"{model} on {counted(rows.training)}{each}"
+        in_folds = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
+        on = f"{model} on {format_count(rows.training)}{in_folds}"
         if search.count == 1:
             return f"trained {search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
-        tried = f"tried {trials:,} of up to {counted(search.count, 'candidate')}"
+        tried = f"tried {trials:,} of up to {format_count(search.count, 'candidate')}"
         if trials == search.count:
-            tried = f"tried {counted(trials, 'candidate')}"
+            tried = f"tried {format_count(trials, 'candidate')}"
         elif stopped.startswith(TIME_LIMIT):
             tried += f" in {search.time_limit:g} s"
         return f"{tried} for {on}, {_chosen_on(trained)}"
     if trained.framework == NO_FRAMEWORK:
-        return f"fitted {counted(len(trained.features), 'feature')} of {model} to {counted(trained.rows.training)}"
-    learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
+        features = format_count(len(trained.features), "feature")
+        return f"fitted {features} of {model} to {format_count(trained.rows.training)}"
+    learned = format_count(trained.rows.training, "row" if trained.forecast is None else "example")
     return f"trained {text.model(trained)} {model} on {learned}, {_validated_on(trained)}"
 
 
 def _chosen_on(trained: JobSpec, what: str = "chosen") -> str:
     """Describe the rows that chose the models of a search."""
     if trained.folds > 1:
-        return f"{what} on {counted(trained.rows.validation * trained.folds)}"
+        return f"{what} on {format_count(trained.rows.validation * trained.folds)}"
     return f"{what} on {_validation_rows(trained)}"
 
 
@@ -108,16 +109,16 @@ def _validated_on(trained: JobSpec) -> str:
 
 def _validation_rows(trained: JobSpec) -> str:
     count, split = trained.rows.validation, trained.split
-    which = counted(count)
+    which = format_count(count)
     if trained.forecast is not None:
         which = f"the backtest, {text.backtest(trained.forecast)}"
     elif split is not None:
         which = {
-            "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
+            "time": f"the {format_count(count, 'latest row')} by {split.column}, from {split.since}",
             "group": f"{which} of other values of {split.column}",
             "column": f"{which} that {split.column} marks",
             "stratified": f"{which} stratified by {split.column}",
-            "random": counted(count, "random row"),
+            "random": format_count(count, "random row"),
         }[split.by]
     elif trained.validation is None:
         which = f"the last {which}" if count > 1 else "the last row"
@@ -138,13 +139,13 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
     """Name the rows that the metrics of a training were measured on, and the interval of an accuracy of few rows."""
     kind, count = measured_rows(trained, outcome)
     if kind == "training":
-        return counted(count, "training row")
+        return format_count(count, "training row")
     if kind == "test":
-        measured = f"{counted(count, 'test row')}, used for neither training nor selection"
+        measured = f"{format_count(count, 'test row')}, used for neither training nor selection"
     elif trained.forecast is not None:
-        measured = f"{counted(count)} of the backtest"
+        measured = f"{format_count(count)} of the backtest"
     else:
-        measured = counted(count, "validation row")
+        measured = format_count(count, "validation row")
     accuracy = outcome.figures.get("accuracy")
     if accuracy is None or trained.weights is not None or count >= FEW_ROWS:
         return measured
@@ -161,38 +162,38 @@ def verdict_of(job: JobFolder, outcome: Outcome) -> str:
 def next_statements(trained: JobSpec, model: str) -> tuple[str, ...]:
     """Return statements that use the model, with the names of its label and of its second class."""
     name = expressions.model(model)
-    found = [f"DESCRIBE MODEL {name}"]
+    statements = [f"DESCRIBE MODEL {name}"]
     if trained.search is not None:
-        found.append(f"SHOW TRIALS {name}")
+        statements.append(f"SHOW TRIALS {name}")
     if trained.framework == NO_FRAMEWORK:
         return (
-            *found,
+            *statements,
             f"SHOW FEATURES FOR {name} (SELECT …)",
             f"SELECT … TO TRAIN … COLUMN FEATURES({name}) …",
         )
     label = trained.label
     column = "" if isinstance(label, SeveralLabels) else label.column
     quoted = expressions.name(column, trained.query.dialect) if column else "column"
-    found += [f"SELECT … TO EVALUATE {name}", f"SELECT … TO PREDICT table.{quoted} USING {name}"]
+    statements += [f"SELECT … TO EVALUATE {name}", f"SELECT … TO PREDICT table.{quoted} USING {name}"]
     if isinstance(label, ClassLabel) and label.binary:
         likely = added_names(label, column, Output(), (), trained.query.source.partition(":")[0])[-1]
         order = expressions.name(likely, trained.query.dialect)
-        found.append(f"SELECT * FROM PREDICT({name}, (SELECT …)) ORDER BY {order} DESC")
-    return tuple(found)
+        statements.append(f"SELECT * FROM PREDICT({name}, (SELECT …)) ORDER BY {order} DESC")
+    return tuple(statements)
 
 
 def doubts(trained: JobSpec, outcome: Outcome, fitting: Fitting | None, model: str) -> tuple[str, ...]:
     """Return a warning about metrics of a training that are nearly perfect, or none."""
-    found = doubt(trained, outcome.figures, *measured_rows(trained, outcome), fitting, model)
-    return (found,) if found else ()
+    sentence = doubt(trained, outcome.figures, *measured_rows(trained, outcome), fitting, model)
+    return (sentence,) if sentence else ()
 
 
 def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:
     """Return the rows, or the figures in the job's own form: one row, or one per column of an explanation."""
     if planned.work == "predict" or planned.report != "figures":
         return ResultFolder(job.results).read(outcome.tasks).read_all()
-    made = importances if outcome.kind == "explain" else one_row
-    return pa.Table.from_batches([made(outcome.figures)])
+    to_table = importances if outcome.kind == "explain" else one_row
+    return pa.Table.from_batches([to_table(outcome.figures)])
 
 
 def _figures(planned: JobSpec, outcome: Outcome) -> dict[str, float | None] | None:

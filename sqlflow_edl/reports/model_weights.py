@@ -44,7 +44,7 @@ _PLAIN = (Numeric, Standardize, Normalize)  # forms that are named as their colu
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _WeightsOfFeature:
     """Feature of a model with its numbers: (width, outputs) weights, or (width, clusters) of centres."""
 
     name: str
@@ -66,13 +66,13 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
             hint="write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees",
         )
     try:
-        found = network(spec, archive.weights())
+        stored = network(spec, archive.weights())
     except JobError as error:
         raise SemanticError(error.message) from error
     rows: dict[Feature, Floats] = {}
     first = 0
-    for block in found.blocks:
-        of_block = found.output.weight[first : first + block.entry.width] * found.std
+    for block in stored.blocks:
+        of_block = stored.output.weight[first : first + block.entry.width] * stored.std
         rows |= _split(block.entry.features, of_block if block.table is None else block.table @ of_block)
         first += block.entry.width
     parts = _parts(archive, rows)
@@ -80,23 +80,23 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
     if classes:
         types["class_label"] = pa.string()
-    intercepts = found.output.bias * found.std + found.mean + label_offset(spec.label)
+    intercepts = stored.output.bias * stored.std + stored.mean + label_offset(spec.label)
     listed = (
         (*row, *(str(name) for name in classes[place : place + 1]))
         for place, intercept in enumerate(intercepts)
         for row in _of_output(parts, place, float(intercept), standardize=standardize)
     )
-    return table.typed(types, listed)
+    return table.make_typed_reader(types, listed)
 
 
 def _of_output(
-    parts: Sequence[_Part], place: int, intercept: float, *, standardize: bool
+    parts: Sequence[_WeightsOfFeature], place: int, intercept: float, *, standardize: bool
 ) -> Iterator[tuple[str, float | None, list[dict[str, object]] | None]]:
     """Yield name, weight and weights of categories of each feature for one output, and its intercept."""
     for part in parts:
         values = part.values[:, place]
         if categories := _categories(part):
-            yield part.name, None, _listed(categories, values, "weight")
+            yield part.name, None, _list_categories(categories, values, "weight")
             continue
         shift, scale = _line(part.feature)
         weight = float(values[0]) / scale if scale else 0.0
@@ -118,12 +118,12 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     standardize: numbers less their mean, divided by their deviation; NULL where these are not known. Raises
     SemanticError for another model.
     """
-    found = centres_of(archive)
-    if found is None:
+    stored = centres_of(archive)
+    if stored is None:
         raise SemanticError(
             "only KMeans has centres in the columns of its rows", hint="write DESCRIBE MODEL my_model"
         )
-    centres = found.T
+    centres = stored.T
     rows: dict[Feature, Floats] = {}
     first = 0
     for entry in Features(*archive.spec.features).entries:
@@ -136,11 +136,11 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
             for part in parts:
                 values = part.values[:, place]
                 if categories := _categories(part):
-                    yield place + 1, part.name, None, _listed(categories, values, "value")
+                    yield place + 1, part.name, None, _list_categories(categories, values, "value")
                     continue
                 shift, scale = _line(part.feature)
                 number = float(values[0]) * scale + shift
-                shown = _standardized(number, part.moments) if standardize else number
+                shown = _standardized_weight(number, part.moments) if standardize else number
                 yield place + 1, part.name, shown, None
 
     types = {
@@ -149,7 +149,7 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         "numerical_value": pa.float64(),
         "categorical_value": _pairs("value"),
     }
-    return table.typed(types, of_clusters())
+    return table.make_typed_reader(types, of_clusters())
 
 
 def centres_of(archive: Archive) -> Floats | None:
@@ -168,7 +168,7 @@ def _split(features: Sequence[Feature], values: Floats) -> Iterator[tuple[Featur
         first += size
 
 
-def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_Part]:
+def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfFeature]:
     """Return the features in the order of the JobSpec, with their names.
 
     A number or a category is named as its column, other forms, and those of a column that several features read, as
@@ -177,7 +177,7 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_Part]:
     summaries = archive.fitting.columns if archive.fitting else {}
     features = [each for each in dict.fromkeys(archive.spec.features) if each in rows]
     readers = Counter(name for each in features for name in source_columns(each))
-    found = []
+    parts = []
     for feature in features:
         [column, *others] = source_columns(feature)
         is_category = isinstance(feature, OneHot | Embedding) and isinstance(feature.category, Vocabulary)
@@ -189,8 +189,8 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_Part]:
             moments = feature.mean, feature.std
         elif is_line and _reads_column(feature) and (of := summaries.get(column)):
             moments = None if of.mean is None or of.std is None else (of.mean, of.std)
-        found.append(_Part(name, feature, rows[feature], moments))
-    return found
+        parts.append(_WeightsOfFeature(name, feature, rows[feature], moments))
+    return parts
 
 
 def _reads_column(feature: Feature) -> bool:
@@ -208,22 +208,22 @@ def _line(feature: Feature) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def _standardized(number: float, moments: tuple[float, float] | None) -> float | None:
+def _standardized_weight(number: float, moments: tuple[float, float] | None) -> float | None:
     if moments is None:
         return None
     mean, deviation = moments
     return (number - mean) / deviation if deviation else 0.0
 
 
-def _categories(part: _Part) -> list[str | None]:
+def _categories(part: _WeightsOfFeature) -> list[str | None]:
     """Return the names of a feature's values, of one that is a number none; NULL stands for missing or unseen."""
     if isinstance(part.feature, OneHot | Embedding):
-        found = levels(part.feature.category, np.arange(len(part.values)))
-        return [None if each is None else str(each) for each in found.to_pylist()]
+        texts = levels(part.feature.category, np.arange(len(part.values)))
+        return [None if value is None else str(value) for value in texts.to_pylist()]
     return [str(place) for place in range(1, len(part.values) + 1)] if len(part.values) > 1 else []
 
 
-def _listed(categories: Sequence[str | None], values: Floats, key: str) -> list[dict[str, object]]:
+def _list_categories(categories: Sequence[str | None], values: Floats, key: str) -> list[dict[str, object]]:
     return [{"category": name, key: float(value)} for name, value in zip(categories, values, strict=True)]
 
 

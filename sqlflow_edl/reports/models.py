@@ -13,7 +13,7 @@ from edl.errors import SemanticError
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import importances
@@ -48,7 +48,9 @@ def show_models(registry: Registry, statement: Statement) -> Result:
         "reason": pa.string(),
     }
     return Result(
-        statement, reader=table.typed(columns, map(_row, registry.list(statement.like))), view="models"
+        statement,
+        reader=table.make_typed_reader(columns, map(_row, registry.list(statement.like))),
+        view="models",
     )
 
 
@@ -79,18 +81,18 @@ def _key_metrics(figures: Mapping[str, float | None]) -> str | None:
 
 def show_train(registry: Registry, statement: Statement) -> Result:
     """Return the statement that trained the model, as it was written; also for a failed training."""
-    version = _found(registry, statement)
+    version = _find_version(registry, statement)
     rows = [(version.reference, version.record.statement)]
     return Result(statement, reader=table.texts(("model", "statement"), rows))
 
 
 def describe_model(registry: Registry, statement: Statement) -> Result:
     """Return all facts about a version, as section, name and value."""
-    version = _found(registry, statement)
+    version = _find_version(registry, statement)
     if version.state != "ready":
         rows = describe(version, None)
     else:
-        with _opened(registry, statement, version.reference) as archive:
+        with _open_archive(registry, statement, version.reference) as archive:
             rows = describe(version, archive)
     return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
@@ -102,7 +104,7 @@ def show_curve(registry: Registry, statement: Statement) -> Result:
     archive = _archive(registry, statement)
     names = curve.columns(archive.curve, archive.spec.metrics) or (*curve.CLOCK, "loss")
     types = {name: pa.int64() if name in curve.WHOLE else pa.float64() for name in names}
-    reader = table.typed(types, curve.rows(archive.curve, names))
+    reader = table.make_typed_reader(types, curve.rows(archive.curve, names))
     return Result(statement, reader=reader, view="figures", computed=names)
 
 
@@ -145,7 +147,7 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
     )
     return Result(
         statement,
-        reader=table.typed(columns, rows),
+        reader=table.make_typed_reader(columns, rows),
         computed=("weight", "seconds", "rows_per_second", *names),
     )
 
@@ -175,17 +177,17 @@ def show_importances(registry: Registry, statement: Statement) -> Result:
     """Return a row for each column of trees: its share of the improvement by all splits, and the splits on it."""
     import pyarrow as pa
 
-    with _opened(registry, statement, str(statement.model)) as archive:
-        found = importances(archive)
-    if not found:
+    with _open_archive(registry, statement, str(statement.model)) as archive:
+        all_importances = importances(archive)
+    if not all_importances:
         raise SemanticError(
             f"FEATURE_IMPORTANCE works for models of trees; {statement.model} is of another kind",
             span=statement.model.span if statement.model else None,
             hint=f"write SELECT … TO EXPLAIN {statement.model}",
         )
     columns = {"feature": pa.string(), "importance_weight": pa.int64(), "importance_gain": pa.float64()}
-    rows = ((each.column, round(each.splits), each.gain) for each in found)
-    return Result(statement, reader=table.typed(columns, rows))
+    rows = ((importance.column, round(importance.splits), importance.gain) for importance in all_importances)
+    return Result(statement, reader=table.make_typed_reader(columns, rows))
 
 
 def show_columns(registry: Registry, statement: Statement) -> Result:
@@ -197,8 +199,8 @@ def show_columns(registry: Registry, statement: Statement) -> Result:
     import pyarrow as pa
 
     archive = _archive(registry, statement)
-    found = archive.fitting.columns if archive.fitting else {}
-    if found.keys().isdisjoint(archive.spec.columns):
+    summaries = archive.fitting.columns if archive.fitting else {}
+    if summaries.keys().isdisjoint(archive.spec.columns):
         raise SemanticError(
             f"{statement.model} keeps no statistics of the columns of its training rows",
             span=statement.model.span if statement.model else None,
@@ -220,16 +222,16 @@ def show_columns(registry: Registry, statement: Statement) -> Result:
             None,
         )
         for name in archive.spec.columns
-        if (of := found.get(name)) is not None
+        if (of := summaries.get(name)) is not None
     )
-    return Result(statement, reader=table.typed(columns, rows))
+    return Result(statement, reader=table.make_typed_reader(columns, rows))
 
 
 def show_weights(registry: Registry, statement: Statement) -> Result:
     """Return a row for each feature of a linear model, and for its intercept, in the columns of BigQuery ML."""
     from sqlflow_edl.reports.model_weights import weights
 
-    with _opened(registry, statement, str(statement.model)) as archive:
+    with _open_archive(registry, statement, str(statement.model)) as archive:
         return Result(statement, reader=weights(archive, standardize=_standardize(statement)))
 
 
@@ -237,7 +239,7 @@ def show_centroids(registry: Registry, statement: Statement) -> Result:
     """Return a row for each cluster and feature of KMeans, in the columns of BigQuery ML."""
     from sqlflow_edl.reports.model_weights import centroids
 
-    with _opened(registry, statement, str(statement.model)) as archive:
+    with _open_archive(registry, statement, str(statement.model)) as archive:
         return Result(statement, reader=centroids(archive, standardize=_standardize(statement)))
 
 
@@ -245,16 +247,16 @@ def centres(registry: Registry, name: Name) -> npt.NDArray[np.float64] | None:
     """Return the centres of the clusters of KMeans in the features of the model, or None of another model."""
     from sqlflow_edl.reports.model_weights import centres_of
 
-    with _opened(registry, name, str(name)) as archive:
+    with _open_archive(registry, name, str(name)) as archive:
         return centres_of(archive)
 
 
 def _standardize(statement: Statement) -> bool:
     """Return the setting of that name. Raises SemanticError if it is neither true nor false."""
-    found = statement.attribute("standardize")
-    value = getattr(found.value, "value", None) if found else False
+    attribute = statement.attribute("standardize")
+    value = getattr(attribute.value, "value", None) if attribute else False
     if not isinstance(value, bool):
-        raise SemanticError("standardize is TRUE or FALSE", span=found.value.span if found else None)
+        raise SemanticError("standardize is TRUE or FALSE", span=attribute.value.span if attribute else None)
     return value
 
 
@@ -285,8 +287,8 @@ def set_tag(registry: Registry, statement: Statement) -> Result:
 def drop_tag(registry: Registry, statement: Statement) -> Result:
     """Remove a tag; its version stays."""
     with _at_model(statement):
-        found = registry.untag(str(statement.model), statement.tag)
-    return Result(statement, message=f"dropped the tag {statement.tag} of {found.reference}, which stays")
+        version = registry.untag(str(statement.model), statement.tag)
+    return Result(statement, message=f"dropped the tag {statement.tag} of {version.reference}, which stays")
 
 
 def drop_model(registry: Registry, statement: Statement) -> Result:
@@ -309,25 +311,25 @@ def drop_model(registry: Registry, statement: Statement) -> Result:
 
 def _archive(registry: Registry, statement: Statement) -> Archive:
     """Read the archive of the statement's model, without its weights."""
-    with _opened(registry, statement, str(statement.model)) as archive:
+    with _open_archive(registry, statement, str(statement.model)) as archive:
         return archive
 
 
 @contextmanager
-def _opened(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
+def _open_archive(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
     """Open the archive of the statement's model, or of a name, from which weights can be read."""
-    place = at(of.span) if isinstance(of, Name) else _at_model(of)
+    place = set_missing_spans(of.span) if isinstance(of, Name) else _at_model(of)
     with place, registry.fetched(reference) as (_, file):
         yield read_archive(file)
 
 
-def _found(registry: Registry, statement: Statement) -> ModelVersion:
+def _find_version(registry: Registry, statement: Statement) -> ModelVersion:
     with _at_model(statement):
         return registry.look_up(str(statement.model))
 
 
 def _at_model(statement: Statement) -> AbstractContextManager[None]:
-    return at(statement.model.span if statement.model else None)
+    return set_missing_spans(statement.model.span if statement.model else None)
 
 
 HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {

@@ -9,7 +9,7 @@ from edl.models.fitting import Fitting
 from edl.spec import ClassLabel, JobSpec, RegressionLabel
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.intervals import hanley_mcneil, measured_rows, wilson
-from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.text import format_count, number
 
 # Least value at the lower end of the 95 % interval. Iris, wine and breast_cancer are below, with whichever model.
 BETTER_THAN_GUESSING = (
@@ -51,7 +51,7 @@ def doubt(
         name = "r2" if r2 is not None and r2 >= R2 and enough else ""
     if not name:
         return ""
-    said = f"{name} {number(figures[name])} of {counted(count, f'{kind} row')}"
+    said = f"{name} {number(figures[name])} of {format_count(count, f'{kind} row')}"
     if same:
         return f"{said} says nothing about other rows: the model was trained on them; add VALIDATE 0.2"
     return (
@@ -62,8 +62,8 @@ def doubt(
 
 def _most_frequent(column: str, fitting: Fitting | None) -> float:
     """Return the share of the most frequent class; 0 if it is not known."""
-    found = fitting.columns.get(column) if fitting is not None else None
-    return found.top[0][1] / found.rows if found is not None and found.top else 0.0
+    summary = fitting.columns.get(column) if fitting is not None else None
+    return summary.top[0][1] / summary.rows if summary is not None and summary.top else 0.0
 
 
 def _near_perfect_class(

@@ -100,7 +100,7 @@ def use(spec: JobSpec, source: str, *, append: bool = False) -> list[Row]:
             )
             for feature in spec.features
         ),
-        *(("label", each.column, text.label(each), "") for each in each_label(spec.label)),
+        *(("label", one_label.column, text.label(one_label), "") for one_label in each_label(spec.label)),
         *(("metrics", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
         *([("report", "", spec.report, WRITTEN)] if spec.report != "figures" else []),
         *_explanation(spec),
@@ -148,8 +148,8 @@ def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
-    written, usual = "model.framework" in plan.settings.resolved, plan.settings.choice.framework
-    if written or plan.parent or spec.framework == usual:
+    is_written, usual = "model.framework" in plan.settings.resolved, plan.settings.choice.framework
+    if is_written or plan.parent or spec.framework == usual:
         return _origin(plan, "model.framework")
     return f"{usual} has no loss {spec.loss.name}"
 
@@ -170,14 +170,14 @@ def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
     reasons, types = Reasons(plan.decisions), text.column_types(planned.spec.query)
-    for feature, place in text.placed(planned.spec):
+    for feature, place in text.features_with_inputs(planned.spec):
         seen = (planned.columns.get(str(source)) for source in sources(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
-        why = "; ".join(filter(None, [reasons.find(feature), *place, _kept(feature), *nulls]))
+        why = "; ".join(filter(None, [reasons.find(feature), *place, _describe_placement(feature), *nulls]))
         yield text.columns(feature), text.feature(feature, types), why
 
 
-def _kept(feature: Feature) -> str:
+def _describe_placement(feature: Feature) -> str:
     """Describe where the vectors of a large category are kept."""
     if not isinstance(feature, Embedding) or not is_outside(num_ids(feature.category), feature.dim):
         return ""
@@ -185,7 +185,7 @@ def _kept(feature: Feature) -> str:
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
-    yield component.name, "", _whose(plan, kind) or _origin(plan, kind)
+    yield component.name, "", _describe_origin(plan, kind) or _origin(plan, kind)
     yield from _parameters(plan, kind, component)
 
 
@@ -203,19 +203,19 @@ def _by_width(rows: Rows, kind: str, wide: Collection[str], spec: JobSpec) -> Ro
         yield name, value, f"default for {count_columns(spec.features):,} columns" if depends else why
 
 
-def _whose(plan: TrainingPlan, function: str) -> str:
+def _describe_origin(plan: TrainingPlan, function: str) -> str:
     """Return the origin of a function that the model's module provides; empty for other functions."""
     return "from the model's module" if function in plan.settings.functions else ""
 
 
 def _metrics(plan: TrainingPlan, spec: JobSpec) -> Rows:
-    if whose := _whose(plan, "eval_metrics_fn"):
+    if whose := _describe_origin(plan, "eval_metrics_fn"):
         yield f"{spec.own.module if spec.own else ''}.eval_metrics_fn", "", whose
     yield from ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)
 
 
 def _callbacks(plan: TrainingPlan) -> Rows:
-    if (whose := _whose(plan, "callbacks")) and plan.settings.choice.own:
+    if (whose := _describe_origin(plan, "callbacks")) and plan.settings.choice.own:
         yield f"{plan.settings.choice.own.module}.callbacks", "", whose
 
 
@@ -241,11 +241,11 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
         yield "validation", f"{rows.validation:,}", f"the backtest, {text.backtest(spec.forecast)}"
         return
     few = "none for fewer than 100 rows" if not rows.validation else "a tenth"
-    written = "by a query of their own" if plan.held_out.query else WRITTEN
+    origin = "by a query of their own" if plan.held_out.query else WRITTEN
     yield (
         "validation",
         f"{rows.validation:,}",
-        written if plan.held_out.span or plan.splitting.mark else f"{DEFAULT}: {few}",
+        origin if plan.held_out.span or plan.splitting.mark else f"{DEFAULT}: {few}",
     )
     if spec.split is not None and rows.validation:
         splitting = plan.splitting

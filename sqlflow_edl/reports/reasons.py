@@ -53,16 +53,20 @@ def explained_row(result: Result, used: JobSpec, model: Archive) -> Result:
     base = row[names[len(names) - len(used.columns) - 1]]
     usual = usual_values(model)
     of_training = {
-        column: usual.get(own, "") for column, own in zip(used.columns, model.spec.columns, strict=True)
+        column: usual.get(trained_name, "")
+        for column, trained_name in zip(used.columns, model.spec.columns, strict=True)
     }
     contributions = {column: row[share] or 0.0 for column, share in zip(used.columns, shares, strict=True)}
-    found = reasons(row, contributions, of_training)
+    row_reasons = reasons(row, contributions, of_training)
     types = {**dict.fromkeys(_COLUMNS, pa.string()), "contribution": pa.float64()}
-    rows = ((each.column, each.value, each.usual or None, each.contribution, each.words) for each in found)
+    rows = (
+        (reason.column, reason.value, reason.usual or None, reason.contribution, reason.words)
+        for reason in row_reasons
+    )
     return replace(
         result,
-        reader=table.typed(types, rows),
-        message=describe_prediction(used, names[0], row[names[0]], base, found),
+        reader=table.make_typed_reader(types, rows),
+        message=describe_prediction(used, names[0], row[names[0]], base, row_reasons),
         computed=("contribution",),
     )
 
@@ -71,25 +75,25 @@ def reasons(
     row: Mapping[str, Any], contributions: Mapping[str, float], usual: Mapping[str, str]
 ) -> list[Reason]:
     """Return the contributions of the columns to the prediction of a row, the largest first."""
-    found = [
+    unsorted = [
         Reason(column, _format_value(row[column]), usual.get(column, ""), contribution)
         for column, contribution in contributions.items()
     ]
-    return sorted(found, key=lambda each: -abs(each.contribution))
+    return sorted(unsorted, key=lambda reason: -abs(reason.contribution))
 
 
 def describe_prediction(
-    used: JobSpec, predicted: str, value: object, base: float, found: Sequence[Reason]
+    used: JobSpec, predicted: str, value: object, base: float, row_reasons: Sequence[Reason]
 ) -> str:
     """Return the prediction in words, what it is on average, and the main reasons.
 
     predicted: the column of the value.
     """
-    total = base + sum(each.contribution for each in found)
+    total = base + sum(reason.contribution for reason in row_reasons)
     of = unit(used, is_margin=used.framework in TREES)
     what = f"; {of} is {number(total)}" if isinstance(used.label, ClassLabel) else ""
     is_ = f"{predicted} is {_format_value(value)}{what}, on average {number(base)}"
-    main = "; ".join(each.words for each in found[:LISTED] if each.contribution)
+    main = "; ".join(reason.words for reason in row_reasons[:LISTED] if reason.contribution)
     return f"{is_}: {main}" if main else is_
 
 
@@ -112,13 +116,13 @@ def _format_value(value: object) -> str:
 def usual_values(model: Archive) -> dict[str, str]:
     """Return the median or the most frequent value of each column of the training rows, as far as it is known."""
     types = column_types(model.spec.query)
-    known = model.fitting.columns if model.fitting is not None else {}
+    summaries = model.fitting.columns if model.fitting is not None else {}
     kept = model.background()
-    found = {name: _of_summary(each, types.get(name, "")) for name, each in known.items()}
+    values = {name: _of_summary(summary, types.get(name, "")) for name, summary in summaries.items()}
     for name in model.spec.columns:
-        if not found.get(name) and kept is not None and name in kept.schema.names:
-            found[name] = _of_rows(kept.column(name))
-    return found
+        if not values.get(name) and kept is not None and name in kept.schema.names:
+            values[name] = _of_rows(kept.column(name))
+    return values
 
 
 def _of_summary(summary: ColumnSummary, type_: str) -> str:
@@ -138,12 +142,12 @@ def _of_summary(summary: ColumnSummary, type_: str) -> str:
 def _median(bins: Bins) -> float | None:
     """Return the largest edge that at most half of the numbers lie below, or a little more."""
     total, below = sum(bins.counts), 0
-    found = None
+    median_edge = None
     for edge, count in zip(bins.edges, bins.counts, strict=False):
         below += count
         if below <= (0.5 + TOLERANCE) * total:
-            found = edge
-    return found
+            median_edge = edge
+    return median_edge
 
 
 def _of_rows(values: pa.Array) -> str:
@@ -151,10 +155,10 @@ def _of_rows(values: pa.Array) -> str:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = values.drop_null()
-    if not len(known) or pa.types.is_nested(known.type):
+    present = values.drop_null()
+    if not len(present) or pa.types.is_nested(present.type):
         return ""
-    if pa.types.is_integer(known.type) or pa.types.is_floating(known.type):
-        return _format_value(pc.quantile(known, 0.5, interpolation="lower")[0].as_py())
-    most = max(pc.value_counts(known).to_pylist(), key=lambda each: each["counts"])
+    if pa.types.is_integer(present.type) or pa.types.is_floating(present.type):
+        return _format_value(pc.quantile(present, 0.5, interpolation="lower")[0].as_py())
+    most = max(pc.value_counts(present).to_pylist(), key=lambda counted: counted["counts"])
     return _format_value(most["values"]) if most["counts"] >= USUAL * len(values) else ""

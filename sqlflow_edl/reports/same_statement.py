@@ -16,13 +16,15 @@ def describe_jobs(job: JobFolder, source: str) -> Iterator[str]:
     """Yield a note for each earlier job of the statement of `job` on the data source with this URL that still runs, or
     could be resumed instead.
     """
-    own = job.status()
-    for other in job_folder.jobs() if own.statement else ():
+    status_here = job.status()
+    for other in job_folder.jobs() if status_here.statement else ():
         if other.id == job.id:
             continue
         with contextlib.suppress(SpecError, OSError):  # of another version, or removed meanwhile
             status = other.status()
-            if (status.kind, status.statement) == (own.kind, own.statement) and _is_of(other, source):
+            if (status.kind, status.statement) == (status_here.kind, status_here.statement) and _is_of(
+                other, source
+            ):
                 yield from _describe(other, status)
 
 

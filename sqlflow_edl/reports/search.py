@@ -57,16 +57,18 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     yield from (("note", str(number), note, "") for number, note in enumerate(missing, 1))
     for column in spec.columns:
         yield "columns", column, "", ""
-    left_out = {", ".join(each.columns): each.why for each in plan.decisions if each.fitted is None}
-    models = [each.spec for each in search.candidates]
+    left_out = {
+        ", ".join(decision.columns): decision.why for decision in plan.decisions if decision.fitted is None
+    }
+    models = [candidate.spec for candidate in search.candidates]
     for columns, reason in left_out.items():
         if described := text.left_out(columns, reason, models, "candidate"):
             yield "left out", columns, "", described
-    yield from (("warnings", each.about, each.message, each.advice) for each in warnings)
+    yield from (("warnings", warning.about, warning.message, warning.advice) for warning in warnings)
     yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
-    each = "in each fold" if search.folds > 1 else ""
-    yield "rows", "training", f"{spec.rows.training:,}", each
+    item = "in each fold" if search.folds > 1 else ""
+    yield "rows", "training", f"{spec.rows.training:,}", item
     chooses = "choose the models and their length"
-    yield "rows", "validation", f"{spec.rows.validation:,}", f"{each}, {chooses}" if each else chooses
+    yield "rows", "validation", f"{spec.rows.validation:,}", f"{item}, {chooses}" if item else chooses
     if search.test:
         yield "rows", "test", f"{search.test:,}", "choose nothing: the figures of the ensemble are of them"

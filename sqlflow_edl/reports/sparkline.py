@@ -14,12 +14,12 @@ def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
 
     Of more than `width` values, `width` are taken at equal distances, including the first and the last.
     """
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2:
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if len(finite) < 2:
         return ""
-    if len(known) > width:
-        step = (len(known) - 1) / (width - 1)
-        known = [known[round(place * step)] for place in range(width)]
-    low, high = min(known), max(known)
+    if len(finite) > width:
+        step = (len(finite) - 1) / (width - 1)
+        finite = [finite[round(place * step)] for place in range(width)]
+    low, high = min(finite), max(finite)
     scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
-    return "".join(BLOCKS[round((value - low) * scale)] for value in known)
+    return "".join(BLOCKS[round((value - low) * scale)] for value in finite)

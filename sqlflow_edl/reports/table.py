@@ -13,10 +13,12 @@ def texts(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.Reco
     """Make a reader of text columns."""
     import pyarrow as pa
 
-    return typed(dict.fromkeys(names, pa.string()), rows)
+    return make_typed_reader(dict.fromkeys(names, pa.string()), rows)
 
 
-def typed(columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]) -> pa.RecordBatchReader:
+def make_typed_reader(
+    columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]
+) -> pa.RecordBatchReader:
     """Make a reader of columns by name and type."""
     import pyarrow as pa
 

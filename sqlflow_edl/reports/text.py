@@ -28,19 +28,19 @@ _MOMENTS = ("mean", "min", "max", "boundaries")  # facts of a feature that are d
 Types = Mapping[str, str]
 
 
-def feature(found: spec.Feature | spec.Category, types: Types = MappingProxyType({})) -> str:
+def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyType({})) -> str:
     """Describe a feature: `standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 2 values: a, b`.
 
     types: Arrow types by column; figures of dates and times are written as such.
     """
-    describe = _DESCRIPTIONS.get(type(found))
+    describe = _DESCRIPTIONS.get(type(column))
     if describe is not None:
-        return describe(found, types)
-    name = str(found.__struct_config__.tag).replace("_", " ")
-    type_ = _type(found, types)
+        return describe(column, types)
+    name = str(column.__struct_config__.tag).replace("_", " ")
+    type_ = _type(column, types)
     facts = [
         _fact(field, value, type_)
-        for field, value in msgspec.structs.asdict(found).items()
+        for field, value in msgspec.structs.asdict(column).items()
         if field not in ("column", "columns")
         and value not in ((), "", None)
         and not (field == "limit" and value == 0)
@@ -53,42 +53,46 @@ def column_types(query: spec.Query) -> Types:
     return {field.name: field.type for field in query.schema}
 
 
-def _type(found: Any, types: Types) -> str:
+def _type(column: Any, types: Types) -> str:
     """Return the Arrow type of the column of a feature whose numbers are dates or times, else an empty text."""
-    type_ = types.get(found.column, "") if isinstance(getattr(found, "column", None), str) else ""
-    return type_ if is_temporal(type_) and not isinstance(found, spec.Year | spec.DatePart) else ""
+    type_ = types.get(column.column, "") if isinstance(getattr(column, "column", None), str) else ""
+    return type_ if is_temporal(type_) and not isinstance(column, spec.Year | spec.DatePart) else ""
 
 
-def _embedding(found: spec.Embedding, types: Types) -> str:
-    combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
-    start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
-    table = f", vectors of the shared table {found.table}" if found.table else ""
-    return f"embedding of {feature(found.category, types)}; {found.dim:,} wide{combined}{start}{table}"
+def _embedding(column: spec.Embedding, types: Types) -> str:
+    combined = "" if column.combiner == "sum" else f", combined by {column.combiner}"
+    start = "" if column.initial == "uniform" else f", starts {STARTS[column.initial]}"
+    table = f", vectors of the shared table {column.table}" if column.table else ""
+    return f"embedding of {feature(column.category, types)}; {column.dim:,} wide{combined}{start}{table}"
 
 
-def _piecewise_linear(found: spec.PiecewiseLinear, types: Types) -> str:
-    nulls = ", and one for NULL" if found.nulls else ""
-    type_ = _type(found, types)
-    edges = listed(moment(each, type_) for each in found.boundaries) if type_ else listed(found.boundaries)
-    return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {edges}"
+def _piecewise_linear(column: spec.PiecewiseLinear, types: Types) -> str:
+    nulls = ", and one for NULL" if column.nulls else ""
+    type_ = _type(column, types)
+    edges = (
+        join_first(moment(edge, type_) for edge in column.boundaries)
+        if type_
+        else join_first(column.boundaries)
+    )
+    return f"piecewise linear, {format_count(column.bins, 'bin')}{nulls}: {edges}"
 
 
-def _periodic(found: spec.Periodic, types: Types) -> str:
-    type_ = _type(found, types)
-    moments = f"{_fact('mean', found.mean, type_)}, {_fact('std', found.std, type_)}"
-    return f"periodic, {found.frequencies:,} frequencies, {moments}"
+def _periodic(column: spec.Periodic, types: Types) -> str:
+    type_ = _type(column, types)
+    moments = f"{_fact('mean', column.mean, type_)}, {_fact('std', column.std, type_)}"
+    return f"periodic, {column.frequencies:,} frequencies, {moments}"
 
 
-def _target_mean(found: spec.TargetMean, types: Types) -> str:
-    folds = f", out of {found.folds} folds" if found.folds else ""
-    several = f"; {found.outputs:,} wide" if found.outputs > 1 else ""
-    return f"mean label of {feature(found.category, types)}; smoothing {found.smoothing:g}{folds}{several}"
+def _target_mean(column: spec.TargetMean, types: Types) -> str:
+    folds = f", out of {column.folds} folds" if column.folds else ""
+    several = f"; {column.outputs:,} wide" if column.outputs > 1 else ""
+    return f"mean label of {feature(column.category, types)}; smoothing {column.smoothing:g}{folds}{several}"
 
 
-def _cross(found: spec.Cross, types: Types) -> str:
-    parts = (each if isinstance(each, str) else feature(each, types) for each in found.columns)
-    of = "" if all(isinstance(each, str) for each in found.columns) else f" of {' and '.join(parts)}"
-    return f"cross{of}, buckets {found.size:,}"
+def _cross(crossed: spec.Cross, types: Types) -> str:
+    parts = (part if isinstance(part, str) else feature(part, types) for part in crossed.columns)
+    of = "" if all(isinstance(part, str) for part in crossed.columns) else f" of {' and '.join(parts)}"
+    return f"cross{of}, buckets {crossed.size:,}"
 
 
 _DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
@@ -108,7 +112,7 @@ _DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.ListOf: lambda found, types: (
         f"list of {feature(found.category, types)}{', weighted' if found.weights else ''}"
     ),
-    spec.NGrams: lambda found, types: f"n-grams of {counted(found.n, 'character')}, size {found.size:,}",
+    spec.NGrams: lambda found, types: f"n-grams of {format_count(found.n, 'character')}, size {found.size:,}",
     spec.Concat: lambda found, types: (
         f"concat of {' and '.join(feature(each, types) for each in found.categories)}"
     ),
@@ -130,34 +134,34 @@ def _has_several(job: spec.JobSpec) -> bool:
     return isinstance(job.label, spec.SeveralLabels) and job.own is None
 
 
-def label(found: spec.Label) -> str:
+def label(spec_label: spec.Label) -> str:
     """Describe what is predicted."""
-    if isinstance(found, spec.SeveralLabels):
-        return "; ".join(f"{each.column}: {label(each)}" for each in found.labels)
-    if isinstance(found, spec.ClassLabel):
-        return f"{len(found.classes):,} classes: {listed(found.classes)}"
-    if isinstance(found, spec.RankingLabel):
-        return f"a relevance, which orders the rows of each {found.group}"
-    if isinstance(found, spec.ClusterLabel):
-        return f"one of {found.clusters:,} clusters, found without a label"
-    if isinstance(found, spec.AnomalyLabel):
+    if isinstance(spec_label, spec.SeveralLabels):
+        return "; ".join(f"{part.column}: {label(part)}" for part in spec_label.labels)
+    if isinstance(spec_label, spec.ClassLabel):
+        return f"{len(spec_label.classes):,} classes: {join_first(spec_label.classes)}"
+    if isinstance(spec_label, spec.RankingLabel):
+        return f"a relevance, which orders the rows of each {spec_label.group}"
+    if isinstance(spec_label, spec.ClusterLabel):
+        return f"one of {spec_label.clusters:,} clusters, found without a label"
+    if isinstance(spec_label, spec.AnomalyLabel):
         return "true for unusual rows, found without a label"
-    if isinstance(found, spec.ForecastLabel):
+    if isinstance(spec_label, spec.ForecastLabel):
         return "a number, relative to the level and the scale of its series"
-    if isinstance(found, spec.RawLabel):
+    if isinstance(spec_label, spec.RawLabel):
         return "the model's outputs as they are"
-    if isinstance(found, spec.NoLabel):
+    if isinstance(spec_label, spec.NoLabel):
         return "none"
-    offset = spec.label_offset(found)
-    mean = f"{offset + found.mean:.12g}" if offset else number(found.mean)
-    return f"a number, mean {mean}, std {number(found.std)}"
+    offset = spec.label_offset(spec_label)
+    mean = f"{offset + spec_label.mean:.12g}" if offset else number(spec_label.mean)
+    return f"a number, mean {mean}, std {number(spec_label.std)}"
 
 
-def columns(found: spec.Feature | spec.Category) -> str:
-    return ", ".join(map(str, spec.sources(found)))
+def columns(column: spec.Feature | spec.Category) -> str:
+    return ", ".join(map(str, spec.sources(column)))
 
 
-def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
+def features_with_inputs(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
     """Yield each feature, with its input where the model has several; an ensemble's models have inputs of their own."""
     if job.members:
         yield from ((feature, []) for feature in job.features)
@@ -175,73 +179,77 @@ def left_out(columns: str, why: str, models: Sequence[spec.JobSpec], noun: str) 
     without = sum(names.isdisjoint(model.columns) for model in models)
     if not without:
         return ""
-    return why if without == len(models) else f"by {without:,} of {counted(len(models), noun)}: {why}"
+    return why if without == len(models) else f"by {without:,} of {format_count(len(models), noun)}: {why}"
 
 
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
     """Yield name and value of each setting except those that reports show elsewhere."""
-    for name, found in msgspec.structs.asdict(training).items():
-        if name not in _SHOWN_ELSEWHERE and (found or name not in _OPTIONAL):
-            yield name, value(found)
+    for name, setting in msgspec.structs.asdict(training).items():
+        if name not in _SHOWN_ELSEWHERE and (setting or name not in _OPTIONAL):
+            yield name, value(setting)
 
 
-def split(found: spec.Split) -> str:
+def split(spec_split: spec.Split) -> str:
     """Describe which rows are validation rows: `the latest by day, from 2024-03-01`."""
-    match found.by:
+    match spec_split.by:
         case "time":
-            return f"the latest by {text(found.column)}" + (f", from {found.since}" if found.since else "")
+            return f"the latest by {text(spec_split.column)}" + (
+                f", from {spec_split.since}" if spec_split.since else ""
+            )
         case "group":
-            return f"all of some values of {text(found.column)}"
+            return f"all of some values of {text(spec_split.column)}"
         case "column":
-            return f"those that {text(found.column)} marks"
+            return f"those that {text(spec_split.column)} marks"
         case "stratified":
-            return f"the same share of each class of {text(found.column)}"
+            return f"the same share of each class of {text(spec_split.column)}"
     return "at random"
 
 
-def backtest(found: spec.Forecast) -> str:
+def backtest(spec_forecast: spec.Forecast) -> str:
     """Describe which rows validate a forecast: `the last 14 steps of each series`."""
-    count = found.horizon * found.windows
+    count = spec_forecast.horizon * spec_forecast.windows
     last = "last step" if count == 1 else f"last {count:,} steps"
-    windows = f" in {found.windows:,} windows" if found.windows > 1 else ""
-    return f"the {last}{' of each series' if found.series else ''}{windows}"
+    windows = f" in {spec_forecast.windows:,} windows" if spec_forecast.windows > 1 else ""
+    return f"the {last}{' of each series' if spec_forecast.series else ''}{windows}"
 
 
-def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
+def forecast(spec_forecast: spec.Forecast | None) -> Iterator[tuple[str, str]]:
     """Yield name and value of what is known of the series that a model forecasts."""
-    if found is None:
+    if spec_forecast is None:
         return
-    yield "time", found.time
-    yield "series", ", ".join(found.series) or "one"
-    yield "step", Step.parse(found.step).words
-    yield "season", f"{found.season:,} steps" if found.season > 1 else "none"
-    yield "horizon", counted(found.horizon, "step")
-    yield "lags", f"{found.lags:,}"
-    yield "windows", f"{found.windows:,}"
-    yield "refit", "on all rows after the backtest" if found.refit else "no"
+    yield "time", spec_forecast.time
+    yield "series", ", ".join(spec_forecast.series) or "one"
+    yield "step", Step.parse(spec_forecast.step).words
+    yield "season", f"{spec_forecast.season:,} steps" if spec_forecast.season > 1 else "none"
+    yield "horizon", format_count(spec_forecast.horizon, "step")
+    yield "lags", f"{spec_forecast.lags:,}"
+    yield "windows", f"{spec_forecast.windows:,}"
+    yield "refit", "on all rows after the backtest" if spec_forecast.refit else "no"
 
 
 _OPTIONAL = ("time_limit", "calibration", "threshold", *ROW_LIMITS)
 _SHOWN_ELSEWHERE = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 
-def summary(found: ColumnSummary, type_: str = "") -> str:
+def summary(column_summary: ColumnSummary, type_: str = "") -> str:
     """Describe a column: `1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`.
 
     type_: its Arrow type; the figures of dates and times are seconds.
     """
     temporal = is_temporal(type_)
     shown = partial(moment, type_=type_) if temporal else number
-    parts = [f"{found.rows:,} rows", nulls(found)]
-    if found.min is not None and found.max is not None:
-        parts.append(f"{shown(found.min)} to {shown(found.max)}")
-    if found.mean is not None and found.std is not None:
-        spread = duration(found.std) if temporal else number(found.std)
-        parts.append(f"mean {shown(found.mean)}, std {spread}")
-    if found.distinct is not None:
-        parts.append(f"{'more than ' if found.countless else ''}{found.distinct:,} different")
-    if found.top:
-        most = ", ".join(f"{text(value)} ({count:,})" for value, count in found.top[:SHOWN])
+    parts = [f"{column_summary.rows:,} rows", nulls(column_summary)]
+    if column_summary.min is not None and column_summary.max is not None:
+        parts.append(f"{shown(column_summary.min)} to {shown(column_summary.max)}")
+    if column_summary.mean is not None and column_summary.std is not None:
+        spread = duration(column_summary.std) if temporal else number(column_summary.std)
+        parts.append(f"mean {shown(column_summary.mean)}, std {spread}")
+    if column_summary.distinct is not None:
+        parts.append(
+            f"{'more than ' if column_summary.countless else ''}{column_summary.distinct:,} different"
+        )
+    if column_summary.top:
+        most = ", ".join(f"{text(value)} ({count:,})" for value, count in column_summary.top[:SHOWN])
         parts.append(f"most often {most}")
     return ", ".join(parts)
 
@@ -254,33 +262,33 @@ def is_temporal(type_: str) -> bool:
 def moment(seconds: float, type_: str) -> str:
     """Format a date or time of an Arrow type, given in seconds since 1970 in UTC, or since midnight."""
     try:
-        found = datetime.fromtimestamp(round(seconds), UTC)
+        time = datetime.fromtimestamp(round(seconds), UTC)
     except (OverflowError, ValueError, OSError):  # of a year that Python does not have
         return f"{number(seconds)} s"
     if type_.startswith("date"):
-        return f"{found:%Y-%m-%d}"
-    return f"{found:%Y-%m-%d %H:%M:%S}" if type_.startswith("timestamp") else f"{found:%H:%M:%S}"
+        return f"{time:%Y-%m-%d}"
+    return f"{time:%Y-%m-%d %H:%M:%S}" if type_.startswith("timestamp") else f"{time:%H:%M:%S}"
 
 
-def nulls(found: ColumnSummary) -> str:
+def nulls(column_summary: ColumnSummary) -> str:
     """Format the share of NULLs: no NULL, 2.5 % NULL, below 0.1 % NULL."""
-    if not found.nulls:
+    if not column_summary.nulls:
         return "no NULL"
-    share = found.nulls / found.rows
+    share = column_summary.nulls / column_summary.rows
     return f"{percent(share)} NULL" if share >= 0.001 else "below 0.1 % NULL"
 
 
-def figures(found: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} {number(value)}" for name, value in found.items())
+def figures(by_name: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {number(value)}" for name, value in by_name.items())
 
 
-def value(found: object) -> str:
+def value(item: object) -> str:
     """Format a parameter or setting as a statement would write it."""
-    if isinstance(found, tuple | list):
-        return f"[{', '.join(map(value, found))}]"
-    if isinstance(found, bool):
-        return str(found).upper()
-    return f"{found:.10g}" if isinstance(found, float) else text(found)
+    if isinstance(item, tuple | list):
+        return f"[{', '.join(map(value, item))}]"
+    if isinstance(item, bool):
+        return str(item).upper()
+    return f"{item:.10g}" if isinstance(item, float) else text(item)
 
 
 def candidate(name: str) -> str:
@@ -288,11 +296,11 @@ def candidate(name: str) -> str:
     return name if len(name) <= LONGEST_CANDIDATE else f"{name.partition(', ')[0]}, …"
 
 
-def number(found: float | None) -> str:
+def number(amount: float | None) -> str:
     """Format a computed number with four significant digits; a larger whole part is kept: 0.1682, 12346."""
-    if found is None:
+    if amount is None:
         return "not defined"
-    return f"{found:.0f}" if 1e4 <= abs(found) < 1e15 else f"{found:.4g}"
+    return f"{amount:.0f}" if 1e4 <= abs(amount) < 1e15 else f"{amount:.4g}"
 
 
 def percent(share: float | None) -> str:
@@ -307,7 +315,7 @@ def leading_shares(columns: Mapping[str, float]) -> str:
     return ", ".join(listed) + (f"; {others:,} other{'s' if others > 1 else ''}" if others else "")
 
 
-def counted(count: int, noun: str = "row") -> str:
+def format_count(count: int, noun: str = "row") -> str:
     """Format a count with its noun: `1 row`, `1,200 rows`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -317,18 +325,18 @@ def length_of_refit(trial: Trial) -> str:
     name, _, library = trial.name.partition(",")[0].partition(" (")
     named = MODELS.find(name)  # a candidate of a search by one model does not name the library
     of_trees = library.rstrip(")") in TREES or (named is not None and set(named.frameworks) <= set(TREES))
-    return counted(trial.refit or 0, "round" if of_trees else "epoch")
+    return format_count(trial.refit or 0, "round" if of_trees else "epoch")
 
 
-def listed(values: Iterable[object], shown: int = SHOWN) -> str:
+def join_first(values: Iterable[object], shown: int = SHOWN) -> str:
     """Join the first values, with an ellipsis if there are more."""
-    words = [number(each) if isinstance(each, float) else value(each) for each in values]
+    words = [number(item) if isinstance(item, float) else value(item) for item in values]
     return ", ".join([*words[:shown], *(["…"] if len(words) > shown else [])])
 
 
-def text(found: object) -> str:
+def text(item: object) -> str:
     """Shorten a value to one line of limited length."""
-    line = " ".join(str(found).split())
+    line = " ".join(str(item).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
@@ -355,17 +363,17 @@ def duration(seconds: float) -> str:
     return f"{minutes / (24 * 60):,.0f} days"
 
 
-def _fact(field: str, found: object, type_: str = "") -> str:
+def _fact(field: str, fact: object, type_: str = "") -> str:
     """Format a fact of a feature. type_: that of a column of dates or times."""
     if type_ and field in _MOMENTS:
-        values = found if isinstance(found, tuple) else (found,)
-        shown = listed(moment(each, type_) for each in values)
-        return f"{len(values):,} {field}: {shown}" if isinstance(found, tuple) else f"{field} {shown}"
-    if type_ and field == "std" and isinstance(found, float):
-        return f"{field} {duration(found)}"
-    if isinstance(found, tuple):
-        return f"{len(found):,} {field}: {listed(found)}"
+        values = fact if isinstance(fact, tuple) else (fact,)
+        shown = join_first(moment(item, type_) for item in values)
+        return f"{len(values):,} {field}: {shown}" if isinstance(fact, tuple) else f"{field} {shown}"
+    if type_ and field == "std" and isinstance(fact, float):
+        return f"{field} {duration(fact)}"
+    if isinstance(fact, tuple):
+        return f"{len(fact):,} {field}: {join_first(fact)}"
     name = {"size": "buckets"}.get(field, field)
-    if isinstance(found, float):
-        return f"{name} {number(found)}"
-    return f"{name} {found:,}" if isinstance(found, int) else f"{name} {value(found)}"
+    if isinstance(fact, float):
+        return f"{name} {number(fact)}"
+    return f"{name} {fact:,}" if isinstance(fact, int) else f"{name} {value(fact)}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from edl.models.archive import Archive
 from edl.spec import ClassLabel, Label, RegressionLabel, Residuals
 from sqlflow_edl.reports.intervals import measured_rows
-from sqlflow_edl.reports.text import counted, number, percent, value
+from sqlflow_edl.reports.text import format_count, number, percent, value
 
 Figures = Mapping[str, float | None]
 
@@ -22,7 +22,7 @@ RANKS = 0.65  # auc from which on the order of the probabilities is worth a word
 def verdict(archive: Archive) -> str:
     """Return sentences about the metrics of a classifier or a regression, or an empty text of other models."""
     label, (kind, count) = archive.spec.label, measured_rows(archive)
-    rows = counted(count, f"{kind} row")
+    rows = format_count(count, f"{kind} row")
     if archive.spec.forecast is not None or not count:
         return ""
     if isinstance(label, ClassLabel):
@@ -36,7 +36,7 @@ def verdict(archive: Archive) -> str:
 
 def verdict_of_evaluation(label: Label, figures: Figures, count: int, sizes: Sequence[float]) -> str:
     """Return sentences about metrics of so many rows. sizes: rows of each class, or their weights; empty if unknown."""
-    rows = counted(count)
+    rows = format_count(count)
     if isinstance(label, ClassLabel):
         return " ".join(_of_classes(label, figures, rows, sizes))
     return " ".join(_of_numbers(figures, rows, None)) if isinstance(label, RegressionLabel) else ""

@@ -56,8 +56,8 @@ class ClickLog:
 
     def log_odds(self, ids: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
         """Return the log-odds of a click, shape (n,), for the ids of each field."""
-        single = sum(weights[each] for weights, each in zip(self.weights, ids, strict=True))
-        vectors = [table[each] for table, each in zip(self._vectors, ids, strict=False)]
+        single = sum(weights[column_ids] for weights, column_ids in zip(self.weights, ids, strict=True))
+        vectors = [table[column_ids] for table, column_ids in zip(self._vectors, ids, strict=False)]
         total = np.sum(vectors, axis=0)
         squares = np.sum([vector**2 for vector in vectors], axis=0)
         odds: npt.NDArray[np.float32] = BIAS + single + (total**2 - squares).sum(axis=1) / 2

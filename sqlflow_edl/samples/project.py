@@ -69,7 +69,9 @@ def write_project(folder: Path) -> list[str]:
 
     Raises SQLFlowError if the folder has files or cannot be written, or nothing that trains is installed.
     """
-    estimator = next((each for package, each in _ESTIMATORS.items() if find_spec(package)), None)
+    estimator = next(
+        (estimator_name for package, estimator_name in _ESTIMATORS.items() if find_spec(package)), None
+    )
     if estimator is None:
         raise SQLFlowError("no library that trains models is installed", hint=install_extras("lightgbm"))
     try:
@@ -78,7 +80,7 @@ def write_project(folder: Path) -> list[str]:
             raise SQLFlowError(f"{folder} is not an empty folder", hint="name a new one")
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            return _moved(folder, estimator)
+            return _write_files(folder, estimator)
         except BaseException:
             if is_new:
                 with contextlib.suppress(OSError):
@@ -88,15 +90,15 @@ def write_project(folder: Path) -> list[str]:
         raise SQLFlowError(f"cannot write {folder}: {error.strerror}") from None
 
 
-def _moved(folder: Path, estimator: str) -> list[str]:
+def _write_files(folder: Path, estimator: str) -> list[str]:
     """Write the files beside their places, and move them there."""
     with TemporaryDirectory(prefix=".sqlflow-", dir=folder) as partial:
-        there = Path(partial)
-        with connect(f"duckdb:{there / 'data.duckdb'}", create=True) as source:
+        partial_folder = Path(partial)
+        with connect(f"duckdb:{partial_folder / 'data.duckdb'}", create=True) as source:
             list(write(source, ("employee",)))
-        (there / PROGRAM).write_text(_PROGRAM.substitute(estimator=estimator), encoding="utf-8")
-        (there / "README.md").write_text(_README, encoding="utf-8")
-        names = sorted(each.name for each in there.iterdir())
+        (partial_folder / PROGRAM).write_text(_PROGRAM.substitute(estimator=estimator), encoding="utf-8")
+        (partial_folder / "README.md").write_text(_README, encoding="utf-8")
+        names = sorted(path.name for path in partial_folder.iterdir())
         for name in names:
-            (there / name).rename(folder / name)
+            (partial_folder / name).rename(folder / name)
     return names

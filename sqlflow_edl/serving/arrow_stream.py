@@ -53,35 +53,35 @@ def write_stream(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _batches(body: bytes, names: Sequence[str], most_rows: int) -> list[pa.RecordBatch]:
     """Return the batches with the named columns only, at least one."""
     with pa.ipc.open_stream(body) as stream:
-        written = {name.casefold(): name for name in reversed(stream.schema.names)}
+        names_of_stream = {name.casefold(): name for name in reversed(stream.schema.names)}
         places = []
         for name in names:
-            as_written = name if name in stream.schema.names else written.get(name.casefold())
+            as_written = name if name in stream.schema.names else names_of_stream.get(name.casefold())
             if as_written is None:
                 near = did_you_mean(name, stream.schema.names, list_up_to=0)
                 message = f"column {name} is missing" + (f"; {near}" if near else "")
                 raise ValueProblem(message, name, None, None, "a column")
             places.append(stream.schema.get_all_field_indices(as_written)[0])
-        found, rows = [], 0
+        batches, rows = [], 0
         for batch in stream:
             rows += batch.num_rows
             check_rows(rows, most_rows)
             if batch.num_rows:
-                found.append(_chosen(batch, places, names))
+                batches.append(_choose_columns(batch, places, names))
         nothing = pa.RecordBatch.from_arrays(
             [pa.array([], field.type) for field in stream.schema], schema=stream.schema
         )
-        return found or [_chosen(nothing, places, names)]
+        return batches or [_choose_columns(nothing, places, names)]
 
 
-def _chosen(batch: pa.RecordBatch, places: Sequence[int], names: Sequence[str]) -> pa.RecordBatch:
+def _choose_columns(batch: pa.RecordBatch, places: Sequence[int], names: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=list(names))
 
 

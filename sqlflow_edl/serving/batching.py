@@ -14,13 +14,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from edl.worker.evaluation.prediction import Results
-from sqlflow_edl.serving.model import Model
+from sqlflow_edl.serving.model import ServedModel
 
 Answer: TypeAlias = pa.RecordBatch | Exception
 
 
 @dataclass(frozen=True)
-class _Item:
+class _Question:
     """Rows of a request, the format of its answer, and where the answer is awaited."""
 
     batch: pa.RecordBatch
@@ -36,23 +36,23 @@ class Batcher:
 
     def __init__(
         self,
-        model: Model,
+        model: ServedModel,
         threads: Executor,
         observe: Callable[[int, int], None] = lambda rows, requests: None,
     ) -> None:
         self._model = model
         self._threads = threads
         self._observe = observe
-        self._waiting: list[_Item] = []
+        self._waiting: list[_Question] = []
         self._busy = False
 
-    async def predict(self, batch: pa.RecordBatch, wanted: Results) -> pa.RecordBatch:
+    async def predict(self, batch: pa.RecordBatch, results: Results) -> pa.RecordBatch:
         """Predict the rows. Raises SemanticError as the model does."""
         loop = asyncio.get_running_loop()
         if batch.num_rows >= self._model.predictor.rows:
             self._observe(batch.num_rows, 1)
-            return await loop.run_in_executor(self._threads, self._model.predictor.predict, batch, wanted)
-        item = _Item(batch, wanted, loop.create_future())
+            return await loop.run_in_executor(self._threads, self._model.predictor.predict, batch, results)
+        item = _Question(batch, results, loop.create_future())
         self._waiting.append(item)
         if not self._busy:
             self._begin()
@@ -60,7 +60,7 @@ class Batcher:
 
     def _begin(self) -> None:
         """Begin a prediction with the requests that wait, as many as fit into a block."""
-        group, rows = list[_Item](), 0
+        group, rows = list[_Question](), 0
         while self._waiting and rows + self._waiting[0].batch.num_rows <= self._model.predictor.rows:
             item = self._waiting.pop(0)
             if not item.answer.done():  # its client has left
@@ -75,7 +75,7 @@ class Batcher:
         work = loop.run_in_executor(self._threads, _together, self._model, group)
         work.add_done_callback(lambda done: self._end(group, done))
 
-    def _end(self, group: Sequence[_Item], done: asyncio.Future[list[Answer]]) -> None:
+    def _end(self, group: Sequence[_Question], done: asyncio.Future[list[Answer]]) -> None:
         error = done.exception()
         answers: Sequence[Answer | BaseException] = done.result() if error is None else [error] * len(group)
         for item, answer in zip(group, answers, strict=True):
@@ -88,7 +88,7 @@ class Batcher:
         self._begin()
 
 
-def _together(model: Model, group: Sequence[_Item]) -> list[Answer]:
+def _together(model: ServedModel, group: Sequence[_Question]) -> list[Answer]:
     """Predict requests in one forward pass; if that fails, each by itself, so that one cannot spoil another."""
     schema = group[0].batch.schema
     if len(group) > 1 and all(item.batch.schema.equals(schema) for item in group):
@@ -103,14 +103,14 @@ def _together(model: Model, group: Sequence[_Item]) -> list[Answer]:
             start = 0
             for item in group:
                 end = start + item.batch.num_rows
-                own = {name: extra[name][start:end] for name in item.wanted.extra}
-                answers.append(item.wanted.batch(item.batch, scores[start:end], own))
+                item_extra = {name: extra[name][start:end] for name in item.wanted.extra}
+                answers.append(item.wanted.batch(item.batch, scores[start:end], item_extra))
                 start = end
             return answers
     return [_alone(model, item) for item in group]
 
 
-def _alone(model: Model, item: _Item) -> Answer:
+def _alone(model: ServedModel, item: _Question) -> Answer:
     try:
         return model.predictor.predict(item.batch, item.wanted)
     except Exception as error:

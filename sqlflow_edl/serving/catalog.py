@@ -17,8 +17,8 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
 from edl.spec import NO_FRAMEWORK
-from sqlflow_edl.serving.model import Model, load_model
-from sqlflow_edl.serving.store import Fingerprint, Store
+from sqlflow_edl.serving.model import ServedModel, load_model
+from sqlflow_edl.serving.store import Fingerprint, ModelStore
 
 MOST_OLD = 4  # versions in memory besides the current ones
 Log = Callable[[str], None]
@@ -29,19 +29,21 @@ class Loaded:
     """Version of a model in the registry, and the same in memory."""
 
     version: ModelVersion
-    model: Model
+    model: ServedModel
 
 
-class Catalog:
+class ModelCatalog:
     """Models of a server by name. `look` may run in a thread; all else belongs to the event loop.
 
     wanted: names, or name@version for a version that is never replaced, or name@tag; none are all models of the
     registry.
     """
 
-    def __init__(self, store: Store, wanted: Sequence[str] = (), log: Log = lambda text: None) -> None:
+    def __init__(
+        self, store: ModelStore, references: Sequence[str] = (), log: Log = lambda text: None
+    ) -> None:
         self._store = store
-        self._pins = dict(map(split_reference, wanted))
+        self._pins = dict(map(split_reference, references))
         self._log = log
         self._seen: Fingerprint | None = None
         self._refused: set[str] = set()  # versions that could not be loaded
@@ -55,9 +57,9 @@ class Catalog:
         with self._store.opened() as registry:
             for name, selector in self._pins.items():
                 registry.find(name if selector is None else f"{name}@{selector}")
-        found = self.look()
-        if found is not None:
-            self.take(*found)
+        news = self.look()
+        if news is not None:
+            self.take(*news)
         if missing := [name for name in self._pins if name not in self.loaded]:
             raise SemanticError(f"model {missing[0]} cannot be served; the reason is above")
         if not self.loaded:
@@ -76,13 +78,15 @@ class Catalog:
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             with self._store.opened() as registry:
                 versions = self._listed(registry)
-                wanted = [found for name in versions if (found := self._current(name, versions[name]))]
-                changed = [found for found in wanted if self._is_new(found)]
-                files = [_fetched(registry, found, Path(folder), self._refuse) for found in changed]
+                current_versions = [
+                    version for name in versions if (version := self._current(name, versions[name]))
+                ]
+                changed = [version for version in current_versions if self._is_new(version)]
+                files = [_fetch_archive(registry, version, Path(folder), self._refuse) for version in changed]
             new = {
-                found.name: loaded
-                for found, file in zip(changed, files, strict=True)
-                if file is not None and (loaded := self._load(found, file))
+                version.name: loaded
+                for version, file in zip(changed, files, strict=True)
+                if file is not None and (loaded := self._load(version, file))
             }
         self._seen = state
         return versions, new
@@ -98,10 +102,10 @@ class Catalog:
                 f"{loaded.version.reference} {verb}{f' version {before.version.version}' if before else ''}"
             )
         self.versions = versions
-        self.loaded = {name: each for name, each in {**self.loaded, **new}.items() if name in versions}
-        known = {each.archive for each in chain.from_iterable(versions.values())}
+        self.loaded = {name: model for name, model in {**self.loaded, **new}.items() if name in versions}
+        archives = {version.archive for version in chain.from_iterable(versions.values())}
         for reference, old in list(self._old.items()):
-            if old.version.archive not in known:
+            if old.version.archive not in archives:
                 del self._old[reference]
 
     def find(self, name: str, number: int | None = None) -> Loaded | None:
@@ -122,12 +126,12 @@ class Catalog:
 
     def load_version(self, name: str, number: int) -> Loaded:
         """Load a version that is not the current one; `keep` it. Raises SQLFlowError if that is impossible."""
-        found = self._version(name, number)
+        version = self._version(name, number)
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
             with self._store.opened() as registry:
-                registry.load(found.reference, file)
-            return Loaded(found, load_model(file, found.reference))
+                registry.load(version.reference, file)
+            return Loaded(version, load_model(file, version.reference))
 
     def in_memory(self) -> list[Loaded]:
         """Return the current models, and the old versions that are kept."""
@@ -141,60 +145,62 @@ class Catalog:
 
     def _version(self, name: str, number: int | None) -> ModelVersion:
         """Return a version that can be loaded. Raises SemanticError if there is none."""
-        found = next((each for each in self.versions.get(name, ()) if each.version == number), None)
-        if found is None:
-            known = ", ".join(str(each.version) for each in self.versions.get(name, ()))
+        version = next(
+            (candidate for candidate in self.versions.get(name, ()) if candidate.version == number), None
+        )
+        if version is None:
+            numbers = ", ".join(str(candidate.version) for candidate in self.versions.get(name, ()))
             raise SemanticError(
                 f"model {name} has no version {number}"
                 if number is not None
                 else f"model {name} is not loaded",
-                hint=f"known: {known}",
+                hint=f"known: {numbers}",
             )
-        return found
+        return version
 
     def _listed(self, registry: Registry) -> dict[str, list[ModelVersion]]:
         """Return the ready versions of the models to be served, by name."""
-        found: dict[str, list[ModelVersion]] = {}
-        for each in registry.list():
-            predicts = each.record.framework != NO_FRAMEWORK
-            is_wanted = each.name in self._pins if self._pins else predicts
-            if each.state == "ready" and is_wanted and each.is_selected(self._pins.get(each.name)):
-                found.setdefault(each.name, []).append(each)
-        return found
+        by_name: dict[str, list[ModelVersion]] = {}
+        for version in registry.list():
+            predicts = version.record.framework != NO_FRAMEWORK
+            is_wanted = version.name in self._pins if self._pins else predicts
+            if version.state == "ready" and is_wanted and version.is_selected(self._pins.get(version.name)):
+                by_name.setdefault(version.name, []).append(version)
+        return by_name
 
     def _current(self, name: str, versions: Sequence[ModelVersion]) -> ModelVersion | None:
         pinned = self._pins.get(name)
-        return next((each for each in versions if (each.current if pinned is None else True)), None)
+        return next((version for version in versions if (version.current if pinned is None else True)), None)
 
-    def _is_new(self, found: ModelVersion) -> bool:
-        before = self.loaded.get(found.name)
-        is_served = before is not None and before.version.archive == found.archive
-        return not is_served and found.archive not in self._refused
+    def _is_new(self, version: ModelVersion) -> bool:
+        before = self.loaded.get(version.name)
+        is_served = before is not None and before.version.archive == version.archive
+        return not is_served and version.archive not in self._refused
 
-    def _load(self, found: ModelVersion, file: Path) -> Loaded | None:
+    def _load(self, version: ModelVersion, file: Path) -> Loaded | None:
         try:
-            return Loaded(found, load_model(file, found.reference))
+            return Loaded(version, load_model(file, version.reference))
         except SQLFlowError as error:
-            self._refuse(found, error)
+            self._refuse(version, error)
             return None
 
-    def _refuse(self, found: ModelVersion, error: SQLFlowError) -> None:
-        self._refused.add(found.archive)
+    def _refuse(self, version: ModelVersion, error: SQLFlowError) -> None:
+        self._refused.add(version.archive)
         self.failures += 1
-        self._log(f"{found.reference} cannot be loaded: {error.message}")
+        self._log(f"{version.reference} cannot be loaded: {error.message}")
 
 
-def _fetched(
+def _fetch_archive(
     registry: Registry,
-    found: ModelVersion,
+    version: ModelVersion,
     folder: Path,
     refuse: Callable[[ModelVersion, SQLFlowError], None],
 ) -> Path | None:
     """Return the archive of a version, or None if it is damaged."""
-    file = folder / f"{found.archive}.zip"
+    file = folder / f"{version.archive}.zip"
     try:
-        registry.load(found.reference, file)
+        registry.load(version.reference, file)
     except SemanticError as error:  # dropped meanwhile
-        refuse(found, error)
+        refuse(version, error)
         return None
     return file

@@ -33,8 +33,8 @@ def export_file(archive: Path, program: Path, output: str, seconds: float) -> No
     except subprocess.TimeoutExpired:
         raise JobError(f"the export takes more than {seconds:.0f} s", hint="try it in a terminal") from None
     if done.returncode:
-        found = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        message, _, hint = (found[-1] if found else "error: the export failed")[7:].partition(" = ")
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        message, _, hint = (errors[-1] if errors else "error: the export failed")[7:].partition(" = ")
         raise JobError(message, hint=hint or None)
 
 

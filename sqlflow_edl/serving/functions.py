@@ -26,7 +26,7 @@ from edl.data.names import quote_part
 from edl.errors import SemanticError, SourceError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.serving.model import ServedModel, load_model
 from sqlflow_edl.serving.rows import to_column
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def register_model(
     if isinstance(model, Path):
         loaded = load_model(model)
     else:
-        loaded = _loaded(model, registry) if registry is not None else _own(connection, model)
+        loaded = _load_model(model, registry) if registry is not None else _open_own_model(connection, model)
     name = name or _name(loaded.reference)
     if not _PLAIN.fullmatch(name):
         raise SemanticError(f"{name!r} cannot name a function", hint="use letters, digits and _")
@@ -77,16 +77,16 @@ def register_model(
 # Models ----------------------------------------------------------------------------------------------------
 
 
-def _loaded(model: str, registry: Registry) -> Model:
-    with registry.fetched(model) as (found, archive):
-        return load_model(archive, found.reference)
+def _load_model(model: str, registry: Registry) -> ServedModel:
+    with registry.fetched(model) as (version, archive):
+        return load_model(archive, version.reference)
 
 
-def _own(connection: Connection, model: str) -> Model:
+def _open_own_model(connection: Connection, model: str) -> ServedModel:
     """Return a model of the connection's own database, by a connection beside it."""
     try:
         with open_beside(connection) as source:
-            return _loaded(model, open_registry(source))
+            return _load_model(model, open_registry(source))
     except SourceError as error:
         error.hint = "name where the model is: register(connection, model, source=session)"
         raise
@@ -101,7 +101,7 @@ def _name(reference: str) -> str:
 # DuckDB ----------------------------------------------------------------------------------------------------
 
 
-def _add_to_duckdb(connection: Any, model: Model, name: str) -> None:
+def _add_to_duckdb(connection: Any, model: ServedModel, name: str) -> None:
     import duckdb
 
     results = model.results
@@ -110,12 +110,12 @@ def _add_to_duckdb(connection: Any, model: Model, name: str) -> None:
     every = (
         "STRUCT(" + ", ".join(f"{quote_part(field.name)} {_duckdb_type(field)}" for field in results) + ")"
     )
-    for function, returns, answer in ((name, one, _first), (name + ALL, every, _struct)):
+    for function, returns, answer in ((name, one, _first_column), (name + ALL, every, _struct)):
         with suppress(duckdb.InvalidInputException, duckdb.CatalogException):  # there is none
             connection.remove_function(function)
         connection.create_function(
             function,
-            _vectorised(model, answer),
+            _vectorise(model, answer),
             parameters,
             duckdb.sqltype(returns),
             type="arrow",
@@ -123,11 +123,13 @@ def _add_to_duckdb(connection: Any, model: Model, name: str) -> None:
         )
 
 
-def _vectorised(model: Model, answer: Callable[[pa.RecordBatch], pa.Array]) -> Callable[..., pa.Array]:
+def _vectorise(model: ServedModel, answer: Callable[[pa.RecordBatch], pa.Array]) -> Callable[..., pa.Array]:
     names = model.schema.names
 
     def predict(*columns: Any) -> pa.Array:
-        plain = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns]
+        plain = [
+            column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns
+        ]
         batch = pa.RecordBatch.from_arrays(plain, names=names)
         return answer(model.predictor.predict(cast_batch(batch, normal_schema(batch.schema))))
 
@@ -137,7 +139,7 @@ def _vectorised(model: Model, answer: Callable[[pa.RecordBatch], pa.Array]) -> C
     return predict
 
 
-def _first(predicted: pa.RecordBatch) -> pa.Array:
+def _first_column(predicted: pa.RecordBatch) -> pa.Array:
     return predicted.column(0)
 
 
@@ -160,18 +162,18 @@ def _duckdb_type(field: pa.Field) -> str:
         return f"{_duckdb_type(kind.value_field)}[{kind.list_size}]"
     if types.is_list(kind):
         return f"{_duckdb_type(kind.value_field)}[]"
-    found = next((name for is_kind, name in _TYPES if is_kind(kind)), None)
-    if found is None:
+    type_name = next((name for is_kind, name in _TYPES if is_kind(kind)), None)
+    if type_name is None:
         raise SemanticError(
             f"column {field.name} is of the type {kind}, which a function of DuckDB cannot take"
         )
-    return found
+    return type_name
 
 
 # SQLite ----------------------------------------------------------------------------------------------------
 
 
-def _add_to_sqlite(connection: Any, model: Model, name: str) -> None:
+def _add_to_sqlite(connection: Any, model: ServedModel, name: str) -> None:
     fields = list(model.schema)
 
     def predicted(*values: object) -> pa.RecordBatch:
@@ -179,7 +181,7 @@ def _add_to_sqlite(connection: Any, model: Model, name: str) -> None:
         return model.predictor.predict(pa.RecordBatch.from_arrays(columns, names=model.schema.names))
 
     def one(*values: object) -> object:
-        return _stored(predicted(*values).column(0)[0].as_py())
+        return _sqlite_value(predicted(*values).column(0)[0].as_py())
 
     def every(*values: object) -> str:
         (row,) = predicted(*values).to_pylist()
@@ -202,7 +204,7 @@ def _printing_errors(call: Callable[..., object]) -> Callable[..., object]:
     return function
 
 
-def _stored(value: object) -> object:
+def _sqlite_value(value: object) -> object:
     """Return a value of SQLite: it has no truths, dates or times."""
     if isinstance(value, bool):
         return int(value)

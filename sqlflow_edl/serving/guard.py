@@ -14,7 +14,7 @@ OPEN = ("/healthz", "/readyz")  # for probes, which have no token
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-class Guard:
+class RequestGuard:
     """Guard of an application.
 
     token: what requests must send as `Authorization: Bearer …`; None if everybody may ask. local: the server listens
@@ -59,16 +59,16 @@ def is_local(host: str) -> bool:
 
 def host_of(headers: Headers) -> str:
     """Return the host of the Host header, without its port."""
-    written = headers.get("host", "")
-    if written.startswith("["):
-        return written[1:].partition("]")[0]
-    return written.partition(":")[0]
+    host = headers.get("host", "")
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
 
 
 def bears(headers: Headers, token: bytes) -> bool:
     """Return True if the request carries the bearer token."""
-    kind, _, given = headers.get("authorization", "").partition(" ")
-    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token)
+    kind, _, credentials = headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(credentials.strip().encode(), token)
 
 
 def error_response(status: int, code: str, message: str, **more: object) -> Response:

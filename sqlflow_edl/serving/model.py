@@ -33,7 +33,7 @@ from sqlflow_edl.codegen import generate
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ServedModel:
     """Model in memory. Any number of threads may use it.
 
     reference: name@version, or the file of the archive.
@@ -86,16 +86,16 @@ class Model:
             return None
         samples = default_samples(spec, of_rows=True)
         base, values = self.predictor.explain(row, samples, background, cancelled)
-        return float(base[0]), [float(each) for each in values[0]]
+        return float(base[0]), [float(value) for value in values[0]]
 
 
-def load_model(archive: Path, reference: str = "", threads: int | None = None) -> Model:
+def load_model(archive: Path, reference: str = "", threads: int | None = None) -> ServedModel:
     """Load a model from its archive into this process. threads: that it uses, by default one for each core.
 
     Raises SpecError for a damaged archive, JobError if its framework is not installed or the model cannot be built.
     """
-    found = read_archive(archive)
-    spec = prediction_in_memory(found, reference or str(archive))
+    stored = read_archive(archive)
+    spec = prediction_in_memory(stored, reference or str(archive))
     folder = tempfile.TemporaryDirectory(prefix="sqlflow-edl-model-")
     generate(spec).write(Path(folder.name))
     threads = threads or os.cpu_count() or 1
@@ -103,9 +103,9 @@ def load_model(archive: Path, reference: str = "", threads: int | None = None) -
     program = load(Path(folder.name))
     types = {field.name: field for field in spec.query.schema}
     schema = schema_of(types[name] for name in spec.columns)
-    predictor = Predictor(program, found.weights(), schema, threads)
+    predictor = Predictor(program, stored.weights(), schema, threads)
     weakref.finalize(predictor, _forget, program.module, folder)
-    return Model(reference or str(archive), found, predictor)
+    return ServedModel(reference or str(archive), stored, predictor)
 
 
 def _forget(module: ModuleType, folder: tempfile.TemporaryDirectory[str]) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from edl.installation import VERSION
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE
 from sqlflow_edl.serving.catalog import Loaded
-from sqlflow_edl.serving.rows import expected, json_type
+from sqlflow_edl.serving.rows import describe_expected, json_type
 
 Document = dict[str, object]
 
@@ -85,7 +85,7 @@ def document(models: Mapping[str, Loaded], *, secured: bool) -> Document:
         ]
         paths[f"{path}/versions/{{version}}/predict"] = {"post": versioned}
     components: Document = {"schemas": schemas}
-    found: Document = {
+    result: Document = {
         "openapi": "3.0.3",
         "info": {"title": "sqlflow serve", "version": VERSION},
         "paths": paths,
@@ -93,8 +93,8 @@ def document(models: Mapping[str, Loaded], *, secured: bool) -> Document:
     }
     if secured:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-    return found
+        result["security"] = [{"token": []}]
+    return result
 
 
 def _get(summary: str, name: str) -> Document:
@@ -158,7 +158,7 @@ def _predict(name: str, loaded: Loaded) -> Document:
 def _row(schema: pa.Schema, *, required: bool) -> Document:
     properties = {}
     for field in schema:
-        text = f"{field.type}: {expected(field.type)}"
+        text = f"{field.type}: {describe_expected(field.type)}"
         properties[field.name] = {**json_type(field.type), "description": text}
     return {
         "type": "object",
@@ -170,6 +170,9 @@ def _row(schema: pa.Schema, *, required: bool) -> Document:
 def _key(name: str) -> str:
     """Return the name in the characters that a component's key may have."""
     plain = (
-        each if each.isascii() and (each.isalnum() or each in "._-") else f"-{ord(each):x}-" for each in name
+        character
+        if character.isascii() and (character.isalnum() or character in "._-")
+        else f"-{ord(character):x}-"
+        for character in name
     )
     return "".join(plain)

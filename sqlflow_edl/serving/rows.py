@@ -39,10 +39,10 @@ def from_records(records: Sequence[object], schema: pa.Schema) -> pa.RecordBatch
     Raises ValueProblem for a row that is no dict, lacks a column, or has a value of another kind.
     """
     first = records[0] if records else {}
-    written = _names(first, schema.names) if isinstance(first, Mapping) else {}
+    names_given = _names(first, schema.names) if isinstance(first, Mapping) else {}
     columns = []
     for field in schema:
-        name = written.get(field.name, field.name)
+        name = names_given.get(field.name, field.name)
         try:
             values = [record[name] for record in records]  # type: ignore[index]
         except (KeyError, TypeError, IndexError):
@@ -56,10 +56,10 @@ def from_columns(columns: Mapping[str, object], schema: pa.Schema) -> pa.RecordB
 
     Raises ValueProblem for a missing column, one of another length, or a value of another kind.
     """
-    written = _names(columns, schema.names)
-    found: list[pa.Array] = []
+    names_given = _names(columns, schema.names)
+    arrays: list[pa.Array] = []
     for field in schema:
-        if field.name not in written:
+        if field.name not in names_given:
             near = did_you_mean(field.name, columns, list_up_to=0)
             raise ValueProblem(
                 f"column {field.name} is missing" + (f"; {near}" if near else ""),
@@ -68,19 +68,19 @@ def from_columns(columns: Mapping[str, object], schema: pa.Schema) -> pa.RecordB
                 None,
                 "a list",
             )
-        values = columns[written[field.name]]
+        values = columns[names_given[field.name]]
         if not isinstance(values, list | tuple):
             raise ValueProblem(
                 f"column {field.name} must be a list of values", field.name, None, values, "a list"
             )
-        if found and len(values) != len(found[0]):
+        if arrays and len(values) != len(arrays[0]):
             count = f"{len(values)} value{'' if len(values) == 1 else 's'}"
             raise ValueProblem(
-                f"column {field.name} has {count}, {schema.names[0]} has {len(found[0])}",
-                *(field.name, None, len(values), f"{len(found[0])} values"),
+                f"column {field.name} has {count}, {schema.names[0]} has {len(arrays[0])}",
+                *(field.name, None, len(values), f"{len(arrays[0])} values"),
             )
-        found.append(to_column(values, field))
-    return pa.RecordBatch.from_arrays(found, names=schema.names)
+        arrays.append(to_column(values, field))
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 def to_column(values: Values, field: pa.Field) -> pa.Array:
@@ -94,7 +94,7 @@ def to_column(values: Values, field: pa.Field) -> pa.Array:
     raise _problem(values, field, kind)
 
 
-def expected(kind: pa.DataType) -> str:
+def describe_expected(kind: pa.DataType) -> str:
     """Return what a value of the type must be, as messages and documents say it."""
     return _kind(kind).expected
 
@@ -107,7 +107,7 @@ def json_type(kind: pa.DataType) -> dict[str, object]:
 # Kinds of values -------------------------------------------------------------------------------------------
 
 
-class _Kind:
+class _ValueKind:
     """Python types of the values of some Arrow types, and their conversion. NULL is of every kind."""
 
     def __init__(
@@ -140,13 +140,13 @@ def _texts(values: Values, kind: pa.DataType) -> pa.Array:
 
 def _times(values: Values, kind: pa.DataType) -> pa.Array:
     """Read ISO 8601 texts. A zone is converted to UTC, which columns without a zone are taken to be in."""
-    written = pa.array(values, pa.string())
+    texts = pa.array(values, pa.string())
     try:
-        return written.cast(kind)
+        return texts.cast(kind)
     except pa.ArrowInvalid:
         if kind.tz:
-            return written.cast(pa.timestamp(kind.unit)).cast(kind)
-        return written.cast(pa.timestamp(kind.unit, "UTC")).cast(kind)
+            return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+        return texts.cast(pa.timestamp(kind.unit, "UTC")).cast(kind)
 
 
 def _dates(values: Values, kind: pa.DataType) -> pa.Array:
@@ -173,45 +173,51 @@ def _truth(value: bool | int) -> bool:
 
 
 _NUMBER: dict[str, object] = {"type": "number"}
-_KINDS: tuple[tuple[Callable[[pa.DataType], bool], _Kind], ...] = (
-    (types.is_boolean, _Kind("true or false", (bool, int), _truths, {"type": "boolean"})),
-    (types.is_integer, _Kind("a number", (int, float), _numbers, _NUMBER)),
-    (types.is_floating, _Kind("a number", (int, float), _numbers, _NUMBER)),
-    (types.is_decimal, _Kind("a number", (int, float, str), _decimals, _NUMBER)),
-    (types.is_string, _Kind("a text", (str,), _texts, {"type": "string"})),
-    (types.is_date, _Kind("a date such as 2026-01-31", (str,), _dates, {"type": "string", "format": "date"})),
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], _ValueKind], ...] = (
+    (types.is_boolean, _ValueKind("true or false", (bool, int), _truths, {"type": "boolean"})),
+    (types.is_integer, _ValueKind("a number", (int, float), _numbers, _NUMBER)),
+    (types.is_floating, _ValueKind("a number", (int, float), _numbers, _NUMBER)),
+    (types.is_decimal, _ValueKind("a number", (int, float, str), _decimals, _NUMBER)),
+    (types.is_string, _ValueKind("a text", (str,), _texts, {"type": "string"})),
+    (
+        types.is_date,
+        _ValueKind("a date such as 2026-01-31", (str,), _dates, {"type": "string", "format": "date"}),
+    ),
     (
         types.is_timestamp,
-        _Kind(
+        _ValueKind(
             "a time such as 2026-01-31T12:30:00", (str,), _times, {"type": "string", "format": "date-time"}
         ),
     ),
     (
         types.is_time,
-        _Kind("a time of day such as 12:30:00", (str,), _of_day, {"type": "string", "format": "time"}),
+        _ValueKind("a time of day such as 12:30:00", (str,), _of_day, {"type": "string", "format": "time"}),
     ),
-    (types.is_binary, _Kind("bytes in base64", (str, bytes), _bytes, {"type": "string", "format": "byte"})),
+    (
+        types.is_binary,
+        _ValueKind("bytes in base64", (str, bytes), _bytes, {"type": "string", "format": "byte"}),
+    ),
     (
         types.is_fixed_size_binary,
-        _Kind("bytes in base64", (str, bytes), _bytes, {"type": "string", "format": "byte"}),
+        _ValueKind("bytes in base64", (str, bytes), _bytes, {"type": "string", "format": "byte"}),
     ),
-    (types.is_null, _Kind("null", (), _texts, {})),
+    (types.is_null, _ValueKind("null", (), _texts, {})),
 )
-_LIST = _Kind("a list of values", (list, tuple), _texts, {"type": "array", "items": {}})
+_LIST = _ValueKind("a list of values", (list, tuple), _texts, {"type": "array", "items": {}})
 
 
-def _kind(kind: pa.DataType) -> _Kind:
-    return next((found for is_kind, found in _KINDS if is_kind(kind)), _LIST)
+def _kind(kind: pa.DataType) -> _ValueKind:
+    return next((kind_of_type for is_kind, kind_of_type in _KINDS if is_kind(kind)), _LIST)
 
 
 # Problems --------------------------------------------------------------------------------------------------
 
 
-def _names(written: Mapping[Any, object], wanted: Sequence[str]) -> dict[str, str]:
+def _names(values: Mapping[Any, object], names: Sequence[str]) -> dict[str, str]:
     """Return the written name of each wanted column that is there."""
-    folded = {str(name).casefold(): name for name in reversed(list(written))}
-    found = {name: name if name in written else folded.get(name.casefold()) for name in wanted}
-    return {name: as_written for name, as_written in found.items() if as_written is not None}
+    folded = {str(name).casefold(): name for name in reversed(list(values))}
+    by_name = {name: name if name in values else folded.get(name.casefold()) for name in names}
+    return {name: as_written for name, as_written in by_name.items() if as_written is not None}
 
 
 def _lacking(records: Sequence[object], name: str) -> ValueProblem:
@@ -228,7 +234,7 @@ def _lacking(records: Sequence[object], name: str) -> ValueProblem:
     raise AssertionError("every row has the column")
 
 
-def _problem(values: Values, field: pa.Field, kind: _Kind) -> ValueProblem:
+def _problem(values: Values, field: pa.Field, kind: _ValueKind) -> ValueProblem:
     """Return the problem of the first value that the column cannot hold."""
     for row, value in enumerate(values):
         try:

@@ -8,7 +8,7 @@ import uvicorn
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.serving.app import Limits, application
-from sqlflow_edl.serving.catalog import Catalog, Log
+from sqlflow_edl.serving.catalog import Log, ModelCatalog
 from sqlflow_edl.serving.guard import is_local
 
 MOST_CONNECTIONS = 1000
@@ -31,7 +31,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(
-    listening: socket.socket, catalog: Catalog, limits: Limits, *, token: str | None, poll: float, log: Log
+    listening: socket.socket,
+    catalog: ModelCatalog,
+    limits: Limits,
+    *,
+    token: str | None,
+    poll: float,
+    log: Log,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way are answered. The signal is then raised again."""
     server = server_of(listening, catalog, limits, token=token, poll=poll, log=log)
@@ -44,7 +50,13 @@ def run(
 
 
 def server_of(
-    listening: socket.socket, catalog: Catalog, limits: Limits, *, token: str | None, poll: float, log: Log
+    listening: socket.socket,
+    catalog: ModelCatalog,
+    limits: Limits,
+    *,
+    token: str | None,
+    poll: float,
+    log: Log,
 ) -> uvicorn.Server:
     """Return the server of the catalog's models, to be run on the socket."""
     servers: list[uvicorn.Server] = []

@@ -20,7 +20,7 @@ _FILES = ("", ".wal", "-wal")  # a database and its logs
 Fingerprint = tuple[tuple[int, int], ...]
 
 
-class Store:
+class ModelStore:
     """Registry of a data source or a model store, opened anew for each use."""
 
     def __init__(self, source: str, model_store: str = "") -> None:
@@ -44,8 +44,8 @@ class Store:
         if not isinstance(url, SourceURL) or url.scheme not in ("duckdb", "sqlite"):
             return None
         path = database_file(url, create=False)
-        found = [Path(f"{path}{suffix}") for suffix in _FILES]
-        return tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in found if file.is_file())
+        files = [Path(f"{path}{suffix}") for suffix in _FILES]
+        return tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.is_file())
 
     def check(self) -> None:
         """Raise SourceError if the URL is wrong or a file is missing, before anybody asks for a model."""

@@ -51,24 +51,26 @@ class Transform:
 def load_transform(model: str | Path, registry: Registry | None) -> Transform:
     """Load the features of a model from a registry, or of an archive file; see `sqlflow_edl.load_transform`."""
     if registry is None:
-        found = Transform(str(model), read_archive(Path(model)).spec)
+        transform = Transform(str(model), read_archive(Path(model)).spec)
     else:
         with registry.fetched(str(model)) as (version, file):
-            found = Transform(version.reference, read_archive(file).spec)
-    if found.spec.forecast is not None or not found.spec.features:
-        kind = "a forecast" if found.spec.forecast is not None else "an ensemble"
-        raise SemanticError(f"{found.reference} is {kind}, which has no features of single rows")
-    return found
+            transform = Transform(version.reference, read_archive(file).spec)
+    if transform.spec.forecast is not None or not transform.spec.features:
+        kind = "a forecast" if transform.spec.forecast is not None else "an ensemble"
+        raise SemanticError(f"{transform.reference} is {kind}, which has no features of single rows")
+    return transform
 
 
-def _names(wanted: tuple[str, ...], given: list[str], reference: str) -> Mapping[str, str]:
+def _names(columns: tuple[str, ...], names: list[str], reference: str) -> Mapping[str, str]:
     """Map the model's columns to those of the rows."""
-    folded = {name.casefold(): name for name in reversed(given)}
-    found = {column: column if column in given else folded.get(column.casefold(), "") for column in wanted}
-    missing = [column for column, name in found.items() if not name]
+    folded = {name.casefold(): name for name in reversed(names)}
+    by_column = {
+        column: column if column in names else folded.get(column.casefold(), "") for column in columns
+    }
+    missing = [column for column, name in by_column.items() if not name]
     if missing:
         raise SemanticError(
             f"the rows lack {', '.join(missing)}, which {reference} reads",
-            hint=did_you_mean(missing[0], given, list_up_to=12),
+            hint=did_you_mean(missing[0], names, list_up_to=12),
         )
-    return found
+    return by_column

@@ -66,18 +66,25 @@ class Activation:
         if current is None:
             return None
         with TemporaryDirectory(prefix="current-", dir=self.job.path) as folder:
-            own = JobFolder(Path(folder))
-            registry.load(current.reference, own.model)
+            job_of_rival = JobFolder(Path(folder))
+            registry.load(current.reference, job_of_rival.model)
             try:
-                evaluation = self._evaluation(current.reference, metric, own.model)
-                pinned = self._pinned(start, own)
+                evaluation = self._evaluation(current.reference, metric, job_of_rival.model)
+                pinned = self._pinned(start, job_of_rival)
                 rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
                 evaluation = msgspec.structs.replace(evaluation, rows=rows, cluster=Cluster())
-                generate(evaluation).write(own.program)
+                generate(evaluation).write(job_of_rival.program)
                 seen = SeenRowsFinder(
-                    self.source, current.reference, read_archive(own.model), self.fitted.query, pinned, own
+                    self.source,
+                    current.reference,
+                    read_archive(job_of_rival.model),
+                    self.fitted.query,
+                    pinned,
+                    job_of_rival,
                 ).find()
-                outcome = submitter.run(own, evaluation, pinned, Silent(), weights=own.model)
+                outcome = submitter.run(
+                    job_of_rival, evaluation, pinned, Silent(), weights=job_of_rival.model
+                )
             except JobCancelledError:
                 raise
             except SQLFlowError as error:
@@ -141,14 +148,16 @@ class Activation:
             )
         return rows.training
 
-    def _pinned(self, start: int, own: JobFolder) -> Pinned:
+    def _pinned(self, start: int, job_of_rival: JobFolder) -> Pinned:
         """Copy the rows from `start` on into the folder of the evaluation."""
         reader = reader_of(self.pinned, self.job)
         batches = reader.read(start, self.fitted.rows.total)
         first = next(batches)
         query = self.fitted.query
         stream = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
-        return pin_rows(own.rows, stream, source=query.source, select=query.select, seed=0, shuffled=False)
+        return pin_rows(
+            job_of_rival.rows, stream, source=query.source, select=query.select, seed=0, shuffled=False
+        )
 
     def _evaluation(self, reference: str, metric: str, file: Path) -> JobSpec:
         """Return the JobSpec that measures the version as a training measures its own: by the more probable class."""
@@ -161,18 +170,18 @@ class Activation:
             attributes=(ast.Attribute(METRICS, ast.Constant(names, span), span),),
             into=(),
         )
-        found = evaluation(evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema)
-        return msgspec.structs.replace(found, threshold=None, temperature=1.0)
+        job = evaluation(evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema)
+        return msgspec.structs.replace(job, threshold=None, temperature=1.0)
 
 
-def wanted(plan: AnyPlan) -> Resolved | None:
+def find_comparison(plan: AnyPlan) -> Resolved | None:
     """Return the attribute that asks for a comparison, or None."""
-    written = plan.written if isinstance(plan, SearchPlan) else plan.settings.resolved
-    found = written.get(ACTIVATE)
-    return found if found is not None and found.value == "better" else None
+    resolved = plan.written if isinstance(plan, SearchPlan) else plan.settings.resolved
+    attribute = resolved.get(ACTIVATE)
+    return attribute if attribute is not None and attribute.value == "better" else None
 
 
 def current_version(registry: Registry, name: str) -> ModelVersion | None:
     """Return the current version of the model, or None before the first one."""
-    found = registry.look_up(name) if registry.has(name) else None
-    return found if found is not None and found.state == "ready" else None
+    version = registry.look_up(name) if registry.has(name) else None
+    return version if version is not None and version.state == "ready" else None

@@ -29,7 +29,7 @@ from edl.spec import JobSpec, Vocabulary
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.analysis.checks.duplicates import row_hashes
 from sqlflow_edl.analysis.rows.repeatable import is_repeatable, reads_other_tables
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
 MOST_COLUMNS = 5  # that a note names
@@ -55,15 +55,15 @@ def drift(
     """
     trained, fitting = model.spec, model.fitting
     folded = {name.casefold(): name for name in reversed(names)}
-    wanted = dict.fromkeys((*trained.columns, *(spec.label_columns(trained.label) if label else ())))
-    found = {
+    columns = dict.fromkeys((*trained.columns, *(spec.label_columns(trained.label) if label else ())))
+    names_here = {
         name: name if name in names else folded[name.casefold()]
-        for name in wanted
+        for name in columns
         if name.casefold() in folded
     }
     known = fitting.columns if fitting is not None else {}
-    summaries = {name: known[before] for before, name in found.items() if before in known}
-    features = [spec.with_columns(feature, found) for feature in trained.features]
+    summaries = {name: known[before] for before, name in names_here.items() if before in known}
+    features = [spec.with_columns(feature, names_here) for feature in trained.features]
     return compare(read(list(summaries)), summaries, features, limit=limit)
 
 
@@ -79,7 +79,7 @@ def notes(
     if not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
         return ()
     reader = data.open_reader(pinned, job.rows)
-    known = {
+    vocabularies = {
         each.column: each
         for each in map(spec.category_of, planned.features)
         if isinstance(each, Vocabulary) and isinstance(each.column, str)
@@ -91,17 +91,17 @@ def notes(
         for before, column in pairs
         if before in summaries and not summaries[before].nulls and column in reader.schema.names
     }
-    encoders = {column: encoder(category) for column, category in known.items()}
+    encoders = {column: encoder(category) for column, category in vocabularies.items()}
     unseen, nulls = Counter[str](), Counter[str]()
-    wanted = list(dict.fromkeys((*known, *sorted(without_null))))
-    for batch in reader.read(0, pinned.rows, wanted) if wanted else ():
-        missing = {column: plain(batch.column(column)).null_count for column in wanted}
+    columns = list(dict.fromkeys((*vocabularies, *sorted(without_null))))
+    for batch in reader.read(0, pinned.rows, columns) if columns else ():
+        missing = {column: plain(batch.column(column)).null_count for column in columns}
         nulls.update({column: missing[column] for column in without_null})
         for column, encode in encoders.items():
-            unseen[column] += int((encode(batch) == known[column].size).sum()) - missing[column]  # type: ignore[union-attr]
+            unseen[column] += int((encode(batch) == vocabularies[column].size).sum()) - missing[column]  # type: ignore[union-attr]
     parts = (
-        _listed(unseen, pinned.rows, "a value that was rare in training or did not occur"),
-        _listed(nulls, pinned.rows, "NULL, of which training had none"),
+        _list_counts(unseen, pinned.rows, "a value that was rare in training or did not occur"),
+        _list_counts(nulls, pinned.rows, "NULL, of which training had none"),
     )
     note = "; ".join(filter(None, parts))
     return (note,) if note else ()
@@ -126,7 +126,7 @@ def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[floa
     return [float(size) for size in sizes]
 
 
-def _listed(counts: Counter[str], rows: int, what: str) -> str:
+def _list_counts(counts: Counter[str], rows: int, what: str) -> str:
     """Return how many of the rows have such a value, by column; empty without one."""
     found = [(column, count) for column, count in counts.most_common() if count]
     if not found:
@@ -134,7 +134,7 @@ def _listed(counts: Counter[str], rows: int, what: str) -> str:
     shown = ", ".join(f"{column}: {count:,}" for column, count in found[:MOST_COLUMNS])
     more = f" ({len(found) - MOST_COLUMNS:,} more columns)" if len(found) > MOST_COLUMNS else ""
     has = "has" if len(found) == 1 and found[0][1] == 1 else "have"
-    return f"{shown} of {counted(rows)} {has} {what}{more}"
+    return f"{shown} of {format_count(rows)} {has} {what}{more}"
 
 
 # Rows that trained the model -------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class SeenRows:
 
     def note(self) -> str:
         """Say how many of the rows trained the model."""
-        these = "this row" if self.count == 1 else f"these {counted(self.count)}"
+        these = "this row" if self.count == 1 else f"these {format_count(self.count)}"
         if self.why:
             return f"how many of {these} trained {self.model} is not known: {self.why}"
         if not self.seen:
@@ -188,12 +188,12 @@ class SeenRowsFinder:
         at_any_cost: however many rows the training had.
         """
         trained = self.model.spec
-        stored, given = trained.query, self.query
-        if not stored.select or stored.source != given.source:
+        stored, query = trained.query, self.query
+        if not stored.select or stored.source != query.source:
             return None
         if trained.forecast is not None and not at_any_cost:
             return None
-        if reads_other_tables(stored.select, given.select, given.dialect):
+        if reads_other_tables(stored.select, query.select, query.dialect):
             return None
         most = MOST_AGAIN if self.pinned.table is None else MOST_AGAIN_OF_SERVERS
         why = ""
@@ -201,7 +201,7 @@ class SeenRowsFinder:
             why = "a forecast is trained on whole series"
         elif stored.increment is not None:
             why = "it was trained on rows that were new at that time"
-        elif not is_repeatable(stored.select, given.select, given.dialect):
+        elif not is_repeatable(stored.select, query.select, query.dialect):
             why = "its query has functions that are not run on behalf of a stored model"
         elif trained.rows.total > most and not at_any_cost:
             why = f"it was trained on more than {most:,} rows; WITH validation.unseen_only = true looks for them"
@@ -216,16 +216,19 @@ class SeenRowsFinder:
 
         Cells of several values, and values of another type, are not compared.
         """
-        here = {each.name.casefold(): each for each in reversed(self.query.schema)}
+        here = {column.name.casefold(): column for column in reversed(self.query.schema)}
         trained = self.model.spec
-        pairs = ((each, here.get(each.name.casefold())) for each in trained.query.schema)
-        found = {
-            each.name: own.name
-            for each, own in pairs
-            if own is not None and _are_comparable(each.type, own.type)
+        pairs = ((column, here.get(column.name.casefold())) for column in trained.query.schema)
+        names_here = {
+            column.name: column_here.name
+            for column, column_here in pairs
+            if column_here is not None and _are_comparable(column.type, column_here.type)
         }
-        needed = {*trained.columns, *filter(None, (each.column for each in spec.each_label(trained.label)))}
-        return found if needed <= found.keys() else {}
+        needed = {
+            *trained.columns,
+            *filter(None, (one_label.column for one_label in spec.each_label(trained.label))),
+        }
+        return names_here if needed <= names_here.keys() else {}
 
     def _compared(self, columns: dict[str, str]) -> SeenRows:
         try:
@@ -257,8 +260,8 @@ class SeenRowsFinder:
 
     def _seen(self, before: data.Reader, columns: dict[str, str]) -> Bools:
         now = data.open_reader(self.pinned, self.job.rows)
-        known = _hashes(before, trained_rows(self.model, before.rows), list(columns))
-        return _in_both(_hashes(now, now.rows, list(columns.values())), known)
+        trained_hashes = _hashes(before, trained_rows(self.model, before.rows), list(columns))
+        return _in_both(_hashes(now, now.rows, list(columns.values())), trained_hashes)
 
 
 def trained_rows(model: Archive, total: int) -> int:
@@ -284,10 +287,10 @@ def pin_unseen(seen: SeenRows, pinned: Pinned, source: data.Source, job: JobFold
             start += batch.num_rows
 
     stream = pa.RecordBatchReader.from_batches(reader.schema, batches())
-    found = pin_rows(job.rows, stream, source=pinned.source, select=pinned.select, seed=0, shuffled=False)
+    record = pin_rows(job.rows, stream, source=pinned.source, select=pinned.select, seed=0, shuffled=False)
     if pinned.table is not None:
         source.unpin(pinned, job.rows)
-    return found
+    return record
 
 
 def _are_comparable(before: str, now: str) -> bool:
@@ -298,20 +301,20 @@ def _are_comparable(before: str, now: str) -> bool:
 
 
 def _hashes(reader: data.Reader, rows: int, columns: list[str]) -> Hashes:
-    found = [row_hashes(batch, columns) for batch in reader.read(0, rows, columns)]
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+    parts = [row_hashes(batch, columns) for batch in reader.read(0, rows, columns)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
-def _in_both(own: Hashes, known: Hashes) -> Bools:
+def _in_both(here: Hashes, others: Hashes) -> Bools:
     """Return True for each of the own rows that is known; of equal rows, for as many as are known."""
-    values, counts = np.unique(known, return_counts=True)
-    found: Bools = np.zeros(len(own), dtype=np.bool_)
-    if not len(values) or not len(own):
-        return found
-    order = np.argsort(own, kind="stable")
-    ordered = own[order]
+    values, counts = np.unique(others, return_counts=True)
+    is_common: Bools = np.zeros(len(here), dtype=np.bool_)
+    if not len(values) or not len(here):
+        return is_common
+    order = np.argsort(here, kind="stable")
+    ordered = here[order]
     begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    rank: Ints = np.arange(len(own)) - np.repeat(begins, np.diff(np.r_[begins, len(own)]))
+    rank: Ints = np.arange(len(here)) - np.repeat(begins, np.diff(np.r_[begins, len(here)]))
     places = np.minimum(np.searchsorted(values, ordered), len(values) - 1)
-    found[order] = (values[places] == ordered) & (rank < counts[places])
-    return found
+    is_common[order] = (values[places] == ordered) & (rank < counts[places])
+    return is_common

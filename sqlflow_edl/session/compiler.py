@@ -47,8 +47,8 @@ from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.search import KINDS
 from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.analysis.warm_start import Parent
-from sqlflow_edl.codegen import Program, generate
-from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.codegen import GeneratedProgram, generate
+from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session import passed_on
 from sqlflow_edl.session.pinning import look
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledStatement:
     """TRAIN statement as a program that has not run. warnings: findings of the data checks."""
 
     statement: Statement
     spec: spec.JobSpec
-    program: Program
+    program: GeneratedProgram
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -108,16 +108,18 @@ class Compiler:
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
-    def compile(self, statement: Statement) -> Compiled:
+    def compile(self, statement: Statement) -> CompiledStatement:
         """Compile a TRAIN statement from a look at its rows."""
-        found = self.planned(statement)
-        warnings = tuple(map(str, found.warnings))
-        return Compiled(statement, found.spec, generate(found.spec), tuple(found.plan.notes), warnings)
+        planned = self.planned(statement)
+        warnings = tuple(map(str, planned.warnings))
+        return CompiledStatement(
+            statement, planned.spec, generate(planned.spec), tuple(planned.plan.notes), warnings
+        )
 
     def planned(self, statement: Statement) -> Planned:
         """Plan a TRAIN statement from a look at its rows."""
-        found = look(self.source, self.training_plan(statement), only_schema=self.only_schema)
-        return replace(found, spec=self.with_workers(found.spec))
+        result = look(self.source, self.training_plan(statement), only_schema=self.only_schema)
+        return replace(result, spec=self.with_workers(result.spec))
 
     def training_plan(
         self, statement: Statement, warm: Callable[[str], None] = lambda framework: None
@@ -155,7 +157,7 @@ class Compiler:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
-        with at(statement.model.span if statement.model else None):
+        with set_missing_spans(statement.model.span if statement.model else None):
             self._check_machine(framework, others=others)
         if isinstance(self.source, TextSource):
             query = stored_readings.differing(self.source.readings, query)
@@ -184,22 +186,22 @@ class Compiler:
         """Load the model that TRAIN … USING starts from; return None without USING."""
         if statement.using is None:
             return None
-        with at(statement.using.span):
+        with set_missing_spans(statement.using.span):
             try:
-                reference, found = self._stored(str(statement.using))
+                reference, archive = self._stored(str(statement.using))
             except SemanticError as error:
                 if str(statement.using) in KINDS:
                     error.hint = f"write WITH auto.models = {statement.using} in place of USING"
                 raise
-            return Parent(reference, found, statement.using.span)
+            return Parent(reference, archive, statement.using.span)
 
     def reused(self, statement: Statement) -> dict[str, Reused]:
         """Load the models whose features COLUMN reuses."""
-        found: dict[str, Reused] = {}
+        by_reference: dict[str, Reused] = {}
         for name in statement.reused:
-            with at(name.span):
-                found[str(name)] = Reused(*self._stored(str(name)))
-        return found
+            with set_missing_spans(name.span):
+                by_reference[str(name)] = Reused(*self._stored(str(name)))
+        return by_reference
 
     def _last_query(self, statement: Statement, parent: Parent | None) -> spec.Query | None:
         """Return the query of the model's last training, if the statement trains on what is new since then."""
@@ -214,7 +216,7 @@ class Compiler:
 
     def trained(self, name: Name) -> spec.JobSpec:
         """Return the JobSpec of a model."""
-        with at(name.span):
+        with set_missing_spans(name.span):
             return self._stored(str(name))[1]
 
     def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
@@ -237,19 +239,19 @@ class Compiler:
         """Compile a statement that uses a model. The model's archive is written to `archive`."""
         check, specify = inference.USES[statement.kind]
         name, attributes = check(statement)
-        with at(name.span):
+        with set_missing_spans(name.span):
             model = self.registry.load(str(name), archive)
         trained = read_archive(archive)
         if "predict.report" not in attributes or statement.target:
-            with at(name.span):
+            with set_missing_spans(name.span):
                 transform.check_predicts(trained.spec, model.reference)
         self.read_as(trained.spec, statement)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         check_types(statement, trained.spec, planned, schema, self._has_values)
         if planned.report not in ("drift", "features") or planned.output.name:
-            with at(name.span):
-                self._check_machine(planned.framework, *(each.framework for each in planned.models))
+            with set_missing_spans(name.span):
+                self._check_machine(planned.framework, *(member.framework for member in planned.models))
         planned = self._fit_to_target(statement, planned, schema.arrow)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
@@ -260,11 +262,9 @@ class Compiler:
         Raises SourceError, at the table's name, if it could not take the result.
         """
 
-        def check(wanted: spec.JobSpec) -> None:
-            added = (
-                results_of(wanted, target_of(wanted.label)).empty(rows).schema if statement.append else None
-            )
-            self._check_target(statement, wanted.output.name, added)
+        def check(job: spec.JobSpec) -> None:
+            added = results_of(job, target_of(job.label)).empty(rows).schema if statement.append else None
+            self._check_target(statement, job.output.name, added)
 
         try:
             check(planned)
@@ -290,9 +290,9 @@ class Compiler:
         if not statement.select:
             optimization.check(statement)
         schema, query = self.describe(statement)
-        found = optimization.plan(statement, query, schema)
-        self._check_target(statement, found.target)
-        return found
+        result = optimization.plan(statement, query, schema)
+        self._check_target(statement, result.target)
+        return result
 
     # EVALUATE without a model --------------------------------------------------------------------------------
 
@@ -300,9 +300,9 @@ class Compiler:
         """Return the comparison of a statement. Raises all its errors together."""
         measurement.check(statement)
         schema, query = self.describe(statement)
-        found = measurement.plan(statement, query, schema)
-        self._check_target(statement, found.target)
-        return found
+        result = measurement.plan(statement, query, schema)
+        self._check_target(statement, result.target)
+        return result
 
     # All job statements --------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class Compiler:
                 trained.label.column,
                 *(field.name for field in trained.query.schema if self.retrained),
             }
-            with placed(statement.select_span):
+            with shift_spans(statement.select_span):
                 stored_readings.apply(
                     self.source,
                     trained.query,
@@ -358,7 +358,7 @@ class Compiler:
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
         try:
-            with placed(statement.select_span), increments.hinted(statement.select):
+            with shift_spans(statement.select_span), increments.hint_at_increments(statement.select):
                 return self._describe(statement.select)
         except SourceError as error:
             self.check_syntax(statement)  # which knows what was meant
@@ -376,7 +376,7 @@ class Compiler:
     def _check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:
         """Raise SourceError, at the table's name, if the table could not take the result of the statement."""
         if target:
-            with at(target_span(statement)):
+            with set_missing_spans(target_span(statement)):
                 self.source.check_target(target, appended)
                 self.check_may_write(target, append=appended is not None)
 
@@ -409,7 +409,7 @@ class Compiler:
     def check_rights(self, statement: Statement) -> None:
         """Raise MissingRightError if the account may not store the model of a TRAIN statement. Nothing is created."""
         for name in statement.into if self.runs_here else ():
-            with at(name.span), with_other_store():
+            with set_missing_spans(name.span), with_other_store():
                 self.registry.check_rights(str(name))
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
@@ -456,8 +456,12 @@ class Compiler:
 
             workers = cluster.workers if self.workers is None else self.workers
             cluster = complete_settings(msgspec.structs.replace(cluster, workers=workers))
-            written = (each.span for each in statement.attributes if each.key.casefold() == "kubernetes.tls")
-            with at(next(written, statement.span)):
+            spans = (
+                attribute.span
+                for attribute in statement.attributes
+                if attribute.key.casefold() == "kubernetes.tls"
+            )
+            with set_missing_spans(next(spans, statement.span)):
                 certificates.check(cluster, self.place.settings(statement.attributes))
 
     @property

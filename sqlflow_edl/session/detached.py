@@ -21,7 +21,7 @@ PATIENCE = 15.0  # seconds to wait for a source that a job's commit has open
 PAUSE = 0.1
 
 
-def opened(
+def open_source(
     url: str,
     *,
     create: bool,

@@ -38,7 +38,7 @@ class Frames:
         if name.casefold() in self._names:
             self.unregister(name)
         elif name.casefold() in {
-            each.rpartition(".")[2].strip('"`').casefold() for each in self._source.tables()
+            table.rpartition(".")[2].strip('"`').casefold() for table in self._source.tables()
         }:
             raise SemanticError(
                 f"there is a table {name}, which the data would hide", hint="choose another name"
@@ -50,8 +50,8 @@ class Frames:
         """Remove such a table. Raises SemanticError if the name is not registered."""
         registered = self._names.pop(name.casefold(), None)
         if registered is None:
-            known = ", ".join(self._names.values())
-            raise SemanticError(f"{name} is not registered", hint=f"registered: {known}" if known else None)
+            names = ", ".join(self._names.values())
+            raise SemanticError(f"{name} is not registered", hint=f"registered: {names}" if names else None)
         self._source.drop_temporary(registered)
 
 
@@ -88,7 +88,7 @@ def _check_names(names: Iterable[str]) -> None:
     names = list(names)
     if (name := duplicate(names)) is None:
         return
-    alike = dict.fromkeys(each for each in names if each.casefold() == name.casefold())
+    alike = dict.fromkeys(other for other in names if other.casefold() == name.casefold())
     raise SemanticError(
         f"the data frame has several columns named {' and '.join(alike)}, and SQL ignores case",
         hint=f"rename them, such as {name} and {name}_2",

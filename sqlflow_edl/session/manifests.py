@@ -10,7 +10,7 @@ from edl.spec.runnable import RunnableSpec
 from edl.tls import FILES
 from sqlflow_edl.backends.kubernetes.apply import namespace_of
 from sqlflow_edl.backends.kubernetes.certificates import encrypts
-from sqlflow_edl.backends.kubernetes.dry_run import HIDDEN, JOB, described
+from sqlflow_edl.backends.kubernetes.dry_run import HIDDEN, JOB, describe_submission
 from sqlflow_edl.backends.kubernetes.manifests.objects import Submission
 from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
@@ -28,9 +28,9 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
     if statement.plan or not (statement.traits.generated or statement.kind == "run"):
         return ""
     settings = settings_of(statement, place, compiler.source.url, compiler.registry.url)
-    spec, files = _of(compiler, statement)
+    spec, files = _specify_job(compiler, statement)
     sources = {query.source for query in (spec.query, spec.validation) if query is not None}
-    return described(
+    return describe_submission(
         Submission(
             job=JOB,
             spec=spec,
@@ -44,7 +44,7 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
     )
 
 
-def _of(compiler: Compiler, statement: Statement) -> tuple[JobSpec | RunnableSpec, dict[str, bytes]]:
+def _specify_job(compiler: Compiler, statement: Statement) -> tuple[JobSpec | RunnableSpec, dict[str, bytes]]:
     """Return the specification of the statement's job, and its files by their paths in the job folder."""
     if statement.kind == "run":
         return in_a_pod(compiler, statement)

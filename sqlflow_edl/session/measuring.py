@@ -16,10 +16,10 @@ from edl.spec.measurement import Measurement
 from edl.worker.evaluation.predicted_rows import Found, measure
 from sqlflow_edl.analysis import measurement
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.syntax.ast import Statement
@@ -32,40 +32,42 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     planned, source = compiler.measurement(statement), compiler.source
     (job.path / SPEC).write_bytes(msgspec.json.encode(planned))
     observer.doing("pinning the rows")
-    with placed(statement.select_span):
+    with shift_spans(statement.select_span):
         pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
-    observer.doing(f"comparing {counted(pinned.rows)}")
-    with placed(statement.select_span):
-        found = measure(planned, data.open_reader(pinned, job.rows))
-    notes, warnings = measurement.notes(planned, found.label), _warnings(planned, found, pinned.rows)
+    observer.doing(f"comparing {format_count(pinned.rows)}")
+    with shift_spans(statement.select_span):
+        measured = measure(planned, data.open_reader(pinned, job.rows))
+    notes, warnings = measurement.notes(planned, measured.label), _warnings(planned, measured, pinned.rows)
     report(observer, notes, warnings)
-    message = f"{planned.kind} of {counted(found.rows)}"
-    if planned.report == "roc_curve" and isinstance(found.label, ClassLabel):
-        message += f"; the positive class is {found.label.classes[1]}"
+    message = f"{planned.kind} of {format_count(measured.rows)}"
+    if planned.report == "roc_curve" and isinstance(measured.label, ClassLabel):
+        message += f"; the positive class is {measured.label.classes[1]}"
     if not planned.target:
-        reader = pa.Table.from_batches([found.table]).to_reader()
-        return Result(statement, message, notes, warnings, found.figures, reader=reader, view=planned.report)
+        reader = pa.Table.from_batches([measured.table]).to_reader()
+        return Result(
+            statement, message, notes, warnings, measured.figures, reader=reader, view=planned.report
+        )
     observer.doing(f"writing {planned.target}")
-    [rows] = store(source, job.id, {planned.target: lambda: [found.table]})
-    message += f"; wrote {counted(rows)} to {planned.target}"
-    return Result(statement, message, notes, warnings, found.figures, rows=rows)
+    [rows] = store(source, job.id, {planned.target: lambda: [measured.table]})
+    message += f"; wrote {format_count(rows)} to {planned.target}"
+    return Result(statement, message, notes, warnings, measured.figures, rows=rows)
 
 
-def _warnings(planned: Measurement, found: Found, rows: int) -> tuple[str, ...]:
+def _warnings(planned: Measurement, measured: Found, rows: int) -> tuple[str, ...]:
     columns = " or ".join(filter(None, (planned.prediction, *planned.probabilities)))
     warnings = []
-    if found.unpredicted:
+    if measured.unpredicted:
         what = (
             "NULL" if planned.kind == "classification" and not planned.probabilities else "NULL or not finite"
         )
-        some = f"{found.unpredicted:,} of {counted(rows)}"
+        some = f"{measured.unpredicted:,} of {format_count(rows)}"
         warnings.append(f"{columns} is {what} in {some}, which the figures leave out")
-    if not found.overlap:
+    if not measured.overlap:
         warnings.append(
             f"no value of {planned.prediction} is one of {planned.label}: are they the same classes?"
         )
-    if found.uneven:
-        warnings.append(f"the probabilities of {counted(found.uneven)} do not add up to 1")
+    if measured.uneven:
+        warnings.append(f"the probabilities of {format_count(measured.uneven)} do not add up to 1")
     return tuple(warnings)
 
 

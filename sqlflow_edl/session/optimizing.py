@@ -15,10 +15,10 @@ from edl.run.result_tables import store
 from edl.spec.optimization import Domain, Optimization
 from sqlflow_edl.analysis.optimization import plan
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.reports.text import format_count, number
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.syntax.ast import Statement
@@ -33,12 +33,12 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     notes = plan.notes(statement)
     report(observer, notes)
     observer.doing("pinning the rows")
-    with placed(statement.select_span):
+    with shift_spans(statement.select_span):
         pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
     batches = data.open_reader(pinned, job.rows).read(0, pinned.rows, spec.needed)
-    with at(statement.objective.span if statement.objective else None):
+    with set_missing_spans(statement.objective.span if statement.objective else None):
         built = problem.build(spec, _table(batches, compiler, spec))
-        observer.doing(f"solving for {counted(len(built.cost), 'variable')}")
+        observer.doing(f"solving for {format_count(len(built.cost), 'variable')}")
         solution = solver.solve(built)
     table = solver.answer(built, solution)
     kind = "optimal" if solution.optimal else "best found in the time limit"
@@ -47,16 +47,16 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
         return Result(statement, message, notes, reader=table.to_reader(), computed=(spec.value,))
     observer.doing(f"writing {spec.target}")
     [rows] = store(source, job.id, {spec.target: table.to_batches})
-    return Result(statement, f"{message}; wrote {counted(rows)} to {spec.target}", notes, rows=rows)
+    return Result(statement, f"{message}; wrote {format_count(rows)} to {spec.target}", notes, rows=rows)
 
 
 def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
     """Return the plan: numbers of variables and constraints, from a look at the rows."""
     spec = compiler.optimization(statement)
-    with placed(statement.select_span):
+    with shift_spans(statement.select_span):
         reader = compiler.source.stream(statement.select)
         rows = reader.read_all().select(list(spec.needed))
-    with at(statement.objective.span if statement.objective else None):
+    with set_missing_spans(statement.objective.span if statement.objective else None):
         built = problem.build(spec, rows)
     into = f"into {spec.target}" if spec.target else "as a result set"
     values = f"{spec.domain.name}: {_values(spec.domain)}"
@@ -73,16 +73,16 @@ def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
         *(
             (
                 "constraint",
-                each.condition.text,
-                f"{each.count:,}",
-                _repeated(each.condition.per_group, each.condition.group),
+                block.condition.text,
+                f"{block.count:,}",
+                _describe_repetition(block.condition.per_group, block.condition.group),
             )
-            for each in built.blocks
+            for block in built.blocks
         ),
     ]
 
 
-def _repeated(per_group: bool, group: str) -> str:
+def _describe_repetition(per_group: bool, group: str) -> str:
     if not per_group:
         return "one for each row"
     return f"one for each {group}" if group else "over all rows"
@@ -98,5 +98,5 @@ def _values(domain: Domain) -> str:
 def _table(batches: object, compiler: Compiler, spec: Optimization) -> pa.Table:
     schema = compiler.source.schema(spec.query.select)
     fields = pa.schema([schema.field(name) for name in spec.needed])
-    found = list(batches)  # type: ignore[call-overload]
-    return pa.Table.from_batches(found) if found else fields.empty_table()
+    batch_list = list(batches)  # type: ignore[call-overload]
+    return pa.Table.from_batches(batch_list) if batch_list else fields.empty_table()

@@ -17,7 +17,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lookalikes import find_correction
 from sqlflow_edl.syntax.parse import read
-from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replaced
+from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replace_parts
 from sqlflow_edl.syntax.queries import place_of_error, trees
 
 Parser = Callable[[str], SQLFlowError | None]  # returns the error of one statement of the database
@@ -130,7 +130,7 @@ def _error(sql: str, dialect: str, parser: Parser) -> SQLFlowError | None:
     except StatementSyntaxError:  # of a call, which the check of calls reports
         return None
     return parser(
-        replaced(sql, [(each.span, _CALL.ljust(each.span.end - each.span.start)) for each in calls])
+        replace_parts(sql, [(call.span, _CALL.ljust(call.span.end - call.span.start)) for call in calls])
     )
 
 
@@ -138,14 +138,15 @@ def _doubt(sql: str, dialect: str) -> StatementSyntaxError | None:
     """Return what sqlglot has against SQL; an error without a place if it knows no such kind of statement."""
     from sqlglot import exp
 
-    known, message = dialect_named(dialect), "this is not SQL as sqlglot knows"
+    dialect_of_name, message = dialect_named(dialect), "this is not SQL as sqlglot knows"
     try:
-        found = trees(sql, known)
+        parsed = trees(sql, dialect_of_name)
     except ValueError as error:
         why = _PLACE.sub("", str(error))
         return StatementSyntaxError(
-            f"{message} {known.name} ({why}); the database decides", span=place_of_error(sql, known)
+            f"{message} {dialect_of_name.name} ({why}); the database decides",
+            span=place_of_error(sql, dialect_of_name),
         )
-    if any(isinstance(tree, exp.Command) for tree in found):
-        return StatementSyntaxError(f"{message} {known.name}; the database decides")
+    if any(isinstance(tree, exp.Command) for tree in parsed):
+        return StatementSyntaxError(f"{message} {dialect_of_name.name}; the database decides")
     return None

@@ -28,9 +28,9 @@ from edl.spec.computed import functions
 from sqlflow_edl.analysis import forecasts, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
-from sqlflow_edl.analysis.columns.computed import fixed, is_fixed, state_of
+from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
-from sqlflow_edl.analysis.columns.derive import delimited
+from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
@@ -39,7 +39,7 @@ from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
-from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.observer import Observer
 
@@ -69,10 +69,10 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, plan.columns))
-    found = _fitted(_with_since(plan, reader, rows), checks, statistics, rows, classes)
-    fitted = with_statistics(found.spec, reader.read)
-    write_fitting(job.rows, fitting(found.columns, plan.decisions, fitted.features, found.warnings))
-    return PinnedTraining(pinned, fitted, found.warnings)
+    planned = _fit_plan(_with_since(plan, reader, rows), checks, statistics, rows, classes)
+    fitted = with_statistics(planned.spec, reader.read)
+    write_fitting(job.rows, fitting(planned.columns, plan.decisions, fitted.features, planned.warnings))
+    return PinnedTraining(pinned, fitted, planned.warnings)
 
 
 def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
@@ -80,8 +80,8 @@ def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
     reader = data.open_reader(pinned, job.rows)
     if not job.validation_rows.is_dir():
         return reader
-    own = data.open_reader(read_pinned(job.validation_rows), job.validation_rows)
-    return JoinedReader(reader, own)
+    validation_reader = data.open_reader(read_pinned(job.validation_rows), job.validation_rows)
+    return JoinedReader(reader, validation_reader)
 
 
 def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Planned:
@@ -106,19 +106,21 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     _hold_out(plan, checks, source.stream)
     label = statistics.get(plan.label) or max(
-        statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
+        statistics.values(), key=lambda column_statistics: column_statistics.rows, default=ColumnStatistics()
     )
-    counts = {each: statistics[each].counts for each in _labels(plan)}
-    classes = {each: known.classes if known else None for each, known in counts.items()}
-    plan = _settled(plan, times, classes)
+    counts = {label: statistics[label].counts for label in _labels(plan)}
+    classes = {
+        label: value_counts.classes if value_counts else None for label, value_counts in counts.items()
+    }
+    plan = _settle_split(plan, times, classes)
     if held_out is None:
-        held_out = splits.expected(plan.splitting, label, statistics.get(plan.splitting.mark))
+        held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
     if plan.splitting.mark:
         splits.check_found(plan.splitting, label.rows, held_out)
-    return _fitted(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
+    return _fit_plan(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
 
 
-def _fitted(
+def _fit_plan(
     plan: AnyPlan,
     checks: DataChecks,
     statistics: Statistics,
@@ -129,11 +131,11 @@ def _fitted(
 
     classes: of all rows, by label.
     """
-    known = classes.get(plan.label)
-    disorders = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, known))
-    found = {name: replace(statistics[name], disorder=each) for name, each in disorders.items()}
-    statistics = {**statistics, **found}
-    fitted = plan.fit(statistics, rows, known)
+    label_classes = classes.get(plan.label)
+    disorders = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, label_classes))
+    with_disorder = {name: replace(statistics[name], disorder=value) for name, value in disorders.items()}
+    statistics = {**statistics, **with_disorder}
+    fitted = plan.fit(statistics, rows, label_classes)
     validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.schema)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     wants, unread = plan.wants(), plan.unread_columns(statistics)
@@ -154,24 +156,26 @@ def _statistics(
     early = {name: source for name, source in computed.items() if name not in later}
     rows = _with_computed(plan, checks.watch(read()), early)
     first = {name: want for name, want in wants.items() if name not in later}
-    found = collect(rows, first, seed=plan.seed, lists=plan.lists())
+    statistics = collect(rows, first, seed=plan.seed, lists=plan.lists())
     if later:
-        found |= _states(plan, [computed[name] for name in later], found, read)
-        numbered = dict(_numbered({name: computed[name] for name in later}, found))
-        found |= collect(
+        statistics |= _states(plan, [computed[name] for name in later], statistics, read)
+        numbered = dict(_fix_expressions({name: computed[name] for name in later}, statistics))
+        statistics |= collect(
             _with_computed(plan, read(), numbered), {name: wants[name] for name in numbered}, seed=plan.seed
         )
-    if cells := set(delimited(wants, found)):
-        named = {each.column: computed[each.column] for each in cells if each.column in computed}
+    if cells := set(list_readings(wants, statistics)):
+        named = {item.column: computed[item.column] for item in cells if item.column in computed}
         of_items = collect(
             _with_computed(plan, read(), named),
-            {each.column: Want.NONE for each in cells},
+            {item.column: Want.NONE for item in cells},
             seed=plan.seed,
             lists=cells,
         )
         for column, items in of_items.items():
-            found[column] = replace(found[column], lists={**found[column].lists, **items.lists})
-    return found
+            statistics[column] = replace(
+                statistics[column], lists={**statistics[column].lists, **items.lists}
+            )
+    return statistics
 
 
 def _states(
@@ -184,17 +188,17 @@ def _states(
 
     A function holds its columns of all rows in memory.
     """
-    found: dict[str, ColumnStatistics] = {}
-    for item, node in ((str(source), each) for source in sources for each in functions(source)):
-        if node.function is None or (state := state_of(node)) in found:
+    states: dict[str, ColumnStatistics] = {}
+    for item, node in ((str(source), operator) for source in sources for operator in functions(source)):
+        if node.function is None or (state := state_of(node)) in states:
             continue
-        numbered = fixed(node, {**statistics, **found})
-        with at(_places(plan).get(item)):
+        numbered = fix_statistics(node, {**statistics, **states})
+        with set_missing_spans(_places(plan).get(item)):
             tables = [arguments(batch, numbered) for batch in read() if batch.num_rows]
             if tables:  # without rows the label has the error
                 state_text = own_functions.fit(node.function, pa.concat_tables(tables))
-                found[state] = ColumnStatistics(state=state_text)
-    return found
+                states[state] = ColumnStatistics(state=state_text)
+    return states
 
 
 def _places(plan: AnyPlan) -> dict[str, Span | None]:
@@ -212,18 +216,18 @@ def _with_computed(
     places = _places(plan)
     for batch in batches:
         for name, source in computed.items():
-            with at(places.get(name)):
+            with set_missing_spans(places.get(name)):
                 [batch] = with_computed([batch], {name: source})
         yield batch
 
 
-def _numbered(
-    computed: Mapping[str, spec.Computed], found: Statistics
+def _fix_expressions(
+    computed: Mapping[str, spec.Computed], statistics: Statistics
 ) -> Iterator[tuple[str, spec.Computed]]:
     """Yield expressions with the numbers of their statistics; of one that has none, the feature raises the error."""
     for name, source in computed.items():
         with contextlib.suppress(SemanticError):
-            yield name, fixed(source, found)
+            yield name, fix_statistics(source, statistics)
 
 
 def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[pa.RecordBatch]]) -> None:
@@ -256,9 +260,9 @@ def _pin(
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
-    classes = {each: distinct_values(reader.read(0, pinned.rows, [each]), each) for each in _labels(plan)}
+    classes = {name: distinct_values(reader.read(0, pinned.rows, [name]), name) for name in _labels(plan)}
     try:
-        settled = _settled(plan, times, classes)
+        settled = _settle_split(plan, times, classes)
     except SQLFlowError:
         source.unpin(pinned, job.rows)
         raise
@@ -286,16 +290,16 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     """
     select, span = plan.statement.select, plan.statement.select_span
     if plan.query.increment:
-        with placed(span):
+        with shift_spans(span):
             last = source.stream(increments.greatest(plan)).read_all()["last"][0].as_py()
-        plan = increments.bounded(plan, last)
+        plan = increments.bound_rows(plan, last)
         plan.notes.extend(increments.notes(plan.query.increment))
         select = RowFilter(tuple(increments.conditions(plan))).of(select)
     bad = BadRows.of(plan)
     if bad.columns:
-        with placed(span):
-            found = source.stream(bad.among(select)).read_all()
-        count, total = (column[0].as_py() for column in found.columns)
+        with shift_spans(span):
+            counts = source.stream(bad.among(select)).read_all()
+        count, total = (column[0].as_py() for column in counts.columns)
         if 0 < count == total:
             raise SemanticError(bad.note(count, total), span=span)
         if count:
@@ -303,11 +307,11 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     return plan
 
 
-def _settled(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
+def _settle_split(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
     """Return the plan with the split that suits the rows and the classes of all labels but the first."""
     is_class = labels.has_classes(plan, classes.get(plan.label))
     splitting = plan.splitting.settled(times, plan.label, is_class)
-    return replace(plan, splitting=splitting, more_classes={each: classes[each] for each in plan.more_labels})
+    return replace(plan, splitting=splitting, more_classes={name: classes[name] for name in plan.more_labels})
 
 
 def _with_since(plan: AnyPlan, reader: data.Reader, rows: spec.Rows) -> AnyPlan:
@@ -327,5 +331,5 @@ def _rows(plan: AnyPlan, total: int, held_out: int | None, checks: DataChecks, d
     held_out: number of validation rows among `total`, if the pinning determined it.
     """
     last = plan.held_out.rows(total) if held_out is None else held_out
-    own = validation.rows(checks.held_out) if plan.held_out.query else 0
-    return spec.Rows(bool(digest), total + own, total - last, last + own, digest)
+    validation_rows = validation.rows(checks.held_out) if plan.held_out.query else 0
+    return spec.Rows(bool(digest), total + validation_rows, total - last, last + validation_rows, digest)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports import models, plan, table
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.session.activation import current_version, wanted
+from sqlflow_edl.session.activation import current_version, find_comparison
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import used_statements
 from sqlflow_edl.syntax import Statement
@@ -33,12 +33,12 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     planned = compiler.planned(statement)
     compiler.check_rights(statement)
-    return plan.training(planned) + _activated(compiler, planned) + _kept(compiler)
+    return plan.training(planned) + _activation_rows(compiler, planned) + _pinning_rows(compiler)
 
 
-def _activated(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
+def _activation_rows(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
     """Describe the condition under which the new version becomes the current one."""
-    if wanted(planned.plan) is None:
+    if find_comparison(planned.plan) is None:
         return []
     current = current_version(compiler.registry, str(planned.plan.statement.into[0]))
     rival = f"only if it is at least as good as {current.reference}" if current else "the first version"
@@ -47,19 +47,21 @@ def _activated(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
 
 def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     append = statement.append is not None
-    return plan.use(compiler.job_spec(statement), compiler.source.url, append=append) + _kept(compiler)
+    return plan.use(compiler.job_spec(statement), compiler.source.url, append=append) + _pinning_rows(
+        compiler
+    )
 
 
 def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import measuring
 
-    return measuring.rows_of_plan(compiler, statement) + _kept(compiler)
+    return measuring.rows_of_plan(compiler, statement) + _pinning_rows(compiler)
 
 
 def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import optimizing
 
-    return optimizing.rows_of_plan(compiler, statement) + _kept(compiler)
+    return optimizing.rows_of_plan(compiler, statement) + _pinning_rows(compiler)
 
 
 def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
@@ -68,7 +70,7 @@ def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return list(running.rows_of_plan(compiler, statement))
 
 
-def _kept(compiler: Compiler) -> list[plan.Row]:
+def _pinning_rows(compiler: Compiler) -> list[plan.Row]:
     """Describe the cost of pinning the rows, where the source knows one."""
     cost = compiler.source.how_rows_are_kept()
     return [("rows", "pinned", cost, "")] if cost else []
@@ -77,28 +79,32 @@ def _kept(compiler: Compiler) -> list[plan.Row]:
 def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     reference = str(statement.model)
     name, selector = split_reference(reference)
-    found = [each for each in compiler.registry.list() if each.name == name and each.is_selected(selector)]
-    if not found and not statement.if_exists:
+    versions = [
+        version
+        for version in compiler.registry.list()
+        if version.name == name and version.is_selected(selector)
+    ]
+    if not versions and not statement.if_exists:
         compiler.registry.look_up(reference)  # says what there is instead
-    gone = ", ".join(each.reference for each in found) or "nothing"
+    gone = ", ".join(version.reference for version in versions) or "nothing"
     return [("statement", title(statement, compiler.dialect), f"{gone} would be dropped", "")]
 
 
 def _set(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    found = compiler.registry.find(str(statement.model))
-    what = "is current already" if found.current else "would be current"
-    return [("statement", title(statement, compiler.dialect), f"{found.reference} {what}", "")]
+    version = compiler.registry.find(str(statement.model))
+    what = "is current already" if version.current else "would be current"
+    return [("statement", title(statement, compiler.dialect), f"{version.reference} {what}", "")]
 
 
 def _set_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    found = compiler.registry.find(str(statement.model))
-    what = f"{found.name}@{statement.tag} would be {found.reference}"
+    version = compiler.registry.find(str(statement.model))
+    what = f"{version.name}@{statement.tag} would be {version.reference}"
     return [("statement", title(statement, compiler.dialect), what, "")]
 
 
 def _drop_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    found = compiler.registry.look_up(f"{statement.model}@{statement.tag}")
-    what = f"{found.reference} would lose the tag {statement.tag}"
+    version = compiler.registry.look_up(f"{statement.model}@{statement.tag}")
+    what = f"{version.reference} would lose the tag {statement.tag}"
     return [("statement", title(statement, compiler.dialect), what, "")]
 
 
@@ -112,10 +118,17 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
         done = "is passed to the database, with predictions in it"
         rows = [("statement", title(statement, compiler.dialect), done, "")]
         used = used_statements(statement, compiler.dialect)
-        return [*rows, *(row for each in used for row in PLANNERS[each.kind](compiler, each))]
+        return [
+            *rows,
+            *(
+                row
+                for used_statement in used
+                for row in PLANNERS[used_statement.kind](compiler, used_statement)
+            ),
+        ]
     rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
     if objection(statement.text, dialect_named(compiler.dialect)) is None:
-        with placed(statement.span):
+        with shift_spans(statement.span):
             schema = compiler.source.schema(statement.text)
         rows += (("column", field.name, str(field.type), "") for field in schema)
     return rows

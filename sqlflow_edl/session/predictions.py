@@ -21,10 +21,10 @@ from edl.spec import JobSpec
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.analysis.programs.ddl import tables_read
 from sqlflow_edl.analysis.programs.outline import verb
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Name, Statement
-from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replaced, shared_queries
+from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replace_parts, shared_queries
 
 _NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
@@ -110,10 +110,10 @@ class Predictions:
         """Return the text with tables in place of the calls, from left to right."""
         parts: list[tuple[Span, str]] = []
         for call in calls:
-            before = replaced(text[: call.span.start], parts)
+            before = replace_parts(text[: call.span.start], parts)
             used = self._statement(statement, call, start, before + text[call.span.start :], len(before))
             parts.append((call.span, self._table(used, call, start)))
-        return replaced(text, parts)
+        return replace_parts(text, parts)
 
     def _statement(
         self, statement: Statement, call: PredictCall, start: int, around: str, place: int
@@ -132,12 +132,12 @@ class Predictions:
     def _with_shared(self, select: str, around: str, place: int) -> str:
         """Return the query with the common table expressions in front of the call that it reads."""
         word, shared = shared_queries(around, self._dialect)
-        before = [each for each in shared if each.span.end <= place]
+        before = [common for common in shared if common.span.end <= place]
         read = tables_read(select, self._dialect) or ()
         names = {thing.parts[0].casefold() for thing in read if len(thing.parts) == 1}
-        if names.isdisjoint(each.name.casefold() for each in before):
+        if names.isdisjoint(common.name.casefold() for common in before):
             return select
-        texts = ", ".join(around[each.span.start : each.span.end] for each in before)
+        texts = ", ".join(around[common.span.start : common.span.end] for common in before)
         return f"{word} {texts}\n{_ALL}(\n{select}\n) AS q"
 
     def _table(self, used: Statement, call: PredictCall, start: int) -> str:
@@ -148,7 +148,7 @@ class Predictions:
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         self._columns.append(rows.schema.names)
-        with at(call.span.shifted(start)):
+        with set_missing_spans(call.span.shifted(start)):
             self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)
 
@@ -161,16 +161,18 @@ class Predictions:
             if call.is_derived or reference.has_columns_of_its_own(call):
                 trained = self._trained(call.model)
                 if is_derived(call, trained):
-                    made = ModelFunction(call, used, trained, self._source, self._predicted, self._centres)
-                    return made.rows().to_reader()
-                rows, computed = self._predicted(reference.requested(call, used, trained))
+                    function = ModelFunction(
+                        call, used, trained, self._source, self._predicted, self._centres
+                    )
+                    return function.rows().to_reader()
+                rows, computed = self._predicted(reference.request_settings(call, used, trained))
                 return reference.as_in_reference(call, trained, rows, computed).to_reader()
-        found = self._predict(used)
-        return found.reader or found.to_arrow().to_reader()
+        result = self._predict(used)
+        return result.reader or result.to_arrow().to_reader()
 
     def _predicted(self, statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
-        found = self._predict(statement)
-        return found.to_arrow(), found.computed
+        result = self._predict(statement)
+        return result.to_arrow(), result.computed
 
 
 def used(call: PredictCall, statement: Statement, select: str, select_span: Span | None) -> Statement:
@@ -241,15 +243,15 @@ def refuse_in_job(statement: Statement, dialect: str) -> None:
 def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     """Return PREDICT statements for the calls whose queries read only what is there, for plans and checks."""
     start = statement.span.start
-    found: list[Statement] = []
+    result: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):
         if not call.query:
-            found += () if call.is_derived else (used(call, statement, "", None),)
+            result += () if call.is_derived else (used(call, statement, "", None),)
             continue
         select = _ALL + call.query if call.is_table else call.query
         begin = start + call.query_span.start
         span = Span(begin - len(select) + len(call.query), begin + len(call.query))
         if predict_calls(call.query, dialect) or shared_queries(statement.text, dialect)[1]:
             continue
-        found.append(used(call, statement, select, span))
-    return found
+        result.append(used(call, statement, select, span))
+    return result

@@ -29,7 +29,7 @@ from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.session import passed_on, running
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
@@ -58,16 +58,16 @@ class _Before:
 
     def add(self, statement: Statement, dialect: str) -> None:
         """Add the effects of the statement."""
-        found = changes(statement, dialect)
-        self.tables += found.tables
-        self.unknown = self.unknown or found.unknown
+        statement_changes = changes(statement, dialect)
+        self.tables += statement_changes.tables
+        self.unknown = self.unknown or statement_changes.unknown
         self.syntax = self.syntax or passed_on.changes_syntax(statement)
         if statement.kind == "drop_model" and split_reference(str(statement.model))[1] is None:
             self.dropped.add(str(statement.model))
             self.trained.discard(str(statement.model))
-        made = {thing.parts[0] for thing in effects(statement, dialect).makes if thing.kind == "model"}
-        self.trained |= made
-        self.dropped -= made
+        models = {thing.parts[0] for thing in effects(statement, dialect).makes if thing.kind == "model"}
+        self.trained |= models
+        self.dropped -= models
 
 
 class ProgramCheck:
@@ -79,14 +79,14 @@ class ProgramCheck:
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
         """Return one error or None for each statement; an unreadable statement is given as its error."""
-        return [self._problem(each) for each in program]
+        return [self._problem(parsed) for parsed in program]
 
     def _problem(self, statement: Statement | SQLFlowError) -> SQLFlowError | None:
         if isinstance(statement, SQLFlowError):
             self._before.unknown = True
             return statement
         errors: list[SQLFlowError] = []
-        with _collected(errors):
+        with _collect_errors(errors):
             self._check(statement)
         self._before.add(statement, self._compiler.dialect)
         return errors[0] if errors else None
@@ -113,15 +113,15 @@ class ProgramCheck:
     def _check_training(self, statement: Statement) -> None:
         compiler = self._compiler
         errors: list[SQLFlowError] = []
-        with _collected(errors):
+        with _collect_errors(errors):
             compiler.check_place(statement)
         for name in statement.into:
-            with _collected(errors), at(name.span):
+            with _collect_errors(errors), set_missing_spans(name.span):
                 check_name(str(name))
         if not errors:
-            with _collected(errors):
+            with _collect_errors(errors):
                 compiler.check_rights(statement)
-        with _collected(errors):
+        with _collect_errors(errors):
             parent = self._stored(statement.using)
             if statement.using is not None and not _is_small(parent):
                 check_without_columns(statement)
@@ -139,13 +139,13 @@ class ProgramCheck:
 
     def _check_use(self, statement: Statement) -> None:
         errors: list[SQLFlowError] = []
-        with _collected(errors):
+        with _collect_errors(errors):
             check_without_columns(statement)
             self._compiler.check_place(statement)
-        with _collected(errors):
-            found = self._stored(statement.used_model)
+        with _collect_errors(errors):
+            model = self._stored(statement.used_model)
             is_seen = self._sees(statement.select) and not self._makes_again(statement)
-            if not errors and _is_small(found) and is_seen:
+            if not errors and _is_small(model) and is_seen:
                 self._compiler.job_spec(statement)
             elif statement.select and is_seen:
                 self._compiler.describe(statement)
@@ -167,8 +167,8 @@ class ProgramCheck:
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""
-        made = changes(statement, self._compiler.dialect).tables
-        return any(each.is_same(other) for each in made for other in self._before.tables)
+        tables = changes(statement, self._compiler.dialect).tables
+        return any(table.is_same(other) for table in tables for other in self._before.tables)
 
     # What there is -------------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class ProgramCheck:
         bare, version = split_reference(reference)
         if {bare, reference} & before.trained:
             return None
-        with at(name.span):
+        with set_missing_spans(name.span):
             if bare in before.dropped:
                 raise SemanticError(
                     f"the model {bare} is dropped by an earlier statement", hint="use it before DROP MODEL"
@@ -207,7 +207,7 @@ class ProgramCheck:
             return True
         read = tables_read(query, self._compiler.dialect)
         return read is not None and not any(
-            self._is_view(each) or any(map(each.is_same, before.tables)) for each in read
+            self._is_view(table) or any(map(table.is_same, before.tables)) for table in read
         )
 
     def _is_view(self, table: Thing) -> bool:
@@ -223,7 +223,7 @@ class ProgramCheck:
 WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
     "measure": Compiler.measurement,
     "optimize": Compiler.optimization,
-    "run": running.checked,
+    "run": running.check_run,
 }
 
 
@@ -269,7 +269,7 @@ def _is_small(model: ModelVersion | None) -> bool:
 
 
 @contextmanager
-def _collected(errors: list[SQLFlowError]) -> Iterator[None]:
+def _collect_errors(errors: list[SQLFlowError]) -> Iterator[None]:
     """Collect errors in the list. An unreachable or busy source is left to run time."""
     try:
         yield

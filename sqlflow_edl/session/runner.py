@@ -29,7 +29,7 @@ from edl.jobs.outcome import (
 )
 from edl.jobs.termination import TerminatedError
 from edl.models.archive import read_archive
-from edl.models.commit import Stored, commit_result
+from edl.models.commit import StoredModel, commit_result
 from edl.models.fitting import read_fitting
 from edl.models.pending import Intent, Rival, mark_handled, write_intent
 from edl.models.registry.records import ModelRecord
@@ -43,7 +43,7 @@ from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import features as feature_report
 from sqlflow_edl.reports import job_results, reasons, text
@@ -57,7 +57,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
-    from sqlflow_edl.backends.kubernetes.settings import Settings
+    from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Ready:
     pinned: Pinned
     intent: Intent
     weights: Path | None
-    on: Settings | None
+    on: KubernetesSettings | None
 
 
 _NOT_STORED = "interrupted before its model was stored"
@@ -104,11 +104,11 @@ class JobRunner:
         on = self._settings(statement)
         return self._train(statement, on) if statement.trains else self._use(statement, on)
 
-    def _train(self, statement: Statement, on: Settings | None) -> Result:
+    def _train(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         registry = self._compiler.registry
         plan = self._compiler.training_plan(statement, self._submitter.warm)
         name = str(statement.into[0])
-        with at(statement.into[0].span), with_other_store():
+        with set_missing_spans(statement.into[0].span), with_other_store():
             registry.check_save(name)
         with self._job(statement) as job:
             fixed = pin_and_fit(self._source, plan, job, self._observer)
@@ -131,7 +131,7 @@ class JobRunner:
                 outcome = self._run(ready)
             warnings += job_results.doubts(fitted, outcome, read_fitting(job.rows), name)
             verdict = job_results.verdict_of(job, outcome)
-            with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
+            with _ignore_interrupts() if fitted.search is not None else contextlib.nullcontext():
                 model = outcome.stored or self._commit(ready, outcome).name
         compared = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
         return Result(
@@ -157,11 +157,11 @@ class JobRunner:
         self, name: str, plan: AnyPlan, fitted: JobSpec, pinned: Pinned, job: JobFolder
     ) -> Rival | None:
         """Measure the current version, if the new one is trained again, or replaces it only if it is better."""
-        written = activation.wanted(plan)
-        if written is None and not self._compiler.retrained:
+        attribute = activation.find_comparison(plan)
+        if attribute is None and not self._compiler.retrained:
             return None
         self._observer.doing("measuring the current version")
-        span = written.span if written is not None else None
+        span = attribute.span if attribute is not None else None
         compared = activation.Activation(self._source, plan, fitted, pinned, job, span)
         try:
             return compared.rival(self._compiler.registry, self._submitter, name)
@@ -171,43 +171,43 @@ class JobRunner:
             report(self._observer, [f"the new version is not compared with the current one: {error.message}"])
             return None
 
-    def _use(self, statement: Statement, on: Settings | None) -> Result:
+    def _use(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         """Run a model over the query's rows, into a table or as a result set."""
         with self._job(statement) as job:
-            found = self._compiler.use(statement, job.model)
-            reports_drift, target = found.planned.report == "drift", found.planned.output.name
-            trains_nothing = found.planned.report in ("drift", "features") and not target
-            if not found.planned.cluster.workers and not trains_nothing:
-                self._submitter.warm(found.trained.framework)
-            if found.planned.report == "features":
-                return self._features(statement, found)
-            pinned = self._pin(statement, found.planned, job)
+            use = self._compiler.use(statement, job.model)
+            reports_drift, target = use.planned.report == "drift", use.planned.output.name
+            trains_nothing = use.planned.report in ("drift", "features") and not target
+            if not use.planned.cluster.workers and not trains_nothing:
+                self._submitter.warm(use.trained.framework)
+            if use.planned.report == "features":
+                return self._features(statement, use)
+            pinned = self._pin(statement, use.planned, job)
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
-                return drift_report.added(Result(statement), drift, found.reference)
+                return drift_report.add_drift(Result(statement), drift, use.reference)
             seen: tuple[str, ...] = ()
             if statement.kind == "evaluate":
-                pinned, seen = self._without_seen_rows(statement, found, job, pinned)
-            planned, notes = used_model.with_rows(found.planned, pinned.rows, pinned.digest)
+                pinned, seen = self._without_seen_rows(statement, use, job, pinned)
+            planned, notes = used_model.with_rows(use.planned, pinned.rows, pinned.digest)
             used_model.check_explains(statement, planned)
             here = on is None and not self._compiler.detached
-            one_row = one_row_explanation(statement, planned, found.trained) if here else None
+            one_row = one_row_explanation(statement, planned, use.trained) if here else None
             planned = one_row or planned
-            notes += seen + used_model.notes(statement, found.trained, planned)
-            notes += tuple(used_model.time_zone_notes(found.trained, planned.query))
+            notes += seen + used_model.notes(statement, use.trained, planned)
+            notes += tuple(used_model.time_zone_notes(use.trained, planned.query))
             notes += confidence.notes(planned)
             if planned.kind in ("predict", "evaluate"):
-                notes += comparison.notes(
-                    read_archive(job.model).fitting, found.trained, planned, pinned, job
-                )
+                notes += comparison.notes(read_archive(job.model).fitting, use.trained, planned, pinned, job)
             report(self._observer, notes)
             append = statement.append is not None
             intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
-                return drift_report.added(self._detach(statement, ready), drift, found.reference)
+                return drift_report.add_drift(self._detach(statement, ready), drift, use.reference)
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
-            with at(statement.select_span, SQLFlowError if planned.forecast else SemanticError):
+            with set_missing_spans(
+                statement.select_span, SQLFlowError if planned.forecast else SemanticError
+            ):
                 outcome = self._run(ready)
             sizes = comparison.count_classes(planned, pinned, job)
             if one_row is not None:
@@ -215,18 +215,20 @@ class JobRunner:
                 return reasons.explained_row(explained, planned, read_archive(job.model))
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes, sizes)
-            written = outcome.rows if planned.work == "predict" else outcome.made
+            row_count = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
-                with at(target_span(statement)):
-                    written = self._commit(ready, outcome).rows
-        result = job_results.written(statement, planned, outcome, notes, written, found.reference, sizes)
-        return drift_report.added(result, drift, found.reference)
+                with set_missing_spans(target_span(statement)):
+                    row_count = self._commit(ready, outcome).rows
+        result = job_results.written_rows_result(
+            statement, planned, outcome, notes, row_count, use.reference, sizes
+        )
+        return drift_report.add_drift(result, drift, use.reference)
 
     def _pin(self, statement: Statement, planned: JobSpec, job: JobFolder) -> Pinned:
         """Pin the rows that a model is used on. Raises SemanticError if there are none to measure or to explain."""
         self._observer.doing("pinning the rows")
         shuffle = used_model.is_sampled(planned)
-        with placed(statement.select_span):
+        with shift_spans(statement.select_span):
             pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
             pinned.check_fits(None if statement.kind == "predict" else planned.columns)
         if not pinned.rows and statement.kind != "predict":
@@ -241,16 +243,16 @@ class JobRunner:
         Raises SemanticError if they are not known, or no others are left.
         """
         self._observer.doing("looking for rows that trained the model")
-        wanted = unseen_only(statement)
+        attribute = unseen_only(statement)
         archive = read_archive(job.model)
         finder = comparison.SeenRowsFinder(
             self._source, use.reference, archive, use.planned.query, pinned, job
         )
-        found = finder.find(at_any_cost=wanted is not None)
-        if wanted is None:
-            return pinned, (found.note(),) if found is not None else ()
-        with at(wanted.written.span):
-            if found is None:
+        seen = finder.find(at_any_cost=attribute is not None)
+        if attribute is None:
+            return pinned, (seen.note(),) if seen is not None else ()
+        with set_missing_spans(attribute.written.span):
+            if seen is None:
                 return pinned, (
                     f"{use.reference} was trained on rows of other tables, so all rows are measured",
                 )
@@ -259,12 +261,12 @@ class JobRunner:
                     f"{UNSEEN_ONLY} chooses rows on this machine, which pods do not read",
                     hint="leave it out, or run the statement without --on kubernetes",
                 )
-            if found.why:
-                raise SemanticError(found.note(), hint=f"leave {UNSEEN_ONLY} out")
-            if found.seen == found.count:
-                raise SemanticError(found.note(), hint="select rows that the model was not trained on")
-        left = f"{found.seen:,} of {pinned.rows:,} rows trained {use.reference} and are left out"
-        return comparison.pin_unseen(found, pinned, self._source, job), (left,) if found.seen else ()
+            if seen.why:
+                raise SemanticError(seen.note(), hint=f"leave {UNSEEN_ONLY} out")
+            if seen.seen == seen.count:
+                raise SemanticError(seen.note(), hint="select rows that the model was not trained on")
+        left = f"{seen.seen:,} of {pinned.rows:,} rows trained {use.reference} and are left out"
+        return comparison.pin_unseen(seen, pinned, self._source, job), (left,) if seen.seen else ()
 
     def _features(self, statement: Statement, use: Use) -> Result:
         """Return what the model sees of the rows, which are read and transformed as the result is read."""
@@ -275,17 +277,17 @@ class JobRunner:
         others = [name for name in schema.names if name not in read]
 
         def rows() -> Iterator[pa.RecordBatch]:  # the query begins when its first row is asked for
-            with placed(statement.select_span):
+            with shift_spans(statement.select_span):
                 yield from self._source.stream(statement.select)
 
         def seen() -> Iterator[pa.RecordBatch]:
-            with at(statement.select_span):
-                yield from found
+            with set_missing_spans(statement.select_span):
+                yield from batches
 
-        with at(statement.select_span):
-            found = feature_report.reader(planned, rows(), schema, others)
-        reader = pa.RecordBatchReader.from_batches(found.schema, seen())
-        computed = tuple(found.schema.names[len(others) :])
+        with set_missing_spans(statement.select_span):
+            batches = feature_report.reader(planned, rows(), schema, others)
+        reader = pa.RecordBatchReader.from_batches(batches.schema, seen())
+        computed = tuple(batches.schema.names[len(others) :])
         return Result(statement, reader=reader, computed=computed, notes=notes)
 
     def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
@@ -293,12 +295,12 @@ class JobRunner:
         self._observer.doing("comparing the rows")
         reader = data.open_reader(pinned, job.rows)
         return comparison.drift(
-            read_archive(job.model), reader.schema.names, lambda wanted: reader.read(0, pinned.rows, wanted)
+            read_archive(job.model), reader.schema.names, lambda columns: reader.read(0, pinned.rows, columns)
         )
 
     # Steps -------------------------------------------------------------------------------------------------
 
-    def _settings(self, statement: Statement) -> Settings | None:
+    def _settings(self, statement: Statement) -> KubernetesSettings | None:
         """Return the settings of its job on Kubernetes, or None on this machine.
 
         Raises SemanticError if it cannot run there.
@@ -331,7 +333,7 @@ class JobRunner:
         report(self._observer, outcome.notes)
         return outcome
 
-    def _commit(self, ready: _Ready, outcome: Outcome) -> Stored:
+    def _commit(self, ready: _Ready, outcome: Outcome) -> StoredModel:
         """Store the result. Any failure leaves nothing staged."""
         job, intent, registry = ready.folder, ready.intent, self._compiler.registry
         with contextlib.suppress(OSError):  # what stores the result if this fails reads the outcome
@@ -419,7 +421,7 @@ def _end_of(job: JobFolder, error: BaseException) -> tuple[job_folder.State, str
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Ignore Ctrl-C: it ends a search with what was found, which is being stored."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,14 +15,14 @@ from edl.program.importing import is_installed
 from edl.program.user_model import PATH_VARIABLE, search_path
 from edl.run import runnable
 from edl.run.result_tables import store
-from edl.runnable import Place
+from edl.runnable import RunnablePlace
 from edl.spec import Query
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.errors.spans import set_missing_spans, shift_spans
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax.ast import Name, Statement
 
@@ -64,77 +64,77 @@ def check_of_place(compiler: Compiler, statement: Statement) -> Runnable:
     errors = _errors(statement)
     try:
         compiler.check_place(statement)
-        found = _program(statement, on_kubernetes=compiler.place is not None)
+        program = _program(statement, on_kubernetes=compiler.place is not None)
     except SQLFlowError as error:
         raise_all([*errors, error])
         raise
     raise_all(errors)
-    return found
+    return program
 
 
-def checked(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
+def check_run(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
     """Return the program and the query of the statement. Raises all its errors together."""
-    found = check_of_place(compiler, statement)
+    program = check_of_place(compiler, statement)
     _, query = compiler.describe(statement)
     errors: list[SQLFlowError] = []
     for name in statement.into:
         try:
-            with at(name.span):
+            with set_missing_spans(name.span):
                 compiler.source.check_target(str(name))
                 compiler.check_may_write(str(name))
         except SQLFlowError as error:
             errors.append(error)
     raise_all(errors)
-    return found, query
+    return program, query
 
 
 def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
     """Run the program over pinned rows, and store its results when it has ended without an error."""
     if compiler.place is not None:
         return _in_a_pod(compiler, statement, compiler.place, job, observer)
-    found, _ = checked(compiler, statement)
-    if found.file is None:
+    program, _ = check_run(compiler, statement)
+    if program.file is None:
         raise RuntimeError("an image runs in a pod")
     observer.doing("pinning the rows")
-    with placed(statement.select_span):
+    with shift_spans(statement.select_span):
         reader = compiler.source.stream(statement.select)
         rows, _ = write_rows(job.rows, reader.schema, reader)
-    place = Place(str(job.rows / FILE), str(job.results), found.tables)
-    observer.doing(f"running {found.name} on {counted(rows)}")
-    with at(statement.image.span if statement.image else None):
+    place = RunnablePlace(str(job.rows / FILE), str(job.results), program.tables)
+    observer.doing(f"running {program.name} on {format_count(rows)}")
+    with set_missing_spans(statement.image.span if statement.image else None):
         runnable.run(
-            job.path, found.file, found.arguments, place, observer.progress, deadline=compiler.deadline
+            job.path, program.file, program.arguments, place, observer.progress, deadline=compiler.deadline
         )
-    written = place.written()
-    if not found.tables:
-        [(folder, tasks)] = written
+    results = place.written()
+    if not program.tables:
+        [(folder, tasks)] = results
         if not tasks:
-            return Result(statement, f"{found.name} ended and wrote no rows")
+            return Result(statement, f"{program.name} ended and wrote no rows")
         return Result(statement, reader=folder.read(tasks).read_all().to_reader())
-    for name, (_, tasks) in zip(statement.into, written, strict=True):
+    for name, (_, tasks) in zip(statement.into, results, strict=True):
         if not tasks:
             raise JobError(
-                f"{found.name} ended without rows for {name}, so nothing was stored",
+                f"{program.name} ended without rows for {name}, so nothing was stored",
                 span=name.span,
                 hint=f"call write(rows, {str(name)!r}) of edl.runnable, also with a table of no rows",
             )
-    reads = [partial(folder.read, tasks) for folder, tasks in written]
-    observer.doing(f"writing {', '.join(found.tables)}")
-    counts = store(compiler.source, job.id, dict(zip(found.tables, reads, strict=True)))
+    reads = [partial(folder.read, tasks) for folder, tasks in results]
+    observer.doing(f"writing {', '.join(program.tables)}")
+    counts = store(compiler.source, job.id, dict(zip(program.tables, reads, strict=True)))
     wrote = " and ".join(
-        f"{counted(count)} to {table}" for table, count in zip(found.tables, counts, strict=True)
+        f"{format_count(count)} to {table}" for table, count in zip(program.tables, counts, strict=True)
     )
-    return Result(statement, f"{found.name} wrote {wrote}", rows=sum(counts))
+    return Result(statement, f"{program.name} wrote {wrote}", rows=sum(counts))
 
 
 def in_a_pod(compiler: Compiler, statement: Statement) -> tuple[RunnableSpec, dict[str, bytes]]:
     """Return the specification of the statement's job in a pod, and its files by their paths in the job folder."""
-    found, query = checked(compiler, statement)
-    file, sent = (found.file.name, True) if found.file else (found.name, False)
+    program, query = check_run(compiler, statement)
+    file, sent = (program.file.name, True) if program.file else (program.name, False)
     spec = RunnableSpec(
-        statement.text, query, file, sent, found.arguments, found.tables, deadline=compiler.deadline
+        statement.text, query, file, sent, program.arguments, program.tables, deadline=compiler.deadline
     )
-    return spec, {f"program/{file}": found.file.read_bytes()} if found.file else {}
+    return spec, {f"program/{file}": program.file.read_bytes()} if program.file else {}
 
 
 def _in_a_pod(
@@ -149,25 +149,27 @@ def _in_a_pod(
     for name, content in files.items():
         (job.path / name).write_bytes(content)
     observer.doing("pinning the rows")
-    with placed(statement.select_span):
+    with shift_spans(statement.select_span):
         pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
     write_pinned(job.rows, pinned)
-    with at(statement.image.span if statement.image else None):
+    with set_missing_spans(statement.image.span if statement.image else None):
         outcome = submit.run(job, spec, pinned, settings, observer)
     return Result(statement, f"{spec.file} wrote {outcome.stored}", rows=outcome.made)
 
 
 def rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
     """Yield the plan: the program with its arguments, the columns of its rows, and where its results go."""
-    found, query = checked(compiler, statement)
+    program, query = check_run(compiler, statement)
     where = "this machine" if compiler.place is None else "Kubernetes"
-    why = f"it is in {PATH_VARIABLE}" if found.file else f"it is in the image {statement.image}"
-    would = f"{found.file or found.name} would run on {where}"
+    why = f"it is in {PATH_VARIABLE}" if program.file else f"it is in the image {statement.image}"
+    would = f"{program.file or program.name} would run on {where}"
     yield "statement", title(statement, compiler.dialect), would, why
-    yield from (("argument", str(number), each, "") for number, each in enumerate(found.arguments, 1))
+    yield from (
+        ("argument", str(number), argument, "") for number, argument in enumerate(program.arguments, 1)
+    )
     yield from (("column", field.name, field.type, "") for field in query.schema)
-    yield from (("result", each, "would be made or replaced", "") for each in found.tables)
-    if not found.tables:
+    yield from (("result", table, "would be made or replaced", "") for table in program.tables)
+    if not program.tables:
         yield "result", "", "a result set", "INTO names no table"
 
 
@@ -197,31 +199,31 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
 
 def _file(image: Name) -> Path:
     """Return the file on the model path."""
-    written = str(image)
+    name = str(image)
     folders = [Path(folder) for folder in search_path()]
     for folder in folders:
-        file = folder / written
+        file = folder / name
         if file.is_file() and not is_installed(file):
             return file
     raise SemanticError(
-        f"there is no program {written} in {', '.join(map(str, folders))}",
+        f"there is no program {name} in {', '.join(map(str, folders))}",
         span=image.span,
-        hint=did_you_mean(written, programs(written)) or f"name a file below a folder of {PATH_VARIABLE}",
+        hint=did_you_mean(name, programs(name)) or f"name a file below a folder of {PATH_VARIABLE}",
     )
 
 
-def programs(written: str) -> list[str]:
+def programs(name: str) -> list[str]:
     """Return the names of the programs in the folder of a name that is being written."""
-    inner = written.rpartition("/")[0]
-    found = (
+    inner = name.rpartition("/")[0]
+    files = (
         file.relative_to(folder) for folder in search_path() for file in Path(folder, inner).glob("*.py")
     )
-    return sorted({str(file) for file in found})
+    return sorted({str(file) for file in files})
 
 
 def _instead(statement: Statement) -> str:
     """Return the form that runs the program of the image here."""
     program, *arguments = statement.command or ("program.py",)
     program = program if program.endswith(".py") else "program.py"
-    more = "".join(f'{", " if number else " CMD "}"{each}"' for number, each in enumerate(arguments))
+    more = "".join(f'{", " if number else " CMD "}"{argument}"' for number, argument in enumerate(arguments))
     return f"write its program to a file here, with edl.runnable, and name it: TO RUN {program}{more}"

@@ -24,11 +24,11 @@ from edl.models.registry.factory import open_registry
 from sqlflow_edl import lineage
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.backends.submit import Submitter
-from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached
-from sqlflow_edl.session.compiler import Compiled, Compiler
+from sqlflow_edl.session.compiler import CompiledStatement, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain
@@ -79,7 +79,9 @@ class Session:
         share: int = 1,
         retrained: str = "",
     ) -> None:
-        self.source = detached.opened(url, create=create) if isinstance(url, str) else data.open_beside(url)
+        self.source = (
+            detached.open_source(url, create=create) if isinstance(url, str) else data.open_beside(url)
+        )
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
@@ -145,9 +147,9 @@ class Session:
         Raises SQLFlowError with all errors, ordered by place. A single statement is not checked here but when
         it runs, before it has any effect.
         """
-        found = self.read(text)
-        raise_all([error for error in self.problems(found) if error is not None])
-        return [each for each in found if isinstance(each, Statement)]
+        parsed = self.read(text)
+        raise_all([error for error in self.problems(parsed) if error is not None])
+        return [statement for statement in parsed if isinstance(statement, Statement)]
 
     def read(self, text: str) -> list[Statement | SQLFlowError]:
         """Parse the statements of the text; an error takes the place of an unreadable statement."""
@@ -194,7 +196,7 @@ class Session:
             return about_models(self.registry, statement)
         if statement.kind == "sql":
             return self._sql(statement)
-        return lineage.tracked(
+        return lineage.run_tracked(
             statement,
             lambda: self._run(statement),
             self.observer.note,
@@ -211,14 +213,14 @@ class Session:
         """
         return explain(self.compiler, statement, syntax=syntax)
 
-    def compile(self, text: str) -> list[Compiled]:
+    def compile(self, text: str) -> list[CompiledStatement]:
         """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
-        found, compiler = [], replace(self.compiler, runs_here=False)
+        result, compiler = [], replace(self.compiler, runs_here=False)
         for statement in self.parse(text):
             if statement.trains:
-                found.append(compiler.compile(statement))
-                report(self.observer, found[-1].notes, found[-1].warnings)
-        return found
+                result.append(compiler.compile(statement))
+                report(self.observer, result[-1].notes, result[-1].warnings)
+        return result
 
     @property
     def compiler(self) -> Compiler:
@@ -282,16 +284,16 @@ class Session:
             if answer.reader is None:
                 raise SemanticError(answer.message, span=statement.model.span if statement.model else None)
             return answer
-        found = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
+        result = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
         self._read_as_found()
         self.observer.doing("running the query")
-        return found
+        return result
 
     def _described_model(self, text: str) -> str:
         """Return the model that a DESCRIBE of a table names, or an empty text."""
-        found = _DESCRIBE.fullmatch(text)
+        match = _DESCRIBE.fullmatch(text)
         try:
-            return self.registry.find(found[1]).name if found else ""
+            return self.registry.find(match[1]).name if match else ""
         except SQLFlowError:
             return ""
 
@@ -306,7 +308,7 @@ class Session:
     def _sql(self, statement: Statement) -> Result:
         text = self._predictions.staged(statement) if calls_predict(statement.text) else None
         try:
-            with placed(statement.span):
+            with shift_spans(statement.span):
                 reader = self.source.execute(statement.text if text is None else text)
         except SourceError as error:
             if (name := self._described_model(statement.text)) and not statement.refused:

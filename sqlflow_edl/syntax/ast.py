@@ -223,16 +223,16 @@ class Statement:
     def reused(self) -> tuple[Name, ...]:
         """Models whose features COLUMN reuses, by FEATURES(m)."""
         items = (item.value for clause in self.columns for item in clause.items)
-        found = (reused_model(value) for value in items if isinstance(value, Call))
-        return tuple(name for name in found if name is not None)
+        models = (reused_model(value) for value in items if isinstance(value, Call))
+        return tuple(name for name in models if name is not None)
 
     def attribute(self, key: str) -> Attribute | None:
         """Return the attribute of that name, case ignored; the last one if it is written twice."""
-        found = None
+        last = None
         for attribute in self.attributes:
             if attribute.key.casefold() == key.casefold():
-                found = attribute
-        return found
+                last = attribute
+        return last
 
 
 def reused_model(call: Call) -> Name | None:

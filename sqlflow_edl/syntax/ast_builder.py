@@ -310,7 +310,7 @@ class _Builder(Transformer[Token, Any]):
         )
 
     def expression(self, meta: Meta, children: list[Any]) -> Expression:
-        flat = [part for each in children for part in (each if isinstance(each, list) else [each])]
+        flat = [part for child in children for part in (child if isinstance(child, list) else [child])]
         return by_precedence(flat)
 
     def objective(self, meta: Meta, children: list[Expression]) -> Formula:
@@ -327,7 +327,7 @@ class _Builder(Transformer[Token, Any]):
 
     def arithmetic(self, meta: Meta, children: list[Any]) -> Value:
         """Return the tree of values with operators between them; a path such as `a/b` is a quotient."""
-        return cast(Value, by_precedence([part for each in children for part in _parts(each)]))
+        return cast(Value, by_precedence([part for child in children for part in _parts(child)]))
 
     def grouped(self, meta: Meta, children: list[Value]) -> Value:
         return without_paths(children[0])

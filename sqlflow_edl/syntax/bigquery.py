@@ -174,8 +174,8 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
     name = Span(head.start("name"), head.end("name"))
     end = _closing(text, opening, span.end, dialect)
-    found = _Head(head["name"], name, word, Span(opening + 1, end), transform)
-    return _statement(text, span, found, _query(text, end, span, dialect), dialect)
+    parsed_head = _Head(head["name"], name, word, Span(opening + 1, end), transform)
+    return _statement(text, span, parsed_head, _query(text, end, span, dialect), dialect)
 
 
 def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
@@ -206,16 +206,16 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
 
 
 def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialect) -> Statement:
-    written = _options(text, span, head, dialect)
-    options = {each.key.casefold(): each for each in written}
+    option_list = _options(text, span, head, dialect)
+    options = {option.key.casefold(): option for option in option_list}
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))
     model = _model(options, head, errors)
-    attributes = [mapped for each in written for mapped in _mapped(each, kind.casefold(), errors)]
+    attributes = [mapped for option in option_list for mapped in _map_option(option, kind.casefold(), errors)]
     labels = _labels(next(filter(None, map(options.get, _LABELS)), None), model, head, errors)
     raise_all(errors)
     if model is not None and model.text == MODELS["arima_plus"]:  # for the intervals of ML.FORECAST
-        bounds = tuple(Constant(each, model.span) for each in _QUANTILES)
+        bounds = tuple(Constant(quantile, model.span) for quantile in _QUANTILES)
         attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
     if head.transform is not None:
         _check_transform(text, head.transform, model, attributes)
@@ -253,7 +253,7 @@ def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
 
 def _check_transform(text: str, transform: Span, model: Name | None, attributes: Sequence[Attribute]) -> None:
     """Raise StatementSyntaxError for a search or a forecast, which take no such clause."""
-    searches = any(isinstance(each.value, Call) for each in attributes)
+    searches = any(isinstance(attribute.value, Call) for attribute in attributes)
     if model is None or searches or model.text == MODELS["arima_plus"]:
         what = "a search" if model is None or searches else "a forecast"
         raise StatementSyntaxError(
@@ -269,7 +269,8 @@ def _columns(
         return ()
     items = column_text(text, transform, others, dialect)
     return tuple(
-        replace(each, only=True) for each in _clauses(span, transform.start, "COLUMN", items, dialect).columns
+        replace(clause, only=True)
+        for clause in _clauses(span, transform.start, "COLUMN", items, dialect).columns
     )
 
 
@@ -286,14 +287,20 @@ def _clauses(span: Span, place: int, word: str, inside: str, dialect: Dialect) -
 
     same = f"{' ' * span.start}TRAIN x {word}".ljust(place) + inside
     tree = parse_clauses(LazyTokens(clause_tokens(same, span.start, dialect)), dialect)
-    found = build_statement(tree, same, dialect)
-    if found.labels or found.into or found.using or found.validate or (found.columns and found.attributes):
+    statement = build_statement(tree, same, dialect)
+    if (
+        statement.labels
+        or statement.into
+        or statement.using
+        or statement.validate
+        or (statement.columns and statement.attributes)
+    ):
         raise StatementSyntaxError(
             "the clauses of TRAIN do not stand here",
             span=Span(place, place + len(inside)),
             hint="OPTIONS have the label, and the name of the model stands before them",
         )
-    return found
+    return statement
 
 
 def _text(option: Attribute | None) -> str:
@@ -307,8 +314,8 @@ def _model(options: Mapping[str, Attribute], head: _Head, errors: list[SQLFlowEr
     option = options.get("model_type")
     kind = _text(option)
     if kind.casefold() in MODELS:
-        found = MODELS[kind.casefold()]
-        return Name((found,), found, option.value.span) if found and option else None
+        model_name = MODELS[kind.casefold()]
+        return Name((model_name,), model_name, option.value.span) if model_name and option else None
     if option is None:
         place, message = head.word, "the options name no model_type"
     else:
@@ -327,7 +334,7 @@ def _labels(
     if option is None:
         return (Name(("label",), "label", head.name_span),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
-    names = [each.value for each in items if isinstance(each, Constant) and isinstance(each.value, str)]
+    names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
     if len(names) != 1 or len(items) != 1:
         errors.append(
             StatementSyntaxError(
@@ -338,7 +345,7 @@ def _labels(
     return (Name((names[0],), names[0], option.value.span),)
 
 
-def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
     """Yield the attributes of an option; add an error for one that is not here."""
     key = option.key.casefold()
     if key in _SPECIAL:
@@ -361,9 +368,9 @@ def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterato
         name = "train.num_boost_round" if key == "max_iterations" and kind in _TREES else _ATTRIBUTES[key]
         yield replace(option, key=name, value=_value(option.value))
     else:
-        known = (*_ATTRIBUTES, *_OTHERS)
+        names = (*_ATTRIBUTES, *_OTHERS)
         hint = (
-            did_you_mean(key, known)
+            did_you_mean(key, names)
             or "sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own"
         )
         errors.append(StatementSyntaxError(f"unknown option {option.key}", span=option.key_span, hint=hint))
@@ -408,19 +415,19 @@ def _class_weights(option: Attribute, errors: list[SQLFlowError]) -> Iterator[At
 def _weights_of_classes(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
     """Yield the weights that are written as STRUCT(class, weight)."""
     items = option.value.items if isinstance(option.value, ListValue) else ()
-    pairs = [each.args for each in items if isinstance(each, Call) and each.function.upper() == "STRUCT"]
-    found = tuple(
+    pairs = [item.args for item in items if isinstance(item, Call) and item.function.upper() == "STRUCT"]
+    weights = tuple(
         (_class_name(pair[0].value), pair[1])
         for pair in pairs
         if len(pair) == 2 and isinstance(pair[0], Constant)
     )
-    if not found or len(found) != len(items):
+    if not weights or len(weights) != len(items):
         hint = "write class_weights = [STRUCT('a', 0.2), STRUCT('b', 0.8)]"
         errors.append(
             StatementSyntaxError("these are not weights of classes", span=option.value.span, hint=hint)
         )
         return
-    yield replace(option, key="train.class_weights", value=MapValue(found, option.value.span))
+    yield replace(option, key="train.class_weights", value=MapValue(weights, option.value.span))
 
 
 def _class_name(value: object) -> str:
@@ -438,7 +445,7 @@ def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute
 def _objectives(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
     """Yield the metric of a search by its name here."""
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
-    names = [each.value if isinstance(each, Constant) else None for each in items]
+    names = [item.value if isinstance(item, Constant) else None for item in items]
     if len(names) != 1 or not isinstance(names[0], str):
         hint = "write hparam_tuning_objectives = ['roc_auc']"
         errors.append(StatementSyntaxError("a search has one objective", span=option.value.span, hint=hint))

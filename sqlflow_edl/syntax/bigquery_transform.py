@@ -15,7 +15,7 @@ from itertools import takewhile
 from edl.errors import Span, StatementSyntaxError, did_you_mean
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
-from sqlflow_edl.syntax.predict_calls import closing, replaced
+from sqlflow_edl.syntax.predict_calls import closing, replace_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
     """
     inside = list(takewhile(lambda each: each.start < span.end, sql_tokens(text, span.start, dialect)))
     comments = [_span(each) for each in inside if each.kind == "comment"]
-    text = replaced(text, [(of, " " * (of.end - of.start)) for of in comments])
+    text = replace_parts(text, [(of, " " * (of.end - of.start)) for of in comments])
     edits: list[_Edit] = []
     items = [each for each in _split([each for each in inside if each.kind != "comment"]) if each]
     left = 0
@@ -84,20 +84,20 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
         raise StatementSyntaxError("TRANSFORM lists no features", span=span, hint="write TRANSFORM(*)")
     edits.sort(key=lambda edit: edit[0].start)
     placed = [(of.shifted(-span.start), instead.ljust(of.end - of.start)) for of, instead in edits]
-    return replaced(text[span.start : span.end], placed)
+    return replace_parts(text[span.start : span.end], placed)
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     """Split tokens at the commas outside of brackets."""
-    found: list[list[Token]] = [[]]
+    parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
         if token.text == "," and depth == 0:
-            found.append([])
+            parts.append([])
         else:
-            found[-1].append(token)
-    return found
+            parts[-1].append(token)
+    return parts
 
 
 def _item(item: Sequence[Token], others: Collection[str]) -> Iterator[_Edit]:
@@ -119,7 +119,7 @@ def _calls(item: Sequence[Token]) -> Iterator[_Edit]:
     at = 0
     while at < len(item):
         is_call = item[at].kind == "word" and at + 1 < len(item) and item[at + 1].text == "("
-        if item[at].word == "ML" and [each.text for each in item[at + 1 : at + 4 : 2]] == [".", "("]:
+        if item[at].word == "ML" and [token.text for token in item[at + 1 : at + 4 : 2]] == [".", "("]:
             edits, at = _encoder(item, at)
             yield from edits
         elif item[at].word == "EXTRACT" and is_call:
@@ -143,20 +143,22 @@ def _calls(item: Sequence[Token]) -> Iterator[_Edit]:
 def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
     """Return the edits of a call of ML.…, and the position where its arguments begin."""
     name, end = item[at + 2], closing(item, at + 3)
-    known = _ENCODERS.get(name.word)
-    if known is None or end is None:
+    encoder = _ENCODERS.get(name.word)
+    if encoder is None or end is None:
         near = None if name.word in _OTHERS else did_you_mean(name.word, list(_ENCODERS))
         raise _error(f"TRANSFORM has no ML.{name.text} here", item[at : at + 3], near or _INSTEAD)
     arguments = _split(item[at + 4 : end])
-    if len(arguments) != known.arguments or not all(arguments):
-        raise _error(f"ML.{name.text} takes other arguments here", item[at : end + 1], f"write {known.form}")
-    edits = [(Span(item[at].start, name.end), known.ours)]
+    if len(arguments) != encoder.arguments or not all(arguments):
+        raise _error(
+            f"ML.{name.text} takes other arguments here", item[at : end + 1], f"write {encoder.form}"
+        )
+    edits = [(Span(item[at].start, name.end), encoder.ours)]
     inside = at + 4
     if name.word == "FEATURE_CROSS":
         struct = arguments[0]
         if struct[0].word != "STRUCT" or struct[-1].text != ")" or len(_split(struct[2:-1])) != _CROSSES:
             raise _error(
-                "ML.FEATURE_CROSS crosses two columns here", item[at : end + 1], f"write {known.form}"
+                "ML.FEATURE_CROSS crosses two columns here", item[at : end + 1], f"write {encoder.form}"
             )
         edits = [(Span(item[at].start, struct[1].end), _CROSSED), (_span(struct[-1]), "]")]
         inside += 2
@@ -164,7 +166,7 @@ def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
         [*_, how] = arguments[1]
         strategy = how.text.strip("'\"").casefold()
         if strategy not in _IMPUTED:
-            raise _error(f"ML.IMPUTER has no strategy {how.text} here", [how], f"write {known.form}")
+            raise _error(f"ML.IMPUTER has no strategy {how.text} here", [how], f"write {encoder.form}")
         edits.append((_span(how), f" {strategy}"))
     return edits, inside
 

@@ -46,18 +46,18 @@ _WORDS = {
 }
 
 
-def unclosed(token: Token) -> StatementSyntaxError:
+def unclosed_error(token: Token) -> StatementSyntaxError:
     """Return the error of an unclosed quote, comment or parenthesis, at its opening."""
     what = _UNCLOSED.get(token.text[0], "quote")
     opening = token.text[: 2 if what == "comment" else 1]
     return StatementSyntaxError(
         f"the {what} {opening} is never closed",
         span=Span(token.start, token.start + len(opening)),
-        hint=_closed(token.text, opening) or f"close it, or remove the {opening}",
+        hint=_closing_hint(token.text, opening) or f"close it, or remove the {opening}",
     )
 
 
-def _closed(text: str, opening: str) -> str | None:
+def _closing_hint(text: str, opening: str) -> str | None:
     """Return the hint with the first word behind an opening quote, closed."""
     if len(opening) != 1 or opening not in "'\"`" or not (word := _FIRST_WORD.match(text, 1)):
         return None
@@ -68,8 +68,8 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
     """Return the error at the token that does not fit. accepted: the terminals that would have fitted."""
     token = tokens[position]
     if token.kind == "unclosed":
-        return unclosed(token)
-    if wrong := _unfilled(tokens, position) or _unclosed_bracket(tokens, position):
+        return unclosed_error(token)
+    if wrong := _unfilled_variable_error(tokens, position) or _unclosed_bracket(tokens, position):
         return wrong
     if near := _misspelt(tokens, position, accepted):
         return near
@@ -83,14 +83,14 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
         and tokens[position - 1].word == "INTO"
     ):
         return _no_label(tokens[position - 2], tokens[position - 1])
-    message = f"unexpected {_shown(token)}"
+    message = f"unexpected {_show_token(token)}"
     if position:
-        message += f" after {_shown(tokens[position - 1])}"
-    hint = _special_hint(tokens, position, accepted) or "expected " + expected(accepted)
+        message += f" after {_show_token(tokens[position - 1])}"
+    hint = _special_hint(tokens, position, accepted) or "expected " + describe_expected(accepted)
     return StatementSyntaxError(message, span=_place(tokens, position), hint=hint)
 
 
-def _unfilled(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
+def _unfilled_variable_error(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
     """Return the error of `{{ name }}` if the token is one of its opening braces."""
     for index in (max(position - 1, 0), position):
         first, second, name = tokens[index], tokens[index + 1], tokens[index + 2]
@@ -116,20 +116,22 @@ def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError
                 break
             open_ones.pop()
         index += 1
-    unclosed_before = [each for each in open_ones if each < position]
+    unclosed_before = [place for place in open_ones if place < position]
     if not unclosed_before:
         return None
     opening, found = tokens[unclosed_before[-1]], tokens[position]
-    error = unclosed(opening)
+    error = unclosed_error(opening)
     if found.kind == "end" or found.word in CLAUSES:
         closing = _BRACKETS[opening.text]
         error.hint = (
-            f"put {closing} before {_shown(found)}" if found.kind != "end" else f"put {closing} where it ends"
+            f"put {closing} before {_show_token(found)}"
+            if found.kind != "end"
+            else f"put {closing} where it ends"
         )
     return error
 
 
-def expected(accepted: Collection[str]) -> str:
+def describe_expected(accepted: Collection[str]) -> str:
     """Describe the terminals: `a comma, LABEL or the end of the statement`."""
     left = set(accepted)
     found: list[str] = []
@@ -170,13 +172,13 @@ _ADDED = {
 def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
     """Return the error at a word that is nearly that keyword."""
     return StatementSyntaxError(
-        f"unexpected {_shown(token)}", span=Span(token.start, token.end), hint=f"did you mean {keyword}?"
+        f"unexpected {_show_token(token)}", span=Span(token.start, token.end), hint=f"did you mean {keyword}?"
     )
 
 
 def _no_value(keyword: Token) -> StatementSyntaxError:
     return StatementSyntaxError(
-        f"unexpected {_shown(keyword)} after =",
+        f"unexpected {_show_token(keyword)} after =",
         span=Span(keyword.start, keyword.end),
         hint=f"put a value before {keyword.word}",
     )
@@ -204,11 +206,11 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     clauses = sorted(CLAUSES & set(accepted))
     if token.kind == "string" and "QUOTED" in accepted:
         quoted = quoted_name(name_value(token.text))
-        return f"a name is expected, not a text: write it without quotes, or as {_shortened(quoted)}"
+        return f"a name is expected, not a text: write it without quotes, or as {_shorten_text(quoted)}"
     if token.kind == "string" and "WORD" in accepted:
         return "write it without quotes"
     if token.kind == "path" and "QUOTED" in accepted:
-        return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
+        return f"quote a name that is not one word: {_shorten_text(quoted_name(token.text))}"
     if token.text == "@":
         return (
             "a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
@@ -230,11 +232,11 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
 
 def _comma_hint(tokens: LazyTokens, position: int, clauses: Sequence[str]) -> str:
     token, before = tokens[position], tokens[position - 1]
-    hint = f"put a comma before {_shown(token)}"
+    hint = f"put a comma before {_show_token(token)}"
     hint += f", or a clause: {', '.join(clauses)}" if clauses else ""
     if token.kind == before.kind == "word" and before.word not in CLAUSES:
         name = quoted_name(f"{before.text} {token.text}")
-        hint += f"; a name of two words has quotes: {_shortened(name)}"
+        hint += f"; a name of two words has quotes: {_shorten_text(name)}"
     return hint
 
 
@@ -260,7 +262,8 @@ def _expression_hint(tokens: LazyTokens, position: int, accepted: Collection[str
     if token.text == "-" and _is_in_name(tokens, position):
         first, last = tokens[position - 1].text, tokens[position + 1].text
         quoted = quoted_name(f"{first}-{last}")
-        return f"write {_shortened(f'{first}_{last}')}, or quote a name that is not one word: {_shortened(quoted)}"
+        instead = _shorten_text(f"{first}_{last}")
+        return f"write {instead}, or quote a name that is not one word: {_shorten_text(quoted)}"
     if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
         return "a value in a JSON text is JSON(payload, '$.user.age')"
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
@@ -277,11 +280,11 @@ def _place(tokens: LazyTokens, position: int) -> Span:
     return Span(end, end)
 
 
-def _shown(token: Token) -> str:
-    return "end of the statement" if token.kind == "end" else _shortened(token.text)
+def _show_token(token: Token) -> str:
+    return "end of the statement" if token.kind == "end" else _shorten_text(token.text)
 
 
-def _shortened(text: str, most: int = 40) -> str:
+def _shorten_text(text: str, most: int = 40) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -289,7 +292,7 @@ def _shortened(text: str, most: int = 40) -> str:
 # ------------------------------------------------------------------------- errors found by the splitter
 
 
-def misplaced(keyword: Token) -> StatementSyntaxError:
+def misplaced_clause_error(keyword: Token) -> StatementSyntaxError:
     """Return the error of a clause inside the query without a verb before it."""
     return StatementSyntaxError(
         f"the {keyword.word} clause stands in the SELECT",

@@ -30,7 +30,7 @@ def by_precedence(parts: Sequence[Part]) -> Expression:
     if len(powers) > _MOST_POWERS:
         place = powers[_MOST_POWERS].start_pos or 0
         raise StatementSyntaxError("there are too many powers", span=Span(place, place + 1))
-    return _Reader(parts).level(0)
+    return _FormulaReader(parts).level(0)
 
 
 def is_quotient(value: Value) -> bool:
@@ -43,7 +43,7 @@ def without_paths(value: Value) -> Value:
     if is_quotient(value):
         return cast(Value, by_precedence(quotient(cast(Name, value).text, value.span.start)))
     if isinstance(value, Call):
-        kwargs = tuple((key, without_paths(each)) for key, each in value.kwargs)
+        kwargs = tuple((key, without_paths(argument)) for key, argument in value.kwargs)
         return replace(value, args=tuple(map(without_paths, value.args)), kwargs=kwargs)
     if isinstance(value, ListValue):
         return replace(value, items=tuple(map(without_paths, value.items)))
@@ -52,20 +52,20 @@ def without_paths(value: Value) -> Value:
 
 def quotient(path: str, place: int) -> list[Part]:
     """Return the operands and operators of `a/b` or `a-b/2` at that place."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for piece in _PIECE.finditer(path):
         start = place + piece.start()
         span, text = Span(start, start + len(piece[0])), piece[0]
         if text in "-/":
-            found.append(Token("SIGN", text, start_pos=start, end_pos=start + 1))
+            parts.append(Token("SIGN", text, start_pos=start, end_pos=start + 1))
         elif re.fullmatch(r"\d+\.?\d*|\.\d+", text):
-            found.append(Constant(float(text), span))
+            parts.append(Constant(float(text), span))
         else:
-            found.append(Name(tuple(text.split(".")), text, span))
-    return found
+            parts.append(Name(tuple(text.split(".")), text, span))
+    return parts
 
 
-class _Reader:
+class _FormulaReader:
     """Reader of the parts from left to right."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -76,10 +76,10 @@ class _Reader:
         """Read operands that the operators of a level, or tighter ones, join."""
         if level == len(_LEVELS):
             return self._signed()
-        found = self.level(level + 1)
+        left = self.level(level + 1)
         while operator := self._operator(_LEVELS[level]):
-            found = _joined(operator, found, self.level(level + 1))
-        return found
+            left = _join_operation(operator, left, self.level(level + 1))
+        return left
 
     def _operator(self, among: frozenset[str]) -> str:
         part = self._parts[self._next] if self._next < len(self._parts) else None
@@ -93,11 +93,11 @@ class _Reader:
         while isinstance(part := self._parts[self._next], Token):
             signs.append(part)
             self._next += 1
-        found = self._power()
+        operand = self._power()
         for sign in reversed(signs):
             if sign != "+":
-                found = Operation(sign.upper(), (found,), Span(sign.start_pos or 0, found.span.end))
-        return found
+                operand = Operation(sign.upper(), (operand,), Span(sign.start_pos or 0, operand.span.end))
+        return operand
 
     def _power(self) -> Expression:
         part = self._parts[self._next]
@@ -110,7 +110,7 @@ class _Reader:
         return part
 
 
-def _joined(operator: str, left: Expression, right: Expression) -> Operation:
+def _join_operation(operator: str, left: Expression, right: Expression) -> Operation:
     """Return both under the operator; a sum is one operation, however long it is."""
     span = Span(left.span.start, right.span.end)
     if operator == "-":

@@ -40,21 +40,21 @@ _TIGHT_AFTER, _TIGHT_BEFORE = {"(", "[", "{", ".", "@", ""}, {")", "]", "}", "."
 
 def laid_out(text: str, dialect: str) -> str:
     """Return the program in its layout. Raises its errors together, or SemanticError for an unknown dialect."""
-    known = dialect_named(dialect)
+    dialect_of_name = dialect_named(dialect)
     statements = read(text, dialect)
-    raise_all([each for each in statements if isinstance(each, SQLFlowError)])
-    program = [each for each in statements if isinstance(each, Statement)]
+    raise_all([parsed for parsed in statements if isinstance(parsed, SQLFlowError)])
+    program = [parsed for parsed in statements if isinstance(parsed, Statement)]
     numbers = iter(program)
     parts: list[str] = []
-    for piece in split(text, known):
+    for piece in split(text, dialect_of_name):
         statement = None if piece.empty else next(numbers)
-        parts += _piece(piece, statement, text, known)
-    found = "".join(parts).rstrip()
-    found += _line_end(text) if found else ""
-    again = read(found, dialect)
+        parts += _piece(piece, statement, text, dialect_of_name)
+    result = "".join(parts).rstrip()
+    result += _line_end(text) if result else ""
+    again = read(result, dialect)
     if list(map(_meaning, again)) != list(map(_meaning, program)):
         raise SemanticError("the layout would change what the program means, so it stays as it is")
-    return found
+    return result
 
 
 def _piece(piece: Piece, statement: Statement | None, text: str, dialect: Dialect) -> Iterator[str]:
@@ -65,17 +65,17 @@ def _piece(piece: Piece, statement: Statement | None, text: str, dialect: Dialec
     before = text[piece.raw.start : piece.span.start]
     indented = (piece.raw.start == 0 or "\n" in before) and not before.rpartition("\n")[2].strip()
     yield before.rstrip(" \t") if indented else before
-    made = _Extended(piece, text, dialect)
-    yield made.on_one_line() or made.on_lines()
+    extended = _Extended(piece, text, dialect)
+    yield extended.on_one_line() or extended.on_lines()
     after = text[piece.span.end : piece.raw.end - piece.ended].strip()
     if after:  # comments
         line = _line_end(text)
-        yield f"{_before(after, text, piece.span.end, line)}{after}{line if piece.ended else ''}"
+        yield f"{_space_before(after, text, piece.span.end, line)}{after}{line if piece.ended else ''}"
     yield ";" if piece.ended else ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ClausePart:
     """Verb or clause: its tokens, the places of its items, and the comments behind it."""
 
     tokens: Sequence[Token]
@@ -96,10 +96,10 @@ class _Extended:
         self._span = piece.span
         self._query = text[piece.span.start : piece.query.end] if piece.query else ""
         tree = cast("Tree[Leaf]", parse_clauses(piece.clauses, dialect).children[0])
-        leaves = (each for each in tree.scan_values(lambda _: True) if isinstance(each, Leaf))
+        leaves = (leaf for leaf in tree.scan_values(lambda _: True) if isinstance(leaf, Leaf))
         self._names = {leaf.start_pos for leaf in leaves if leaf.type not in _CONSTANTS}
-        arguments = (each.children[0] for each in tree.iter_subtrees() if each.data == "keyword")
-        self._named = {_place(each).end for each in arguments}  # ends of the names of arguments
+        arguments = (subtree.children[0] for subtree in tree.iter_subtrees() if subtree.data == "keyword")
+        self._named = {_place(argument).end for argument in arguments}  # ends of the names of arguments
         self._parts = list(self._divided(tree, piece))
 
     def on_one_line(self) -> str:
@@ -124,28 +124,30 @@ class _Extended:
             lines.append(content + part.comments)
         return self._line.join(lines)
 
-    def _divided(self, tree: Tree[Leaf], piece: Piece) -> Iterator[_Part]:
+    def _divided(self, tree: Tree[Leaf], piece: Piece) -> Iterator[_ClausePart]:
         """Yield the verb with its object, and each clause."""
         tokens = _tokens(piece)
-        clauses = [each for each in tree.children if isinstance(each, Tree) and each.data in _CLAUSES]
-        groups = [(each.meta.start_pos, each.children, each.data in _LISTS) for each in clauses]
+        clauses = [node for node in tree.children if isinstance(node, Tree) and node.data in _CLAUSES]
+        groups = [(node.meta.start_pos, node.children, node.data in _LISTS) for node in clauses]
         if not clauses or groups[0][0] > tokens[0].start:  # the verb of the short form is a clause
-            object_ = [each for each in tree.children if each not in clauses]
+            object_ = [node for node in tree.children if node not in clauses]
             groups.insert(0, (tokens[0].start, object_, False))
         ends = [start for start, _, _ in groups[1:]] + [tokens[-1].end]
         for (start, items, is_list), end in zip(groups, ends, strict=True):
-            own = [token for token in tokens if start <= token.start < end]
-            yield self._part(own, [_place(each) for each in items], is_list, end)
+            tokens_here = [token for token in tokens if start <= token.start < end]
+            yield self._part(tokens_here, [_place(item) for item in items], is_list, end)
 
-    def _part(self, tokens: list[Token], items: list[Span], is_list: bool, end: int) -> _Part:
+    def _part(self, tokens: list[Token], items: list[Span], is_list: bool, end: int) -> _ClausePart:
         stop = tokens[-1].end
         comments = self._text[stop:end].strip()
         verbatim = self._text[tokens[0].start : stop] if self._has_comment(tokens) else ""
         if not verbatim and tokens[-1].text == "," and is_list:
             tokens = tokens[:-1]
         if comments:
-            comments = _before(comments, self._text, stop, self._line, as_written=bool(verbatim)) + comments
-        return _Part(tokens, items, is_list, comments, verbatim)
+            comments = (
+                _space_before(comments, self._text, stop, self._line, as_written=bool(verbatim)) + comments
+            )
+        return _ClausePart(tokens, items, is_list, comments, verbatim)
 
     def _has_comment(self, tokens: Sequence[Token]) -> bool:
         """Return True if there is more than white space between the tokens, or a comment in a query."""
@@ -157,7 +159,7 @@ class _Extended:
             token.kind == "comment" for query in queries for token in sql_tokens(query, 0, self._dialect)
         )
 
-    def _wrapped(self, part: _Part, indent: int) -> str:
+    def _wrapped(self, part: _ClausePart, indent: int) -> str:
         """Return a clause, with the items that do not fit on a line below its first one."""
         line = self._flat(part.tokens)
         if not part.is_list or indent + len(line) <= WIDTH:
@@ -192,10 +194,10 @@ class _Extended:
 def _tokens(piece: Piece) -> list[Token]:
     """Return the tokens of the clauses without the end."""
     assert piece.clauses is not None  # noqa: S101 - of an extended statement
-    found: list[Token] = []
-    while (token := piece.clauses[len(found)]).kind != "end":
-        found.append(token)
-    return found
+    tokens: list[Token] = []
+    while (token := piece.clauses[len(tokens)]).kind != "end":
+        tokens.append(token)
+    return tokens
 
 
 def _place(child: Tree[Leaf] | Leaf) -> Span:
@@ -204,7 +206,7 @@ def _place(child: Tree[Leaf] | Leaf) -> Span:
     return Span(child.start_pos or 0, child.end_pos or 0)
 
 
-def _before(comments: str, text: str, end: int, line: str, *, as_written: bool = False) -> str:
+def _space_before(comments: str, text: str, end: int, line: str, *, as_written: bool = False) -> str:
     """Return the space between a clause that ends at `end` and the comments behind it: a line break if there is one."""
     space = text[end : text.index(comments, end)]
     return line if "\n" in space else space if as_written else "  "

@@ -78,9 +78,9 @@ def _sql_pattern(dialect: Dialect) -> re.Pattern[str]:
     dashes = r"--(?=[\s\x00-\x20]|\Z)" if dialect.dash_needs_space else "--"
     comments = [dashes + line] + (["#" + line] if dialect.hash_comments else [])
     comments += ["//" + line] if dialect.slash_comments else []
-    strings = [_quoted(quote, backslash=dialect.backslash_escapes) for quote in dialect.string_quotes]
+    strings = [_quoted_pattern(quote, backslash=dialect.backslash_escapes) for quote in dialect.string_quotes]
     if dialect.e_strings:
-        strings.append("[eE]" + _quoted("'", backslash=True))
+        strings.append("[eE]" + _quoted_pattern("'", backslash=True))
     if dialect.raw_strings:
         strings[:0] = [rf"[rR]{quote}[^{quote}]*+{quote}" for quote in dialect.string_quotes]
     if dialect.triple_quotes:
@@ -95,7 +95,7 @@ def _sql_pattern(dialect: Dialect) -> re.Pattern[str]:
     if dialect.dollar_quotes:
         tag = rf"(?!\d)(?:{_CHAR})*+" if dialect.dollar_tags else ""
         strings.append(rf"\$(?P<tag>{tag})\$.*?\$(?P=tag)\$")
-    names = [_quoted(quote) for quote in dialect.name_quotes.replace("[", "")]
+    names = [_quoted_pattern(quote) for quote in dialect.name_quotes.replace("[", "")]
     if dialect.bracket_quotes_name:
         names.append(r"\[[^\]]*+\]")
     unclosed = ["[" + re.escape(dialect.string_quotes + dialect.name_quotes) + "]"]
@@ -129,7 +129,7 @@ def _block_comment(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
     return "unclosed", len(text)
 
 
-def _quoted(quote: str, *, backslash: bool = False) -> str:
+def _quoted_pattern(quote: str, *, backslash: bool = False) -> str:
     """Return a regular expression of a text in these quotes; a doubled quote stands for itself."""
     if backslash:
         return rf"{quote}[^{quote}\\]*+(?:(?:\\.|{quote}{quote})[^{quote}\\]*+)*+{quote}"
@@ -152,8 +152,8 @@ def _clause_pattern(path: str) -> re.Pattern[str]:
         {
             "comment": [r"--[^\n\r]*", r"\#[^\n\r]*"],
             "block": [r"/\*"],
-            "string": [_quoted("'", backslash=True), _quoted('"', backslash=True)],
-            "quoted": [_quoted("`")],
+            "string": [_quoted_pattern("'", backslash=True), _quoted_pattern('"', backslash=True)],
+            "quoted": [_quoted_pattern("`")],
             "unclosed": ["['\"`]"],
             "path": [path],
             "number": [rf"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!{_LETTER})"],
@@ -259,11 +259,11 @@ def string_value(token_text: str) -> str:
     if quote not in inner and "\\" not in inner:
         return inner
     plain = (part.replace(quote * 2, quote) for part in _ESCAPE.split(inner)[:: _ESCAPE.groups + 1])
-    escapes = (_unescaped(match) for match in _ESCAPE.finditer(inner))
+    escapes = (_unescape(match) for match in _ESCAPE.finditer(inner))
     return "".join(piece for pair in zip(plain, (*escapes, ""), strict=True) for piece in pair)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     if kind == "self":
         return match["self"]

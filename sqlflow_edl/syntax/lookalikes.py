@@ -15,7 +15,7 @@ from edl.errors import Span, SQLFlowError, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import Token, code_tokens
-from sqlflow_edl.syntax.rewrites import Change, rewritings
+from sqlflow_edl.syntax.rewrites import Rewrite, rewritings
 
 _TRAIN = "train one with SELECT … FROM … TO TRAIN DNNClassifier LABEL my_column INTO my_model"
 # first two words of a statement -> its hint
@@ -134,10 +134,10 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
     place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is
     accepted.
     """
-    made: list[Change] = []
+    changes: list[Rewrite] = []
     tries = _TRIES
     for _ in range(_ROUNDS):
-        further: tuple[int, Change, str, Span] | None = None
+        further: tuple[int, Rewrite, str, Span] | None = None
         for change in _changes(text, dialect, place):
             tries -= 1
             if tries < 0:
@@ -145,7 +145,7 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
             changed = change.apply(text)
             error = refusal(changed)
             if error is None:
-                return _hint([*made, change], changed, dialect)
+                return _hint([*changes, change], changed, dialect)
             if place is None or error.span is None:
                 continue
             left = len(changed) - error.span.start  # of the statement, behind its first error
@@ -154,14 +154,14 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
         if further is None:
             return None
         _, change, text, place = further
-        made.append(change)
+        changes.append(change)
     return None
 
 
-def _hint(made: Sequence[Change], statement: str, dialect: Dialect) -> str:
-    shown = _excerpt(statement, made[-1].parts[0][0].start, dialect)
-    reasons = [each.why for each in made if each.why]
-    if keywords := [each.keyword for each in made if each.keyword]:
+def _hint(changes: Sequence[Rewrite], statement: str, dialect: Dialect) -> str:
+    shown = _excerpt(statement, changes[-1].parts[0][0].start, dialect)
+    reasons = [change.why for change in changes if change.why]
+    if keywords := [change.keyword for change in changes if change.keyword]:
         return f"{'; '.join([*reasons, 'did you mean ' + ', '.join(keywords)])}? {shown}"
     return f"{'; '.join(reasons)}: {shown}"
 
@@ -180,7 +180,7 @@ def _excerpt(statement: str, change: int, dialect: Dialect) -> str:
     return f"{'… ' * bool(first)}{line[first:last].strip()}{' …' * (last < len(line))}"
 
 
-def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[Change]:
+def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[Rewrite]:
     """Yield the changes that may be meant, the likeliest first."""
     tokens = list(code_tokens(text, 0, dialect))
     yield from rewritings(text, dialect)
@@ -195,7 +195,7 @@ def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[Change
         yield from _other_word(tokens, at)
 
 
-def _other_word(tokens: Sequence[Token], at: int) -> Iterator[Change]:
+def _other_word(tokens: Sequence[Token], at: int) -> Iterator[Rewrite]:
     """Yield the statement with a keyword in place of a word."""
     token = tokens[at]
     if not token.word.isalpha():
@@ -203,20 +203,20 @@ def _other_word(tokens: Sequence[Token], at: int) -> Iterator[Change]:
     span = Span(token.start, token.end)
     if at and tokens[at - 1].word == "TO":
         for verb in _VERBS.get(token.word, ()):
-            yield Change(((span, verb),), why=f"{token.word} is written {verb}")
+            yield Rewrite(((span, verb),), why=f"{token.word} is written {verb}")
     if token.word not in _KEYWORDS:
         for keyword in difflib.get_close_matches(token.word, sorted(_KEYWORDS), _SIMILAR, _NEAR):
-            yield Change(((span, keyword),), keyword)
+            yield Rewrite(((span, keyword),), keyword)
 
 
-def _without_comma(tokens: Sequence[Token], at: int) -> Iterator[Change]:
+def _without_comma(tokens: Sequence[Token], at: int) -> Iterator[Rewrite]:
     """Yield the statement without a comma in front of a clause."""
     if at and tokens[at - 1].text == "," and tokens[at].word in _NOT_BEHIND_COMMA:
         comma = Span(tokens[at - 1].start, tokens[at - 1].end)
-        yield Change(((comma, ""),), why=f"leave out the comma before {tokens[at].word}")
+        yield Rewrite(((comma, ""),), why=f"leave out the comma before {tokens[at].word}")
 
 
-def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """Yield the statement with INTO behind the clauses that it precedes."""
     depth, into = 0, None
     for token in tokens:
@@ -227,5 +227,5 @@ def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Change]:
             clause = text[into.start : token.start].rstrip(" \t\r\n,")
             end = tokens[-1].end
             parts = ((Span(into.start, token.start), ""), (Span(end, end), f" {clause}"))
-            yield Change(parts, why=f"put INTO behind {token.word}")
+            yield Rewrite(parts, why=f"put INTO behind {token.word}")
             return

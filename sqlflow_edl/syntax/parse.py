@@ -31,9 +31,9 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     Raises StatementSyntaxError, or an ErrorList if several statements have errors; SemanticError for an unknown
     dialect.
     """
-    found = read(text, dialect)
-    raise_all([each for each in found if isinstance(each, SQLFlowError)])
-    return [each for each in found if isinstance(each, Statement)]
+    items = read(text, dialect)
+    raise_all([item for item in items if isinstance(item, SQLFlowError)])
+    return [item for item in items if isinstance(item, Statement)]
 
 
 def read(text: str, dialect: str = "duckdb", *, advise: bool = True) -> list[Statement | SQLFlowError]:
@@ -42,23 +42,25 @@ def read(text: str, dialect: str = "duckdb", *, advise: bool = True) -> list[Sta
     advise: let the hint of an error be the statement that was probably meant, if one is found. Raises SemanticError
     for an unknown dialect.
     """
-    known = dialect_named(dialect)
-    found: list[Statement | SQLFlowError] = []
-    for piece in split(text, known):
+    dialect_of_name = dialect_named(dialect)
+    items: list[Statement | SQLFlowError] = []
+    for piece in split(text, dialect_of_name):
         if not piece.empty:
             try:
-                found.append(_statement(piece, text, known))
+                items.append(_statement(piece, text, dialect_of_name))
             except SQLFlowError as error:
                 if advise and isinstance(error, StatementSyntaxError):
-                    error.hint = _rewriting(text[piece.span.start : piece.raw.end], known) or error.hint
-                found.append(error)
-    return found
+                    error.hint = (
+                        _rewriting(text[piece.span.start : piece.raw.end], dialect_of_name) or error.hint
+                    )
+                items.append(error)
+    return items
 
 
 def _rewriting(statement: str, dialect: Dialect) -> str | None:
     def refusal(text: str) -> SQLFlowError | None:
         return next(
-            (each for each in read(text, dialect.name, advise=False) if isinstance(each, SQLFlowError)), None
+            (item for item in read(text, dialect.name, advise=False) if isinstance(item, SQLFlowError)), None
         )
 
     return find_rewriting(statement, dialect, refusal)
@@ -92,7 +94,7 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
         return Statement("sql", sql, piece.span, plan=planned, refused=piece.refused)
     if piece.query:
         _raise_doubts(piece, piece.query.end, text, dialect)
-    return _extended(piece, piece.clauses, text, dialect)
+    return _build_extended(piece, piece.clauses, text, dialect)
 
 
 def _is_ordinary(piece: Piece, query: Span, text: str, dialect: Dialect) -> bool:
@@ -111,7 +113,7 @@ def _raise_doubts(piece: Piece, end: int, text: str, dialect: Dialect) -> None:
             raise doubt.error
 
 
-def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) -> Statement:
+def _build_extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) -> Statement:
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 

@@ -118,12 +118,12 @@ def predict_calls(text: str, dialect: str, start: int = 0) -> list[PredictCall]:
     start: place of the text in its program, to which spans in errors and names are relative. Raises
     StatementSyntaxError for a call without a model or a query.
     """
-    known = dialect_named(dialect)
-    found = list(_found(text, known))
-    return [_call(each, text, start) for each in _tables(found, text, known)]
+    dialect_of_name = dialect_named(dialect)
+    calls = list(_find_calls(text, dialect_of_name))
+    return [_call(call, text, start) for call in _tables(calls, text, dialect_of_name)]
 
 
-def _found(text: str, dialect: Dialect) -> Iterator[_Found]:
+def _find_calls(text: str, dialect: Dialect) -> Iterator[_Found]:
     """Yield the outermost words PREDICT with parentheses."""
     tokens = list(code_tokens(text, 0, dialect))
     at = 0
@@ -155,28 +155,28 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
     return None
 
 
-def _tables(found: Sequence[_Found], text: str, dialect: Dialect) -> list[_Found]:
+def _tables(calls: Sequence[_Found], text: str, dialect: Dialect) -> list[_Found]:
     """Return those that stand where a table stands; all behind FROM and JOIN if sqlglot cannot parse the text."""
-    if not found:
+    if not calls:
         return []
     from sqlglot import exp
 
-    marked = replaced(text, [(each.span, f"{_MARK}{number}") for number, each in enumerate(found)])
-    marked = marked[_explained(text, dialect)[0] :]
+    marked = replace_parts(text, [(call.span, f"{_MARK}{number}") for number, call in enumerate(calls)])
+    marked = marked[_parse_explain(text, dialect)[0] :]
     try:
         names = {table.name for tree in trees(marked, dialect) for table in tree.find_all(exp.Table)}
     except ValueError:
-        return [each for each in found if _word_before(text, each.span.start, dialect) in ("FROM", "JOIN")]
-    return [each for number, each in enumerate(found) if f"{_MARK}{number}" in names]
+        return [call for call in calls if _word_before(text, call.span.start, dialect) in ("FROM", "JOIN")]
+    return [call for number, call in enumerate(calls) if f"{_MARK}{number}" in names]
 
 
 def explains(text: str, dialect: Dialect) -> bool:
     """Return True if the text asks for the plan of a statement that is not to run."""
-    place, runs = _explained(text, dialect)
+    place, runs = _parse_explain(text, dialect)
     return place > 0 and not runs
 
 
-def _explained(text: str, dialect: Dialect) -> tuple[int, bool]:
+def _parse_explain(text: str, dialect: Dialect) -> tuple[int, bool]:
     """Return the place behind EXPLAIN and its options, 0 without them, and True if they have ANALYZE.
 
     Databases put words, `FORMAT=JSON`, or options in parentheses there, behind which sqlglot does not look.
@@ -199,30 +199,30 @@ def _word_before(text: str, place: int, dialect: Dialect) -> str:
     return tokens[-1].word if tokens else ""
 
 
-def replaced(text: str, parts: Sequence[tuple[Span, str]]) -> str:
+def replace_parts(text: str, parts: Sequence[tuple[Span, str]]) -> str:
     """Return the text with other text in place of some spans, which are in ascending order."""
-    found, at = [], 0
+    texts, at = [], 0
     for span, instead in parts:
-        found += [text[at : span.start], instead]
+        texts += [text[at : span.start], instead]
         at = span.end
-    return "".join([*found, text[at:]])
+    return "".join([*texts, text[at:]])
 
 
 # Arguments -------------------------------------------------------------------------------------------------
 
 
-def _call(found: _Found, text: str, start: int) -> PredictCall:
-    place, function = found.span.shifted(start), found.function
-    arguments = _arguments(found.inside)
-    name, form, written = "PREDICT", _FORM, arguments[2:]
+def _call(call: _Found, text: str, start: int) -> PredictCall:
+    place, function = call.span.shifted(start), call.function
+    arguments = _arguments(call.inside)
+    name, form, settings_tokens = "PREDICT", _FORM, arguments[2:]
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
-        arguments, written = _plain(arguments)
-        _check_function(name, function, arguments, written, place)
-        if _is_of_model_alone(function, arguments, written):
-            return _call_of_model(found, arguments[0], written, text, start)
-    if len(arguments) < 2 or not all((*arguments, *written)):
-        what = "a model and a query" if not found.inside else "a query behind the model"
+        arguments, settings_tokens = _plain(arguments)
+        _check_function(name, function, arguments, settings_tokens, place)
+        if _is_of_model_alone(function, arguments, settings_tokens):
+            return _call_of_model(call, arguments[0], settings_tokens, text, start)
+    if len(arguments) < 2 or not all((*arguments, *settings_tokens)):
+        what = "a model and a query" if not call.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
     query = arguments[1]
@@ -237,55 +237,57 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         )
     select = text[span.start : span.end]
     if function in _DERIVED:
-        settings = _settings(function, written, text, start)
-        return PredictCall(
-            found.span, model, select, span, is_table, (), function=function, settings=settings
-        )
+        settings = _settings(function, settings_tokens, text, start)
+        return PredictCall(call.span, model, select, span, is_table, (), function=function, settings=settings)
     kind, fixed = _KINDS[function or "PREDICT"]
-    attributes = [_attribute(each, text, start, kind) for each in written]
+    attributes = [_attribute(tokens, text, start, kind) for tokens in settings_tokens]
     attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
     prefix = "predicted_" if function else ""
-    return PredictCall(found.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
+    return PredictCall(call.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
 
 
 def _check_function(
-    name: str, function: str, arguments: Sequence[list[Token]], written: Sequence[list[Token]], place: Span
+    name: str,
+    function: str,
+    arguments: Sequence[list[Token]],
+    settings_tokens: Sequence[list[Token]],
+    place: Span,
 ) -> None:
     """Raise StatementSyntaxError for an unknown function of BigQuery ML, or for arguments that it does not take."""
-    known = [*_KINDS, *_OF_MODELS, *_DERIVED]
-    if function not in known:
-        hint = _INSTEAD.get(function) or did_you_mean(function, known)
+    functions = [*_KINDS, *_OF_MODELS, *_DERIVED]
+    if function not in functions:
+        hint = _INSTEAD.get(function) or did_you_mean(function, functions)
         raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
     takes_only_model = function in _OF_MODELS and function not in _KINDS
-    if takes_only_model and len(arguments) + len(written) * (function not in _SETTINGS) > 1:
+    if takes_only_model and len(arguments) + len(settings_tokens) * (function not in _SETTINGS) > 1:
         raise StatementSyntaxError(
             f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
         )
-    if not all(written):
+    if not all(settings_tokens):
         raise StatementSyntaxError(
             f"{name} has a comma without a setting", span=place, hint="write STRUCT(0.3 AS threshold)"
         )
 
 
 def _is_of_model_alone(
-    function: str, arguments: Sequence[list[Token]], written: Sequence[list[Token]]
+    function: str, arguments: Sequence[list[Token]], settings_tokens: Sequence[list[Token]]
 ) -> bool:
     """Return True for a function of BigQuery ML without a query; ML.EVALUATE may have one or none."""
-    needs_none = function in _OF_MODELS and (function not in _KINDS or not written)
+    needs_none = function in _OF_MODELS and (function not in _KINDS or not settings_tokens)
     return len(arguments) == 1 and bool(arguments[0]) and (function in _NO_QUERY or needs_none)
 
 
 def _call_of_model(
-    found: _Found, model: list[Token], written: Sequence[list[Token]], text: str, start: int
+    call: _Found, model: list[Token], settings_tokens: Sequence[list[Token]], text: str, start: int
 ) -> PredictCall:
     """Return the call of a function of a model alone."""
-    function = found.function
-    settings = _settings(function, written, text, start)
+    function = call.function
+    settings = _settings(function, settings_tokens, text, start)
     return PredictCall(
-        found.span,
+        call.span,
         _model(model, text, start),
         "",
-        Span(found.span.end, found.span.end),
+        Span(call.span.end, call.span.end),
         is_table=False,
         attributes=() if function in _DERIVED else settings,
         kind=_OF_MODELS.get(function, "predict"),
@@ -294,71 +296,73 @@ def _call_of_model(
     )
 
 
-def _settings(function: str, written: Sequence[list[Token]], text: str, start: int) -> tuple[Attribute, ...]:
+def _settings(
+    function: str, settings_tokens: Sequence[list[Token]], text: str, start: int
+) -> tuple[Attribute, ...]:
     """Return the settings of a function that has its own ones. Raises StatementSyntaxError for another one."""
-    found = tuple(_attribute(each, text, start, function) for each in written)
-    known = _SETTINGS.get(function, ())
-    for each in found:
-        if each.key.casefold() not in known:
+    attributes = tuple(_attribute(tokens, text, start, function) for tokens in settings_tokens)
+    names = _SETTINGS.get(function, ())
+    for attribute in attributes:
+        if attribute.key.casefold() not in names:
             raise StatementSyntaxError(
-                f"ML.{function} has no setting {each.key}",
-                span=each.key_span,
-                hint=did_you_mean(each.key.casefold(), list(known))
-                or f"it has {' and '.join(known) or 'none'}",
+                f"ML.{function} has no setting {attribute.key}",
+                span=attribute.key_span,
+                hint=did_you_mean(attribute.key.casefold(), list(names))
+                or f"it has {' and '.join(names) or 'none'}",
             )
-    return found
+    return attributes
 
 
 def _plain(arguments: Sequence[list[Token]]) -> tuple[list[list[Token]], list[list[Token]]]:
     """Return arguments of BigQuery ML without their words: MODEL m and TABLE t; those of STRUCT(0.3 AS threshold)."""
-    found: list[list[Token]] = []
+    result: list[list[Token]] = []
     settings = []
-    for each in arguments:
-        word, rest = each[0].word if len(each) > 1 else "", each[1:]
-        if found and word == "STRUCT" and rest[0].text == "(":
+    for argument in arguments:
+        word, rest = argument[0].word if len(argument) > 1 else "", argument[1:]
+        if result and word == "STRUCT" and rest[0].text == "(":
             settings += _arguments(rest[1:-1]) if len(rest) > 2 else []
         else:
-            found.append(rest if word == ("TABLE" if found else "MODEL") else each)
-    return found[:2], [*found[2:], *settings]
+            result.append(rest if word == ("TABLE" if result else "MODEL") else argument)
+    return result[:2], [*result[2:], *settings]
 
 
 def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:
     """Split tokens at the commas outside of parentheses; a query without parentheses keeps its own."""
-    found: list[list[Token]] = [[]]
+    result: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += token.nesting
-        of_query = len(found) == 2 and found[1] and found[1][0].word in _QUERIES
+        of_query = len(result) == 2 and result[1] and result[1][0].word in _QUERIES
         if token.text == "," and depth == 0 and not of_query:
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(token)
-    return found
+            result[-1].append(token)
+    return result
 
 
 def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
     """Return the name of a model: a dotted name, possibly with @version, or a string of it."""
     span = Span(tokens[0].start, tokens[-1].end)
-    written = text[span.start : span.end]
+    model_text = text[span.start : span.end]
     if len(tokens) == 1 and tokens[0].kind in ("string", "name"):
-        joined = name_value(written)
+        joined = name_value(model_text)
     else:
         joined = "".join(name_value(token.text) if token.kind == "name" else token.text for token in tokens)
     is_name = all(token.kind in ("word", "name", "string") or token.text in (".", "@") for token in tokens)
     if not is_name or not joined:
         raise StatementSyntaxError("this is not the name of a model", span=span.shifted(start), hint=_FORM)
     name, version = split_reference(joined)
-    return Name((name,), written, span.shifted(start), version)
+    return Name((name,), model_text, span.shifted(start), version)
 
 
 def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
     """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
-    written = text[span.start : span.end]
-    if found := _AS.fullmatch(written):
-        key, value = found["key"], found["value"]
+    setting_text = text[span.start : span.end]
+    if match := _AS.fullmatch(setting_text):
+        key, value = match["key"], match["value"]
     else:
-        key, _, value = written.partition("=")
+        key, _, value = setting_text.partition("=")
         key, value = key.rstrip(" :\t\n"), value.lstrip("> \t\n")
     constant: object = {"TRUE": True, "FALSE": False}.get(value.upper())
     if constant is None:
@@ -372,7 +376,7 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
         )
     is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS or kind in _DERIVED
     name = key if is_own else f"{kind}.{key}"
-    of_key, of_value = (_place(written, part).shifted(span.start + start) for part in (key, value))
+    of_key, of_value = (_place(setting_text, part).shifted(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
 
 
@@ -404,7 +408,7 @@ def shared_queries(text: str, dialect: str) -> tuple[str, list[Shared]]:
     at += 1
     recursive = at < len(tokens) and tokens[at].word == "RECURSIVE"
     at += recursive
-    found = []
+    result = []
     while at < len(tokens) and tokens[at].kind in ("word", "name"):
         first = tokens[at]
         while at < len(tokens) and tokens[at].word != "AS":
@@ -414,9 +418,9 @@ def shared_queries(text: str, dialect: str) -> tuple[str, list[Shared]]:
         end = closing(tokens, at) if at < len(tokens) else None
         if end is None:
             break
-        found.append(Shared(name_value(first.text), Span(first.start, tokens[end].end)))
+        result.append(Shared(name_value(first.text), Span(first.start, tokens[end].end)))
         at = end + 1
         if at == len(tokens) or tokens[at].text != ",":
             break
         at += 1
-    return "WITH RECURSIVE" if recursive else "WITH", found
+    return "WITH RECURSIVE" if recursive else "WITH", result

@@ -37,13 +37,13 @@ def trees(sql: str, dialect: Dialect) -> list[exp.Expr]:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        found = sqlglot.parse(sql, read=sqlglot_name(dialect))
+        parsed = sqlglot.parse(sql, read=sqlglot_name(dialect))
     except (SqlglotError, RecursionError, ValueError, IndexError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(lines[0].removesuffix(".")[:_SHOWN]) from None
     finally:
         logger.setLevel(level)
-    return [tree for tree in found if tree is not None]
+    return [tree for tree in parsed if tree is not None]
 
 
 def place_of_error(sql: str, dialect: Dialect) -> Span | None:
@@ -54,11 +54,11 @@ def place_of_error(sql: str, dialect: Dialect) -> Span | None:
     try:
         sqlglot.parse(sql, read=sqlglot_name(dialect))
     except ParseError as error:
-        found = error.errors[0] if error.errors else {}
-        line, column, word = found.get("line"), found.get("col"), found.get("highlight") or ""
+        details = error.errors[0] if error.errors else {}
+        line, column, word = details.get("line"), details.get("col"), details.get("highlight") or ""
         if line is None or column is None:
             return None
-        before = sum(len(each) for each in sql.splitlines(keepends=True)[: line - 1])
+        before = sum(len(line_text) for line_text in sql.splitlines(keepends=True)[: line - 1])
         return Span(before + column - len(word), before + column)
     except (SqlglotError, RecursionError, ValueError, IndexError):
         return None

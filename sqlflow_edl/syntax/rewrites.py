@@ -26,7 +26,7 @@ _TRUTHS = frozenset(("NULL", "NOT", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "OF"
 _COMPARES = frozenset("=<>!")
 
 
-class Change(NamedTuple):
+class Rewrite(NamedTuple):
     """Other text in place of parts of a statement, in ascending order. keyword: what was meant; or else why."""
 
     parts: tuple[tuple[Span, str], ...]
@@ -39,7 +39,7 @@ class Change(NamedTuple):
         return text
 
 
-def rewritings(text: str, dialect: Dialect) -> Iterator[Change]:
+def rewritings(text: str, dialect: Dialect) -> Iterator[Rewrite]:
     """Yield the changes of one statement for all that it may be, the likeliest first."""
     tokens = list(code_tokens(text, 0, dialect))
     tokens = tokens[:-1] if tokens and tokens[-1].kind == "semicolon" else tokens
@@ -61,7 +61,7 @@ def _outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
     return outer
 
 
-def _straight_quotes(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _straight_quotes(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """Yield the statement with straight quotes; a name in a clause gets double ones."""
     parts, before = [], ""
     quoted = [token for token in tokens if token.kind in ("string", "name")]
@@ -75,33 +75,33 @@ def _straight_quotes(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         is_name = before in CLAUSES and match[0] in "“”"
         parts.append((Span(*match.span()), '"' if is_name else _STRAIGHT[match[0]]))
     if parts:
-        yield Change(tuple(parts), why="write straight quotes")
+        yield Rewrite(tuple(parts), why="write straight quotes")
 
 
-def _without_assignment(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _without_assignment(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`df = SELECT …`: the name has no meaning."""
     if len(tokens) > 2 and tokens[1].text == "=" and tokens[2].word in ("SELECT", "WITH", "FROM", "TO"):
         name = text[tokens[0].start : tokens[1].end]
-        yield Change(((Span(tokens[0].start, tokens[2].start), ""),), why=f"leave out {name}")
+        yield Rewrite(((Span(tokens[0].start, tokens[2].start), ""),), why=f"leave out {name}")
 
 
-def _decimal_point(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _decimal_point(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`learning_rate = 0,01`: a decimal has a point."""
     for before, whole, comma, digits in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
         is_number = before.text == "=" and whole.text.isdecimal() and digits.text.isdecimal()
         if is_number and comma.text == "," and (whole.text == "0" or digits.text[0] == "0"):
             parts = ((Span(comma.start, digits.start), "."),)
-            yield Change(parts, why="a decimal has a point")
+            yield Rewrite(parts, why="a decimal has a point")
 
 
-def _model_alone(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _model_alone(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`TO EXPLAIN USING m`: the model stands behind the verb."""
     for verb, using, model in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if verb.word in ("EVALUATE", "EXPLAIN") and using.word == "USING":
-            yield Change(((Span(using.start, model.start), ""),), why=f"leave out USING behind {verb.word}")
+            yield Rewrite(((Span(using.start, model.start), ""),), why=f"leave out USING behind {verb.word}")
 
 
-def _list(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _list(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`model.hidden_units = 10, 20`: a list has brackets."""
     for at, token in enumerate(tokens):
         if token.text != "=" or at + 3 >= len(tokens):
@@ -112,14 +112,14 @@ def _list(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         if last > at + 1 and _is_value(tokens[at + 1]):
             first = tokens[at + 1].start
             listed = f"[{text[first : tokens[last].end]}]"
-            yield Change(((Span(first, tokens[last].end), listed),), why="write a list in brackets")
+            yield Rewrite(((Span(first, tokens[last].end), listed),), why="write a list in brackets")
 
 
 def _is_value(token: Token) -> bool:
     return token.kind == "string" or token.text[0].isdigit()
 
 
-def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`PREDICT y USING m FROM t`, `TRAIN DNNClassifier ON t LABEL y`: the query comes first."""
     start = 1 if tokens[0].word == "TO" and len(tokens) > 1 else 0
     verb = tokens[start]
@@ -133,23 +133,23 @@ def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         middle = text[tokens[start + 1].end : tokens[where - 1].end]  # a name of the label would name a table
     rest = f" {text[tokens[behind].start : tokens[-1].end]}" if behind < len(tokens) else ""
     statement = f"{query} TO {verb.word}{middle.rstrip()}{rest}"
-    yield Change(((Span(tokens[0].start, tokens[-1].end), statement),), why="the query comes first")
+    yield Rewrite(((Span(tokens[0].start, tokens[-1].end), statement),), why="the query comes first")
 
 
-def _validation_query(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _validation_query(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`VALIDATE ON t`: its rows are a query."""
     for verb, on, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if verb.word == "VALIDATE" and on.word == "ON" and name.kind in ("word", "name"):
             query = f"(SELECT * FROM {name.text})"
-            yield Change(((Span(name.start, name.end), query),), why="the rows are a query in parentheses")
+            yield Rewrite(((Span(name.start, name.end), query),), why="the rows are a query in parentheses")
 
 
-def _two_statements(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _two_statements(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`SELECT … SELECT …`, `… INTO m TO EVALUATE m`: a semicolon stands between statements."""
     for at in range(1, len(tokens)):
         token, before = tokens[at], tokens[at - 1]
         if token.word == "SELECT" and before.word not in _JOINS_QUERIES:
-            yield Change(((Span(before.end, token.start), "; "),), why="put a semicolon before SELECT")
+            yield Rewrite(((Span(before.end, token.start), "; "),), why="put a semicolon before SELECT")
     into = next((at for at, token in enumerate(tokens) if token.word == "INTO"), None)
     first = next((at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET", "TO")), None)
     if into is None or not first or first > into or tokens[0].word not in ("SELECT", "FROM", "WITH"):
@@ -158,10 +158,10 @@ def _two_statements(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         if tokens[at].word == "TO" and tokens[at + 1].word in _VERBS:
             query = text[tokens[0].start : tokens[first - 1].end]
             gap = Span(tokens[at - 1].end, tokens[at].start)
-            yield Change(((gap, f"; {query} "),), why="write two statements")
+            yield Rewrite(((gap, f"; {query} "),), why="write two statements")
 
 
-def _limit(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _limit(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`SELECT TOP 5 *`: LIMIT stands behind the query."""
     if (
         len(tokens) > 3
@@ -170,42 +170,44 @@ def _limit(tokens: Sequence[Token], text: str) -> Iterator[Change]:
         and tokens[2].text.isdecimal()
     ):
         behind = next(
-            (at for at, each in enumerate(tokens) if each.word in ("LABEL", "TARGET", "TO")), len(tokens)
+            (at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET", "TO")), len(tokens)
         )
         end = tokens[behind - 1].end
         parts = ((Span(tokens[1].start, tokens[3].start), ""), (Span(end, end), f" LIMIT {tokens[2].text}"))
-        yield Change(parts, why="TOP is written LIMIT, behind the query")
+        yield Rewrite(parts, why="TOP is written LIMIT, behind the query")
 
 
-def _comparison(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _comparison(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`WHERE answer IS yes`: a text is compared by =, in quotes."""
     for verb, value in itertools.pairwise(tokens):
         if verb.word == "IS" and value.kind in ("word", "string") and value.word not in _TRUTHS:
             instead = value.text if value.kind == "string" or value.text[0].isdigit() else f"'{value.text}'"
-            yield Change(((Span(verb.start, value.end), f"= {instead}"),), why="compare with =")
+            yield Rewrite(((Span(verb.start, value.end), f"= {instead}"),), why="compare with =")
 
 
-def _computed_label(tokens: Sequence[Token], text: str) -> Iterator[Change]:
+def _computed_label(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`LABEL answer = 'yes'`: a label is a column, which the query computes."""
     at = next((at for at, token in enumerate(tokens) if token.word in ("LABEL", "TARGET")), None)
     start = next((at for at, token in enumerate(tokens) if token.word == "FROM"), None)
     if at is None or start is None or not 0 < start < at or tokens[0].word != "SELECT":
         return
-    behind = next((each for each in range(at + 2, len(tokens)) if tokens[each].word in CLAUSES), len(tokens))
+    behind = next(
+        (place for place in range(at + 2, len(tokens)) if tokens[place].word in CLAUSES), len(tokens)
+    )
     inside = tokens[at + 1 : behind]
     if len(inside) < 3 or not any(token.text[0] in _COMPARES for token in inside):
         return
-    written = Span(inside[0].start, inside[-1].end)
+    label_span = Span(inside[0].start, inside[-1].end)
     column = inside[0].text if inside[0].kind in ("word", "name") else ""
     items = text[tokens[1].start : tokens[start - 1].end]
     instead = f"* EXCLUDE ({column})" if items == "*" and column else items
-    computed = f"{instead}, {text[written.start : written.end]} AS y"
-    for each in dict.fromkeys((computed, computed.replace(instead, items, 1))):
-        parts = ((Span(tokens[1].start, tokens[start - 1].end), each), (written, "y"))
-        yield Change(parts, why="compute the label in the SELECT")
+    computed = f"{instead}, {text[label_span.start : label_span.end]} AS y"
+    for select_list in dict.fromkeys((computed, computed.replace(instead, items, 1))):
+        parts = ((Span(tokens[1].start, tokens[start - 1].end), select_list), (label_span, "y"))
+        yield Rewrite(parts, why="compute the label in the SELECT")
 
 
-_REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Change]], ...] = (
+_REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Rewrite]], ...] = (
     _straight_quotes,
     _without_assignment,
     _decimal_point,

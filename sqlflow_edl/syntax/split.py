@@ -24,12 +24,12 @@ from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.error_messages import (
     did_you_mean_keyword,
     in_parentheses,
-    misplaced,
+    misplaced_clause_error,
     no_into,
     not_a_query,
     query_of_create,
     show_train_in_query,
-    unclosed,
+    unclosed_error,
     unreadable,
     variable,
 )
@@ -132,7 +132,7 @@ def _statement_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token
     head: list[Token] = []
     depth, begin = 0, len(text)
     for token in code_tokens(text, start, with_hash_comments(dialect)):
-        if not _may_create_model([each.word for each in (*head, token)]):
+        if not _may_create_model([head_token.word for head_token in (*head, token)]):
             begin, head = (head or [token])[0].start, []
             break
         if head and (head[-1].kind == "semicolon" or (head[-1].word == "AS" and not depth)):
@@ -147,7 +147,7 @@ def _statement_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token
 def _may_create_model(words: Sequence[str]) -> bool:
     """Return True if CREATE MODEL begins with these words, or these words begin with it."""
     return any(
-        all(word == wanted for word, wanted in zip(words, beginning, strict=False))
+        all(word == expected for word, expected in zip(words, beginning, strict=False))
         for beginning in (("CREATE", "MODEL"), ("CREATE", "OR", "REPLACE", "MODEL"))
     )
 
@@ -265,7 +265,7 @@ class _Walk:
         """Remember a word in the query that looks like a misplaced or misspelt keyword of a clause."""
         following = self._peek(1).text
         if token.word == "COLUMN" or (token.word == "WITH" and following in ("=", ".")):
-            self._misplaced += [self._doubt(token, misplaced(token))] * (not self._misplaced)
+            self._misplaced += [self._doubt(token, misplaced_clause_error(token))] * (not self._misplaced)
         elif token.word[:1] in ("T", "P") and (near := nearest(token.word, ("TRAIN", "PREDICT"))):
             self._remember(token, did_you_mean_keyword(token, near))
 
@@ -332,7 +332,7 @@ class _Walk:
         end = last.start if ended else len(self._text)
         never_closed = last if last.kind == "unclosed" else self._inside
         if never_closed in (last, *self._open):
-            self._error = unclosed(never_closed)
+            self._error = unclosed_error(never_closed)
         return Piece(
             raw=Span(self._start, end + ended),
             span=self._trimmed(min(self._first.start, end), end),

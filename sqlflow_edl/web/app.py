@@ -26,13 +26,13 @@ from sqlflow_edl.backends.report import INSTANCES, SERVERS, instance_rows, serve
 from sqlflow_edl.backends.report import facts as job_facts
 from sqlflow_edl.web.comparison import compare_jobs, compare_models
 from sqlflow_edl.web.downloads import Downloads, has_onnx
-from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
-from sqlflow_edl.web.job_list import Wanted
-from sqlflow_edl.web.job_reader import Job, JobReader
-from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
+from sqlflow_edl.web.guard import FIELD, PageAccess, PageGuard, cookie_name
+from sqlflow_edl.web.job_list import JobQuery
+from sqlflow_edl.web.job_reader import JobDetails, JobReader
+from sqlflow_edl.web.model_reader import ModelDetails, ModelListing, ModelReader
 from sqlflow_edl.web.model_view import view
-from sqlflow_edl.web.prediction import Predictor
-from sqlflow_edl.web.prediction_form import Form, form_of, read_row
+from sqlflow_edl.web.prediction import RowPredictor
+from sqlflow_edl.web.prediction_form import PredictionForm, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
 from sqlflow_edl.web.report import report_of
 
@@ -44,7 +44,7 @@ _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "im
 _ELSEWHERE = ("kind", "state", "error", "statement", "job", "note")  # on the page of a job
 
 
-def application(models: ModelReader | None, source: str, access: Access) -> ASGIApp:
+def application(models: ModelReader | None, source: str, access: PageAccess) -> ASGIApp:
     """Return the application. models: None without a data source. source: its URL without secrets."""
     pages = Pages(models, source, access)
     routes = [
@@ -69,7 +69,7 @@ def application(models: ModelReader | None, source: str, access: Access) -> ASGI
     app = Starlette(routes=routes)
     app.add_exception_handler(HTTPException, pages.http_error)
     app.add_exception_handler(SQLFlowError, pages.error)
-    return Guard(app, access)
+    return PageGuard(app, access)
 
 
 def health(request: Request) -> Response:
@@ -88,10 +88,10 @@ def static(request: Request) -> Response:
 class Pages:
     """Handlers of the requests."""
 
-    def __init__(self, models: ModelReader | None, source: str, access: Access) -> None:
+    def __init__(self, models: ModelReader | None, source: str, access: PageAccess) -> None:
         self._models = models
         self._jobs = JobReader()
-        self._predictor = Predictor(models.store) if models is not None else None
+        self._predictor = RowPredictor(models.store) if models is not None else None
         self._downloads = Downloads(models.store) if models is not None else None
         self._source = source
         self._access = access
@@ -117,17 +117,17 @@ class Pages:
 
     def jobs(self, request: Request) -> Response:
         """List jobs."""
-        return self._page("jobs", "jobs", page=self._jobs.page(Wanted.of(request.query_params)))
+        return self._page("jobs", "jobs", page=self._jobs.page(JobQuery.of(request.query_params)))
 
     def jobs_live(self, request: Request) -> Response:
         """Return the list of jobs."""
-        return HTMLResponse(render("jobs_live", page=self._jobs.page(Wanted.of(request.query_params))))
+        return HTMLResponse(render("jobs_live", page=self._jobs.page(JobQuery.of(request.query_params))))
 
     def job(self, request: Request) -> Response:
         """Show a job."""
-        found = self._job(request)
+        values = self._job(request)
         message = self._messages.pop(request.path_params["job"], "")
-        return self._page("job", "jobs", message=message, **found)
+        return self._page("job", "jobs", message=message, **values)
 
     def job_live(self, request: Request) -> Response:
         """Return the parts of a job's page that change."""
@@ -153,8 +153,8 @@ class Pages:
         return form
 
     def _job(self, request: Request) -> dict[str, object]:
-        found = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
-        return _job_values(found)
+        job = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
+        return _job_values(job)
 
     # Models ------------------------------------------------------------------------------------------------
 
@@ -165,15 +165,15 @@ class Pages:
 
     def model(self, request: Request) -> Response:
         """Show a version of a model."""
-        found = self._model(request.path_params["model"])
+        model_found = self._model(request.path_params["model"])
         listing, problem = self._listing()
         return self._page(
             "model",
             "models",
             read=listing.read,
-            view=view(found),
-            form=_form_of(found),
-            onnx=has_onnx(found.archive),
+            view=view(model_found),
+            form=_form_of(model_found),
+            onnx=has_onnx(model_found.archive),
             **problem,
         )
 
@@ -182,7 +182,7 @@ class Pages:
         jobs = list(dict.fromkeys(request.query_params.getlist("job")))[:MOST_COMPARED]
         if jobs:
             return self._page(
-                "compare", "jobs", comparison=compare_jobs([self._jobs.job(each) for each in jobs])
+                "compare", "jobs", comparison=compare_jobs([self._jobs.job(job) for job in jobs])
             )
         references = list(dict.fromkeys(request.query_params.getlist("model")))[:MOST_COMPARED]
         if not references:
@@ -198,19 +198,19 @@ class Pages:
         form = await self._accepted_form(request)
         return await run_in_threadpool(self._predicted, reference, form, PART in request.headers)
 
-    def _predicted(self, reference: str, given: dict[str, str] | None, is_part: bool) -> Response:
-        found = self._model(reference)
-        form = _form_of(found, given)
-        if form is None or found.archive is None or self._predictor is None:
+    def _predicted(self, reference: str, values: dict[str, str] | None, is_part: bool) -> Response:
+        model = self._model(reference)
+        form = _form_of(model, values)
+        if form is None or model.archive is None or self._predictor is None:
             raise SemanticError(
-                f"{found.version.reference} predicts no single rows here",
+                f"{model.version.reference} predicts no single rows here",
                 hint="use it in a statement",
             )
         prediction, problem = None, ("", "")
-        if given is not None:
+        if values is not None:
             try:
-                row = read_row(found.archive, given)
-                prediction = self._predictor.predict(found.version, row, found.usual)
+                row = read_row(model.archive, values)
+                prediction = self._predictor.predict(model.version, row, model.usual)
             except SQLFlowError as error:
                 problem = error.message, error.hint or ""
         shown = {"prediction": prediction, "message": problem[0], "hint": problem[1]}
@@ -220,44 +220,44 @@ class Pages:
 
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
-        found = self._model(request.query_params.get("model", ""))
-        return HTMLResponse(report_of(found), headers=_attachment(found, ".html"))
+        model = self._model(request.query_params.get("model", ""))
+        return HTMLResponse(report_of(model), headers=_attachment(model, ".html"))
 
     def archive(self, request: Request) -> Response:
         """Return the archive of a model."""
-        found, downloads = self._downloaded(request)
-        return _file(found, ".zip", *downloads.archive(found.version))
+        model, downloads = self._downloaded(request)
+        return _file(model, ".zip", *downloads.archive(model.version))
 
     async def onnx(self, request: Request) -> Response:
         """Return a model as ONNX."""
         await self._accepted_form(request)
 
         def exported() -> Response:
-            found, downloads = self._downloaded(request)
-            return _file(found, ".onnx", *downloads.onnx(found.version))
+            model, downloads = self._downloaded(request)
+            return _file(model, ".onnx", *downloads.onnx(model.version))
 
         return await run_in_threadpool(exported)
 
-    def _downloaded(self, request: Request) -> tuple[Model, Downloads]:
-        found = self._model(request.query_params.get("model", ""))
-        if found.archive is None or self._downloads is None:
-            raise SemanticError(f"{found.version.reference} has no archive: its training failed")
-        return found, self._downloads
+    def _downloaded(self, request: Request) -> tuple[ModelDetails, Downloads]:
+        model = self._model(request.query_params.get("model", ""))
+        if model.archive is None or self._downloads is None:
+            raise SemanticError(f"{model.version.reference} has no archive: its training failed")
+        return model, self._downloads
 
-    def _model(self, reference: str) -> Model:
+    def _model(self, reference: str) -> ModelDetails:
         if self._models is None:
             raise SemanticError("there is no data source", hint="start with sqlflow ui --source URL")
         return self._models.model(reference)
 
-    def _listing(self) -> tuple[Listing, dict[str, object]]:
+    def _listing(self) -> tuple[ModelListing, dict[str, object]]:
         """Return the versions, and the problem that a page shows."""
         if self._models is None:
-            return Listing(), {"problem": "", "hint": ""}
+            return ModelListing(), {"problem": "", "hint": ""}
         try:
-            found = self._models.listing()
+            listing = self._models.listing()
         except SourceError as error:
-            return Listing(), {"problem": error.message, "hint": error.hint or ""}
-        return found, {"problem": found.problem, "hint": ""}
+            return ModelListing(), {"problem": error.message, "hint": error.hint or ""}
+        return listing, {"problem": listing.problem, "hint": ""}
 
     # Access and errors ---------------------------------------------------------------------------------------
 
@@ -282,8 +282,8 @@ class Pages:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
         if error.status_code != 404:
             return self._error(error.status_code, "This is not possible", error.detail, "")
-        wanted = request.url.path.strip("/")
-        near = self._near_model(wanted) or self._near_job(wanted)
+        path = request.url.path.strip("/")
+        near = self._near_model(path) or self._near_job(path)
         return self._error(404, "Page not found", f"There is no page {request.url.path}", "", near)
 
     def error(self, request: Request, error: Exception) -> Response:
@@ -302,15 +302,15 @@ class Pages:
     ) -> Response:
         return self._page("error", "", status, title=title, message=message, hint=hint, near=near)
 
-    def _near_model(self, wanted: str) -> tuple[str, str] | None:
+    def _near_model(self, path: str) -> tuple[str, str] | None:
         """Return the name and the path of the model that is nearest to what was asked for."""
         listing, _ = self._listing()
-        found = nearest(split_reference(wanted.rpartition("/")[2] or wanted)[0], listing.names)
-        return (found, path_of(found)) if found else None
+        name = nearest(split_reference(path.rpartition("/")[2] or path)[0], listing.names)
+        return (name, path_of(name)) if name else None
 
-    def _near_job(self, wanted: str) -> tuple[str, str] | None:
-        found = nearest(wanted, [job.id for job in job_folder.jobs()]) if wanted else None
-        return (found, f"/jobs/{found}") if found else None
+    def _near_job(self, path: str) -> tuple[str, str] | None:
+        job_id = nearest(path, [job.id for job in job_folder.jobs()]) if path else None
+        return (job_id, f"/jobs/{job_id}") if job_id else None
 
     def _page(self, template: str, here: str, status: int = 200, /, **values: object) -> Response:
         common = {
@@ -324,46 +324,49 @@ class Pages:
         return HTMLResponse(render(template, **common, **values), status, headers)
 
 
-def _job_values(found: Job) -> dict[str, object]:
+def _job_values(job: JobDetails) -> dict[str, object]:
     facts = [
         (name, value)
-        for name, value in job_facts(found.report)
+        for name, value in job_facts(job.report)
         if name not in _ELSEWHERE and not name.endswith(" tasks")
     ]
-    metrics = dict.fromkeys(name for row in found.curve for name in row.metrics if name != "loss")
+    metrics = dict.fromkeys(name for row in job.curve for name in row.metrics if name != "loss")
     return {
-        "job": found,
+        "job": job,
         "metrics": list(metrics),
         "fact_rows": facts,
         "instance_columns": tuple(INSTANCES),
-        "instances": instance_rows(found.report),
+        "instances": instance_rows(job.report),
         "server_columns": SERVERS,
-        "servers": server_rows(found.report),
+        "servers": server_rows(job.report),
     }
 
 
-def _form_of(found: Model, given: Mapping[str, str] | None = None) -> Form | None:
+def _form_of(model: ModelDetails, values: Mapping[str, str] | None = None) -> PredictionForm | None:
     """Return the form that predicts a row, with given or usual values; None for a model that does not."""
-    if found.archive is None:
+    if model.archive is None:
         return None
-    important = list(found.importances.columns) if found.importances is not None else []
-    return form_of(found.archive, found.version.reference, found.usual, important, given)
+    important = list(model.importances.columns) if model.importances is not None else []
+    return form_of(model.archive, model.version.reference, model.usual, important, values)
 
 
-def _attachment(found: Model, suffix: str) -> dict[str, str]:
+def _attachment(model: ModelDetails, suffix: str) -> dict[str, str]:
     """Return the header that names a file after a version of a model."""
-    name = "".join(each if each.isalnum() or each in "._-" else "_" for each in found.version.reference)
+    name = "".join(
+        character if character.isalnum() or character in "._-" else "_"
+        for character in model.version.reference
+    )
     return {
         "content-disposition": f'attachment; filename="{name.encode("ascii", "replace").decode()}{suffix}"'
     }
 
 
-def _file(found: Model, suffix: str, file: Path, remove: Callable[[], None]) -> Response:
+def _file(model: ModelDetails, suffix: str, file: Path, remove: Callable[[], None]) -> Response:
     """Return the file, which is removed when it has been sent."""
     return FileResponse(
         file,
         media_type="application/octet-stream",
-        headers={**_attachment(found, suffix), "cache-control": "no-store"},
+        headers={**_attachment(model, suffix), "cache-control": "no-store"},
         background=BackgroundTask(remove),
     )
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from sqlflow_edl.backends.report import facts
 from sqlflow_edl.reports.text import number
-from sqlflow_edl.web.job_reader import Job
-from sqlflow_edl.web.model_reader import Model
+from sqlflow_edl.web.job_reader import JobDetails
+from sqlflow_edl.web.model_reader import ModelDetails
 from sqlflow_edl.web.model_view import Series, curves, line
 from sqlflow_edl.web.rendering import path_of
 
@@ -33,7 +33,7 @@ class Comparison:
     difference: Sequence[str]
 
 
-def compare_models(models: Sequence[Model]) -> Comparison:
+def compare_models(models: Sequence[ModelDetails]) -> Comparison:
     """Compare versions of one or several models."""
     axes = [next(curves(model.archive))[2] for model in models if model.archive is not None]
     axis = "step" if "step" in axes else "epoch"
@@ -46,55 +46,55 @@ def compare_models(models: Sequence[Model]) -> Comparison:
     )
 
 
-def compare_jobs(jobs: Sequence[Job]) -> Comparison:
+def compare_jobs(jobs: Sequence[JobDetails]) -> Comparison:
     """Compare jobs: their metrics, their facts and their curves."""
-    reports = [each.report for each in jobs]
+    reports = [job.report for job in jobs]
     sections = [
         {
-            "metrics": [(name, number(value)) for name, value in each.figures.items()],
-            "job": facts(each.report),
-            "trials": [(f"{trial.number} {trial.name}", number(trial.value)) for trial in each.trials],
+            "metrics": [(name, number(value)) for name, value in job.figures.items()],
+            "job": facts(job.report),
+            "trials": [(f"{trial.number} {trial.name}", number(trial.value)) for trial in job.trials],
         }
-        for each in jobs
+        for job in jobs
     ]
     losses = {}
-    for each in jobs:
-        ends = [row for row in each.curve if row.final]
+    for job in jobs:
+        ends = [row for row in job.curve if row.final]
         held = any(row.metrics.get("loss") is not None for row in ends)
-        losses[each.report.id[-6:]] = [  # as the list names it: whole ids have no room
+        losses[job.report.id[-6:]] = [  # as the list names it: whole ids have no room
             (float(row.epoch), row.metrics.get("loss") if held else row.loss) for row in ends
         ]
     return Comparison(
-        [(each.id, f"/jobs/{quote(each.id, safe='')}") for each in reports],
+        [(report.id, f"/jobs/{quote(report.id, safe='')}") for report in reports],
         _sections(sections, ("metrics", "job", "trials")),
         losses,
         "epoch",
-        _difference([each.statement for each in reports]),
+        _difference([report.statement for report in reports]),
     )
 
 
 def _sections(
     things: Sequence[Sections], names: Sequence[str]
 ) -> list[tuple[str, Sequence[tuple[str, Sequence[str], bool]]]]:
-    found = [(section, list(_rows([each.get(section, ()) for each in things]))) for section in names]
-    return [(section, rows) for section, rows in found if rows]
+    all_rows = [(section, list(_rows([each.get(section, ()) for each in things]))) for section in names]
+    return [(section, rows) for section, rows in all_rows if rows]
 
 
 def _rows(things: Sequence[Sequence[tuple[str, str]]]) -> Iterator[tuple[str, Sequence[str], bool]]:
     """Yield the facts of a section; a column may have several features."""
-    found = []
+    columns = []
     for rows in things:
-        known: dict[str, str] = {}
+        values_by_name: dict[str, str] = {}
         for name, value in rows:
-            known[name] = f"{known[name]}; {value}" if name in known else value
-        found.append(known)
-    for name in dict.fromkeys(name for known in found for name in known):
+            values_by_name[name] = f"{values_by_name[name]}; {value}" if name in values_by_name else value
+        columns.append(values_by_name)
+    for name in dict.fromkeys(name for values_by_name in columns for name in values_by_name):
         if name not in _NOT_COMPARED:
-            values = [known.get(name, "") for known in found]
+            values = [values_by_name.get(name, "") for values_by_name in columns]
             yield name, values, len(set(values)) > 1
 
 
-def _losses(model: Model, axis: str) -> list[tuple[float, float | None]]:
+def _losses(model: ModelDetails, axis: str) -> list[tuple[float, float | None]]:
     curve = model.archive.curve if model.archive is not None else ()
     return line(curve, axis, "validation_loss") or line(curve, axis, "loss")
 
@@ -102,5 +102,5 @@ def _losses(model: Model, axis: str) -> list[tuple[float, float | None]]:
 def _difference(statements: Sequence[str]) -> list[str]:
     if len(statements) < 2:
         return []
-    before, after = (each.splitlines() for each in statements[:2])
+    before, after = (statement.splitlines() for statement in statements[:2])
     return list(difflib.unified_diff(before, after, lineterm="", n=100))[2:]

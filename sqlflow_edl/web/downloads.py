@@ -11,7 +11,7 @@ from edl.errors import ClusterError
 from edl.frameworks.export import FORMATS
 from edl.models.archive import Archive
 from edl.models.registry.records import ModelVersion
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 
 SECONDS = 300.0  # of an export
 
@@ -21,7 +21,7 @@ Download = tuple[Path, Callable[[], None]]  # a file, and what removes it
 class Downloads:
     """Files of models, for several threads. One export runs at a time, in a process of its own."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ModelStore) -> None:
         self._store = store
         self._exports = threading.Lock()
 

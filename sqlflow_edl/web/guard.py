@@ -31,7 +31,7 @@ _HEADERS = {
 }
 
 
-class Access:
+class PageAccess:
     """Decisions about requests.
 
     token: what visitors sign in with; None if everybody may see the pages. local: the server listens on the loopback
@@ -52,8 +52,8 @@ class Access:
         """Return the value of the cookie of a visitor who signed in."""
         return self._digest("visitor")
 
-    def is_token(self, given: str) -> bool:
-        return self._token is not None and hmac.compare_digest(given.strip().encode(), self._token)
+    def is_token(self, text: str) -> bool:
+        return self._token is not None and hmac.compare_digest(text.strip().encode(), self._token)
 
     def refuses_host(self, headers: Headers) -> bool:
         """Return True for the name of another host: a page that tricks a browser into asking this server."""
@@ -82,16 +82,16 @@ def cookie_name(scope: Scope) -> str:
 
 def _cookie(headers: Headers, name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found is not None and found.value.isascii() else ""
+    return cookie.value if cookie is not None and cookie.value.isascii() else ""
 
 
-class Guard:
-    """Middleware: refuses what `Access` does not admit, and adds the headers that confine the pages."""
+class PageGuard:
+    """Middleware: refuses what `PageAccess` does not admit, and adds the headers that confine the pages."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: PageAccess) -> None:
         self._app = app
         self._access = access
 

@@ -19,7 +19,7 @@ from sqlflow_edl.backends.base import JobSummary
 from sqlflow_edl.backends.report import JOBS, list_rows, state_of
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read
-from sqlflow_edl.web.job_progress import JobProgress, job_progress
+from sqlflow_edl.web.job_progress import ProgressView, job_progress
 
 PAGE = 50  # jobs
 MOST_SORTED = 1000  # jobs whose metrics are read to sort by one
@@ -28,7 +28,7 @@ _MOST_KNOWN = 20_000  # jobs whose statements and ends are kept
 
 
 @dataclass(frozen=True)
-class Wanted:
+class JobQuery:
     """Jobs that a visitor asks for. sort: a metric, or empty for the time."""
 
     state: str = ""
@@ -39,7 +39,7 @@ class Wanted:
     page: int = 1
 
     @classmethod
-    def of(cls, parameters: Mapping[str, str]) -> Wanted:
+    def of(cls, parameters: Mapping[str, str]) -> JobQuery:
         """Return what the parameters of a path ask for."""
         page = parameters.get("page", "")
         words = {
@@ -67,14 +67,14 @@ class Line:
     model: str
     result: str
     metrics: Sequence[tuple[str, float | None]]
-    progress: JobProgress
+    progress: ProgressView
 
 
 @dataclass(frozen=True)
 class JobPage:
     """Page of the list. count: jobs that were asked for, of total. states, kinds, models, metrics: what to ask for."""
 
-    wanted: Wanted
+    wanted: JobQuery
     lines: Sequence[Line]
     count: int
     total: int
@@ -105,37 +105,37 @@ class JobList:
             self._line(job, row, metric) for job, row in zip(summaries, list_rows(summaries), strict=True)
         ]
 
-    def page(self, summaries: Sequence[JobSummary], wanted: Wanted) -> JobPage:
+    def page(self, summaries: Sequence[JobSummary], query: JobQuery) -> JobPage:
         """Return the page that is wanted of these jobs, the last started of which are first."""
-        found = [job for job in summaries if self._is_wanted(job, wanted)]
-        if wanted.sort:
-            found = self._sorted(found[:MOST_SORTED], wanted.sort) + found[MOST_SORTED:]
-        pages = max(1, -(-len(found) // PAGE))
-        number = min(max(wanted.page, 1), pages)
-        lines = self.lines(found[(number - 1) * PAGE : number * PAGE], wanted.sort)
+        jobs = [job for job in summaries if self._is_wanted(job, query)]
+        if query.sort:
+            jobs = self._sorted(jobs[:MOST_SORTED], query.sort) + jobs[MOST_SORTED:]
+        pages = max(1, -(-len(jobs) // PAGE))
+        number = min(max(query.page, 1), pages)
+        lines = self.lines(jobs[(number - 1) * PAGE : number * PAGE], query.sort)
         named = [line.model for line in lines if line.model]
         metrics = [name for line in lines for name, _ in line.metrics]
         return JobPage(
-            replace(wanted, page=number),
+            replace(query, page=number),
             lines,
-            len(found),
+            len(jobs),
             len(summaries),
-            _choices((_state(job) for job in summaries), wanted.state),
-            _choices((job.status.kind for job in summaries if job.status is not None), wanted.kind),
+            _choices((_state(job) for job in summaries), query.state),
+            _choices((job.status.kind for job in summaries if job.status is not None), query.kind),
             _choices(named),
-            _choices(metrics, wanted.sort),
+            _choices(metrics, query.sort),
         )
 
-    def _is_wanted(self, job: JobSummary, wanted: Wanted) -> bool:
+    def _is_wanted(self, job: JobSummary, query: JobQuery) -> bool:
         status = job.status
-        if wanted.state and _state(job) != wanted.state:
+        if query.state and _state(job) != query.state:
             return False
-        if wanted.kind and (status is None or status.kind != wanted.kind):
+        if query.kind and (status is None or status.kind != query.kind):
             return False
         statement = " ".join(status.statement.casefold().split()) if status is not None else ""
-        if not all(word in statement or word in job.id for word in wanted.text.casefold().split()):
+        if not all(word in statement or word in job.id for word in query.text.casefold().split()):
             return False
-        name = wanted.model.casefold()
+        name = query.model.casefold()
         if not name:
             return True
         # most jobs are of other models, and a search for a text is faster than the parser
@@ -143,12 +143,12 @@ class JobList:
 
     def _sorted(self, jobs: Sequence[JobSummary], metric: str) -> list[JobSummary]:
         """Return the jobs with the metric, the best first, and then the others."""
-        found = [(job, self._end(job)[0].get(metric)) for job in jobs]
+        pairs = [(job, self._end(job)[0].get(metric)) for job in jobs]
         sign = 1 if _is_better_low(metric) else -1
-        known = sorted(
-            ((job, value) for job, value in found if value is not None), key=lambda pair: sign * pair[1]
+        measured = sorted(
+            ((job, value) for job, value in pairs if value is not None), key=lambda pair: sign * pair[1]
         )
-        return [job for job, _ in known] + [job for job, value in found if value is None]
+        return [job for job, _ in measured] + [job for job, value in pairs if value is None]
 
     def _line(self, job: JobSummary, row: Sequence[str | None], metric: str) -> Line:
         shown = {name: value or "" for name, value in zip(JOBS, row, strict=True)}
@@ -168,7 +168,7 @@ class JobList:
             model,
             result,
             [(name, figures[name]) for name in names[:METRICS]],
-            job_progress(job.snapshot or last, state_of(job.status)) if job.status else JobProgress(),
+            job_progress(job.snapshot or last, state_of(job.status)) if job.status else ProgressView(),
         )
 
     def _named(self, job: JobSummary) -> tuple[str, str]:
@@ -198,14 +198,14 @@ class JobList:
 
 def _names(text: str) -> tuple[str, str]:
     """Return the model that a statement makes or uses, and the table that it writes; empty where it names none."""
-    found = next((each for each in read(text) if isinstance(each, Statement)), None) if text else None
-    if found is None:
+    statement = next((item for item in read(text) if isinstance(item, Statement)), None) if text else None
+    if statement is None:
         return "", ""
-    traits, into = found.traits, str(found.into[0]) if found.into else ""
+    traits, into = statement.traits, str(statement.into[0]) if statement.into else ""
     if traits.makes == "model":
         return into, ""
-    used = getattr(found, traits.uses) if traits.uses else None
-    return str(used or ""), str(found.target or into)
+    used = getattr(statement, traits.uses) if traits.uses else None
+    return str(used or ""), str(statement.target or into)
 
 
 def _state(job: JobSummary) -> str:
@@ -218,10 +218,10 @@ def _is_better_low(metric: str) -> bool:
     return metric.endswith("loss")
 
 
-def _choices(found: Iterable[str], chosen: str = "") -> list[str]:
-    return sorted({*found, *filter(None, [chosen])})
+def _choices(values: Iterable[str], chosen: str = "") -> list[str]:
+    return sorted({*values, *filter(None, [chosen])})
 
 
-def _make_room(known: dict[str, Any]) -> None:
-    if len(known) >= _MOST_KNOWN:
-        known.clear()
+def _make_room(cache: dict[str, Any]) -> None:
+    if len(cache) >= _MOST_KNOWN:
+        cache.clear()

@@ -10,31 +10,31 @@ from sqlflow_edl.backends.report import trials
 from sqlflow_edl.reports.text import duration, percent
 
 
-class JobProgress(NamedTuple):
+class ProgressView(NamedTuple):
     """Progress of a job. share: None if it is unknown."""
 
     share: float | None = None
     words: str = ""
 
 
-def job_progress(snapshot: Snapshot | None, state: str) -> JobProgress:
+def job_progress(snapshot: Snapshot | None, state: str) -> ProgressView:
     """Return how far a job is, or was when it ended. What is done is done in full, also if it ended early."""
     share = 1.0 if (is_done := state in ("done", "finished")) else None
     if snapshot is None:
-        return JobProgress(share)
+        return ProgressView(share)
     if share is None:
         share = _share(snapshot)
     if snapshot.phase == "search":
         words = f"{trials(snapshot.rows, snapshot.total)} trials"
         if snapshot.limit and not is_done:
             words += f", {duration(snapshot.seconds)} of {duration(snapshot.limit)}"
-        return JobProgress(share, words)
+        return ProgressView(share, words)
     if not snapshot.epochs:
-        return JobProgress(share, percent(share) if share is not None and not is_done else "")
+        return ProgressView(share, percent(share) if share is not None and not is_done else "")
     if not is_done:
-        return JobProgress(share, f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
+        return ProgressView(share, f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
     early = f" of {snapshot.epochs:,}" if snapshot.epoch < snapshot.epochs else ""
-    return JobProgress(share, f"{snapshot.epoch:,}{early} epochs")
+    return ProgressView(share, f"{snapshot.epoch:,}{early} epochs")
 
 
 def _share(snapshot: Snapshot) -> float | None:

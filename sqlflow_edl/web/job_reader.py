@@ -17,15 +17,15 @@ from edl.tasks.curve import LearningCurve
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.report import JobReport, report, state_of
-from sqlflow_edl.web.job_list import JobList, JobPage, Line, Wanted
-from sqlflow_edl.web.job_progress import JobProgress, job_progress, where_it_runs
+from sqlflow_edl.web.job_list import JobList, JobPage, JobQuery, Line
+from sqlflow_edl.web.job_progress import ProgressView, job_progress, where_it_runs
 
 MOST = 32  # jobs whose events stay open
 LINES = 200  # of a log
 
 
 @dataclass(frozen=True)
-class Job:
+class JobDetails:
     """A job. log: the last lines of an instance, or of all, each with the instance. problem: reason why there are
     none. where: how to cancel it where `can_cancel` is False.
     """
@@ -39,7 +39,7 @@ class Job:
     instance: str
     log: Sequence[tuple[str, str]]
     problem: str
-    progress: JobProgress
+    progress: ProgressView
     where: str
 
     @property
@@ -49,7 +49,7 @@ class Job:
 
 
 @dataclass
-class _Events:
+class _EventCache:
     """Events of a job that have been read so far."""
 
     reader: EventReader
@@ -72,18 +72,18 @@ class JobReader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._events: OrderedDict[str, _Events] = OrderedDict()
+        self._events: OrderedDict[str, _EventCache] = OrderedDict()
         self._list = JobList()
 
     def lines(self, most: int) -> list[Line]:
         """Return the jobs that were started last."""
         return self._list.lines(find.summaries()[: -most - 1 : -1])
 
-    def page(self, wanted: Wanted) -> JobPage:
+    def page(self, query: JobQuery) -> JobPage:
         """Return a page of the list of jobs."""
-        return self._list.page(find.summaries()[::-1], wanted)
+        return self._list.page(find.summaries()[::-1], query)
 
-    def job(self, job_id: str, instance: str = "") -> Job:
+    def job(self, job_id: str, instance: str = "") -> JobDetails:
         """Return a job. Raises SemanticError for an unknown one, or an instance of it that has no log."""
         handle = find.find(job_id)
         details = handle.details()
@@ -91,7 +91,7 @@ class JobReader:
         log, problem = _tail(handle, instance)
         status = details.status
         is_inside = status.alive and not handle.can_cancel
-        return Job(
+        return JobDetails(
             report(handle.folder, details),
             curve,
             trials,
@@ -114,7 +114,7 @@ class JobReader:
             if folder.id in self._events and self._events[folder.id].reader.replaced:
                 self._events.pop(folder.id).reader.close()
             if folder.id not in self._events:
-                self._events[folder.id] = _Events(EventReader(ClusterFolder(folder.path).events))
+                self._events[folder.id] = _EventCache(EventReader(ClusterFolder(folder.path).events))
             self._events.move_to_end(folder.id)
             while len(self._events) > MOST:
                 self._events.popitem(last=False)[1].reader.close()

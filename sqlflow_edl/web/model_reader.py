@@ -17,7 +17,7 @@ from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import Shares, shares
 from sqlflow_edl.reports.reasons import usual_values
-from sqlflow_edl.serving.store import Fingerprint, Store
+from sqlflow_edl.serving.store import Fingerprint, ModelStore
 
 MOST = 64  # models in memory
 
@@ -25,7 +25,7 @@ Sections = Mapping[str, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelDetails:
     """One version of a model. archive: without weights and program; None for a failed training. sections: as in
     DESCRIBE MODEL, each with names and values. versions: of the same name, the latest first. usual: usual values of
     the columns, as text.
@@ -50,7 +50,7 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ModelListing:
     """Versions in the registry, by name and number. problem: the reason why they are those of an earlier time."""
 
     versions: tuple[ModelVersion, ...] = ()
@@ -60,28 +60,29 @@ class Listing:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(found.name for found in self.versions))
+        return tuple(dict.fromkeys(version.name for version in self.versions))
 
     def of(self, name: str) -> tuple[ModelVersion, ...]:
         """Return the versions of a model, the latest first."""
-        return tuple(found for found in reversed(self.versions) if found.name == name)
+        return tuple(version for version in reversed(self.versions) if version.name == name)
 
     def latest(self) -> list[ModelVersion]:
         """Return the version of each name that its name means, the last trained first."""
-        found = [
-            next((each for each in self.of(name) if each.current), self.of(name)[0]) for name in self.names
+        newest = [
+            next((version for version in self.of(name) if version.current), self.of(name)[0])
+            for name in self.names
         ]
-        return sorted(found, key=lambda each: each.created, reverse=True)
+        return sorted(newest, key=lambda version: version.created, reverse=True)
 
     def find(self, reference: str) -> ModelVersion:
         """Return the version of `name` or `name@version`. Raises SemanticError that names the nearest model."""
         name, selector = split_reference(reference)
         versions = self.of(name)
         if selector is None and versions:
-            return next((each for each in versions if each.current), versions[0])
-        for each in versions:
-            if each.is_selected(selector):
-                return each
+            return next((version for version in versions if version.current), versions[0])
+        for version in versions:
+            if version.is_selected(selector):
+                return version
         if versions:
             raise no_version(name, selector, versions)
         raise SemanticError(f"there is no model {reference}", hint=did_you_mean(name, self.names))
@@ -90,14 +91,14 @@ class Listing:
 class ModelReader:
     """Reader of a store, for several threads. A version never changes, so it is read once."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ModelStore) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._listing = Listing()
+        self._listing = ModelListing()
         self._seen: Fingerprint | None = None
         self._archives: OrderedDict[str, _Read] = OrderedDict()
 
-    def listing(self) -> Listing:
+    def listing(self) -> ModelListing:
         """Return the versions. A registry that cannot be read now, as one that a training has open, keeps those of
         before; raises SourceError if there are none.
         """
@@ -114,44 +115,44 @@ class ModelReader:
                 self._listing = replace(self._listing, problem=error.message)
             else:
                 self._seen = state
-                self._listing = Listing(versions, url, datetime.now(UTC))
+                self._listing = ModelListing(versions, url, datetime.now(UTC))
             return self._listing
 
-    def model(self, reference: str) -> Model:
+    def model(self, reference: str) -> ModelDetails:
         """Return a version with its archive. Raises SemanticError if there is none, SourceError if it cannot be read,
         SpecError if it is damaged.
         """
         listing = self.listing()
-        found = listing.find(reference)
-        versions = listing.of(found.name)
-        if found.state != "ready":
-            return Model(found, None, _sections(describe(found, None)), None, versions)
+        version = listing.find(reference)
+        versions = listing.of(version.name)
+        if version.state != "ready":
+            return ModelDetails(version, None, _sections(describe(version, None)), None, versions)
         with self._lock:
-            if found.archive not in self._archives:
-                self._archives[found.archive] = self._read(found)
+            if version.archive not in self._archives:
+                self._archives[version.archive] = self._read(version)
                 while len(self._archives) > MOST:
                     self._archives.popitem(last=False)
-            self._archives.move_to_end(found.archive)
-            read = self._archives[found.archive]
+            self._archives.move_to_end(version.archive)
+            read = self._archives[version.archive]
         sections = {**read.sections}
-        current = f"{found.version}{', current' if found.current else ''}"
+        current = f"{version.version}{', current' if version.current else ''}"
         sections["model"] = [
             (name, current if name == "version" else value) for name, value in sections["model"]
         ]
-        return Model(found, read.archive, sections, read.importances, versions, read.usual)
+        return ModelDetails(version, read.archive, sections, read.importances, versions, read.usual)
 
-    def _read(self, found: ModelVersion) -> _Read:
+    def _read(self, version: ModelVersion) -> _Read:
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
             with self.store.opened() as registry:
-                registry.load(found.reference, file)
+                registry.load(version.reference, file)
             archive = read_archive(file)
-            sections = _sections(describe(found, archive))
+            sections = _sections(describe(version, archive))
             return _Read(replace(archive, program={}), shares(archive), sections, usual_values(archive))
 
 
 def _sections(rows: Sequence[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
+    sections: dict[str, list[tuple[str, str]]] = {}
     for section, name, value in rows:
-        found.setdefault(section, []).append((name, value))
-    return found
+        sections.setdefault(section, []).append((name, value))
+    return sections

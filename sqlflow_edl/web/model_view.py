@@ -15,7 +15,7 @@ from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.reports.verdict import verdict
-from sqlflow_edl.web.model_reader import Model
+from sqlflow_edl.web.model_reader import ModelDetails
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
 FEW_VALUES = 10  # of a column whose frequent values are shown
@@ -25,14 +25,14 @@ Series = Mapping[str, Sequence[tuple[float, float | None]]]
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricView:
     name: str
     value: float | None
     interval: Interval | None
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnView:
     """Column of the query. features: what the model makes of it. left_out: why it, or members of it, do not."""
 
     name: str
@@ -50,10 +50,12 @@ class Column:
     @property
     def histogram(self) -> Histogram | None:
         """Histogram of numbers, unless they have few values, whose frequencies tell more."""
-        found = self.summary
-        if found is None or (found.top and found.distinct is not None and found.distinct <= FEW_VALUES):
+        summary = self.summary
+        if summary is None or (
+            summary.top and summary.distinct is not None and summary.distinct <= FEW_VALUES
+        ):
             return None
-        return found.histogram
+        return summary.histogram
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,12 @@ class ModelView:
     measured_rows, row_kind: of the metrics, scores and errors: test, validation or training rows.
     """
 
-    model: Model
-    metrics: Sequence[Metric]
+    model: ModelDetails
+    metrics: Sequence[MetricView]
     measured_rows: int
     row_kind: str
     curves: Sequence[tuple[str, Series, str]]  # title, lines, name of the horizontal axis
-    columns: Sequence[Column]
+    columns: Sequence[ColumnView]
     warnings: Sequence[str]
 
     @property
@@ -86,55 +88,55 @@ class ModelView:
 
     @property
     def confusion(self) -> tuple[tuple[float, ...], ...]:
-        found = self.archive.calibration if self.archive is not None else None
-        matrix = found.confusion if found is not None else ()
+        calibration = self.archive.calibration if self.archive is not None else None
+        matrix = calibration.confusion if calibration is not None else ()
         return matrix if len(matrix) == len(self.classes) == len(next(iter(matrix), ())) else ()
 
     @property
     def scores(self) -> tuple[ScoreCurve, ...]:
         """Curves that have rows on both sides."""
-        found = self.archive.calibration if self.archive is not None else None
-        known = found.curves if found is not None else ()
+        calibration = self.archive.calibration if self.archive is not None else None
+        known = calibration.curves if calibration is not None else ()
         count = len(self.classes)
-        return tuple(each for each in known if each.inside and each.outside and each.position < count)
+        return tuple(curve for curve in known if curve.inside and curve.outside and curve.position < count)
 
     @property
     def score_data(self) -> list[dict[str, object]]:
         """Curves for the script of the page: names, weights of rows, and points."""
         return [
             {
-                "name": self.classes[each.position],
-                "inside": each.inside,
-                "outside": each.outside,
-                "thresholds": each.thresholds,
-                "hits": each.hits,
-                "alarms": each.alarms,
+                "name": self.classes[curve.position],
+                "inside": curve.inside,
+                "outside": curve.outside,
+                "thresholds": curve.thresholds,
+                "hits": curve.hits,
+                "alarms": curve.alarms,
             }
-            for each in self.scores
+            for curve in self.scores
         ]
 
     @property
     def best_thresholds(self) -> Sequence[tuple[str, float, float]]:
         """Metrics with the threshold that is best by it, and its value there."""
-        found = self.archive.calibration if self.archive is not None else None
-        known = found.thresholds if found is not None else {}
-        return [(name, each.probability, each.value) for name, each in known.items()]
+        calibration = self.archive.calibration if self.archive is not None else None
+        thresholds = calibration.thresholds if calibration is not None else {}
+        return [(name, threshold.probability, threshold.value) for name, threshold in thresholds.items()]
 
     @property
     def trials(self) -> Sequence[Trial]:
         """Trials of a search, the members of the ensemble first."""
-        known = self.archive.trials if self.archive is not None else ()
-        return sorted(known, key=lambda trial: (-trial.weight, trial.number))
+        all_trials = self.archive.trials if self.archive is not None else ()
+        return sorted(all_trials, key=lambda trial: (-trial.weight, trial.number))
 
     @property
     def margins(self) -> Sequence[tuple[float, float]]:
         """Coverage and half the width of the intervals of a predicted number."""
-        found = self.archive.residuals if self.archive is not None else None
-        pairs = [(each, found.margin(each)) for each in COVERAGES] if found is not None else []
+        residuals = self.archive.residuals if self.archive is not None else None
+        pairs = [(each, residuals.margin(each)) for each in COVERAGES] if residuals is not None else []
         return [(coverage, margin) for coverage, margin in pairs if margin is not None]
 
 
-def view(model: Model) -> ModelView:
+def view(model: ModelDetails) -> ModelView:
     """Derive what the page of the model shows."""
     archive = model.archive
     if archive is None:
@@ -151,11 +153,13 @@ def view(model: Model) -> ModelView:
     )
 
 
-def _metrics(archive: Archive) -> list[Metric]:
-    found, known = archive.metrics, intervals(archive)
-    ordered = dict.fromkeys((*archive.spec.metrics, *found, "loss"))
+def _metrics(archive: Archive) -> list[MetricView]:
+    values, all_intervals = archive.metrics, intervals(archive)
+    ordered = dict.fromkeys((*archive.spec.metrics, *values, "loss"))
     names = [name for name in ordered if name != "loss"]
-    return [Metric(name, found[name], known.get(name)) for name in (*names, "loss") if name in found]
+    return [
+        MetricView(name, values[name], all_intervals.get(name)) for name in (*names, "loss") if name in values
+    ]
 
 
 def curves(archive: Archive) -> Iterator[tuple[str, Series, str]]:
@@ -176,22 +180,24 @@ def line(curve: Sequence[Figures], axis: str, name: str) -> list[tuple[float, fl
     return [(row.get(axis) or 0.0, row[name]) for row in curve if row.get(name) is not None]
 
 
-def _columns(archive: Archive) -> Iterator[Column]:
+def _columns(archive: Archive) -> Iterator[ColumnView]:
     """Yield the label, then the columns of the query in their order."""
     spec, fitting = archive.spec, archive.fitting
     summaries = fitting.columns if fitting is not None else {}
     without = {name: why for names, why in left_out(archive) for name in names.split(", ")}
     fields = words.column_types(spec.query)
-    labels = {each.column: words.label(each) for each in each_label(spec.label)}
+    labels = {one_label.column: words.label(one_label) for one_label in each_label(spec.label)}
     for name in sorted(fields, key=lambda name: name not in labels):
-        features = [_described(each, fields) for each in spec.features if name in source_columns(each)]
+        features = [
+            _describe_feature(feature, fields) for feature in spec.features if name in source_columns(feature)
+        ]
         is_label = name in labels
         shown = [labels[name]] if is_label else features
         summary = summaries.get(name)
-        yield Column(name, fields[name], shown, summary, without.get(name, ""), is_label)
+        yield ColumnView(name, fields[name], shown, summary, without.get(name, ""), is_label)
 
 
-def _described(feature: Feature, types: words.Types) -> str:
+def _describe_feature(feature: Feature, types: words.Types) -> str:
     """Describe a feature, with its expression if it has one."""
     computed = any(isinstance(source, Computed) for source in sources(feature))
     described = words.feature(feature, types)

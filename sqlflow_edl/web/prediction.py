@@ -22,10 +22,10 @@ from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.reasons import Reason, describe_prediction, reasons
 from sqlflow_edl.reports.text import size
 from sqlflow_edl.reports.text import value as text_of
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 
 if TYPE_CHECKING:
-    from sqlflow_edl.serving.model import Model
+    from sqlflow_edl.serving.model import ServedModel
 
 MOST_MODELS = 3  # in memory
 MOST_BYTES = 256 << 20  # of the archive of a model that is loaded for a page
@@ -52,14 +52,14 @@ class Prediction:
 
 @dataclass(frozen=True)
 class _Loaded:
-    model: Model
+    model: ServedModel
     background: pa.RecordBatch | None
 
 
-class Predictor:
+class RowPredictor:
     """Predictor of single rows, for several threads. A framework is imported with the first of its models."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ModelStore) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._models: OrderedDict[str, _Loaded] = OrderedDict()
@@ -111,17 +111,17 @@ class Predictor:
 
 
 def _predict(
-    model: Model, background: pa.RecordBatch | None, row: pa.RecordBatch, usual: Mapping[str, str]
+    model: ServedModel, background: pa.RecordBatch | None, row: pa.RecordBatch, usual: Mapping[str, str]
 ) -> Prediction:
     spec, predictor = model.archive.spec, model.predictor
     scores, _ = predictor.scores(row)
-    [found] = predictor.results().batch(row, scores).to_pylist()
+    [answer] = predictor.results().batch(row, scores).to_pylist()
     label = spec.label
     likely: list[tuple[str, float]] = []
-    values = [(name, _show_value(value)) for name, value in found.items()]
+    values = [(name, _show_value(value)) for name, value in answer.items()]
     if isinstance(label, ClassLabel):
-        each = probabilities(scores, label)[0].tolist()
-        likely = sorted(zip(map(text_of, label.classes), each, strict=True), key=lambda pair: -pair[1])[
+        shares = probabilities(scores, label)[0].tolist()
+        likely = sorted(zip(map(text_of, label.classes), shares, strict=True), key=lambda pair: -pair[1])[
             :CLASSES
         ]
         values = values[:1]
@@ -133,7 +133,7 @@ def _predict(
     base, contributions = explained
     [inputs] = row.to_pylist()
     why = reasons(inputs, dict(zip(spec.columns, contributions, strict=True)), usual)
-    predicted, value = next(iter(found.items()))
+    predicted, value = next(iter(answer.items()))
     words = describe_prediction(spec, predicted, value, base, why)
     return Prediction(words, values, likely, why, unit(spec, is_margin=spec.framework in TREES), note)
 
@@ -142,31 +142,31 @@ def _show_value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else text_of(value)
 
 
-def _interval(model: Model, row: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+def _interval(model: ServedModel, row: pa.RecordBatch) -> Iterator[tuple[str, str]]:
     """Yield the interval of a number, if the model knows its errors."""
     try:
-        wanted = model.settings(interval=COVERAGE)
+        results = model.settings(interval=COVERAGE)
     except SemanticError:
         return
-    [found] = model.predictor.predict(row, wanted).to_pylist()
-    low, high = list(found.values())[-2:]
+    [answer] = model.predictor.predict(row, results).to_pylist()
+    low, high = list(answer.values())[-2:]
     yield f"{COVERAGE:.0%} interval", f"{low:.6g} to {high:.6g}"
 
 
 def _explain(
-    model: Model, background: pa.RecordBatch | None, row: pa.RecordBatch
+    model: ServedModel, background: pa.RecordBatch | None, row: pa.RecordBatch
 ) -> tuple[tuple[float, list[float]] | None, str]:
     """Return the base and the contributions, or None and the reason."""
     late = threading.Event()
     timer = threading.Timer(SECONDS, late.set)
     timer.start()
     try:
-        found = model.explain(row, background, late)
+        explanation = model.explain(row, background, late)
     except JobCancelledError:
         statement = f"SELECT … TO EXPLAIN {model.reference}"
         return None, f"The explanation takes more than {SECONDS:.0f} s: {statement} makes it."
     finally:
         timer.cancel()
-    if found is None:
+    if explanation is None:
         return None, "This model keeps no rows to compare with, so its prediction is not explained."
-    return found, ""
+    return explanation, ""

@@ -27,7 +27,7 @@ Kind = Literal["number", "choice", "date", "datetime-local", "text"]
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """Field of a column. name: in the form. least, most, step: of a slider; empty without one. options: all values of a
     choice, frequent ones of a text.
     """
@@ -44,18 +44,18 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Form:
+class PredictionForm:
     """Fields of a model, the most important first."""
 
     reference: str
-    fields: Sequence[Field]
+    fields: Sequence[FormField]
 
     @property
-    def shown(self) -> Sequence[Field]:
+    def shown(self) -> Sequence[FormField]:
         return self.fields[:SHOWN]
 
     @property
-    def folded(self) -> Sequence[Field]:
+    def folded(self) -> Sequence[FormField]:
         return self.fields[SHOWN:]
 
     @property
@@ -68,11 +68,11 @@ def form_of(
     reference: str,
     usual: Mapping[str, str],
     importances: Sequence[str] = (),
-    given: Mapping[str, str] | None = None,
-) -> Form | None:
+    values: Mapping[str, str] | None = None,
+) -> PredictionForm | None:
     """Return the form of a model; None if it predicts no rows by themselves, as forecasts, or has too many columns.
 
-    usual: usual values of columns. importances: columns, the most important first. given: values of the fields.
+    usual: usual values of columns. importances: columns, the most important first. values: values of the fields.
     """
     spec = archive.spec
     if len(spec.columns) > MOST_FIELDS:
@@ -83,20 +83,20 @@ def form_of(
         return None
     summaries = archive.fitting.columns if archive.fitting is not None else {}
     places = {name: place for place, name in enumerate(importances)}
-    found = []
+    fields = []
     for place, arrow in enumerate(_schema(archive)):
         name = f"c{place}"
-        value = usual.get(arrow.name, "") if given is None else given.get(name, "")
+        value = usual.get(arrow.name, "") if values is None else values.get(name, "")
         summary = summaries.get(arrow.name)
-        found.append(_field(name, arrow, summary, value))
-    found.sort(key=lambda each: places.get(each.column, len(places)))
-    return Form(reference, found)
+        fields.append(_field(name, arrow, summary, value))
+    fields.sort(key=lambda field: places.get(field.column, len(places)))
+    return PredictionForm(reference, fields)
 
 
-def read_row(archive: Archive, given: Mapping[str, str]) -> pa.RecordBatch:
+def read_row(archive: Archive, values: Mapping[str, str]) -> pa.RecordBatch:
     """Return the row that a form gives; empty fields are NULL. Raises SemanticError for a value of another kind."""
     schema = _schema(archive)
-    row = {field.name: _value(given.get(f"c{place}", ""), field.type) for place, field in enumerate(schema)}
+    row = {field.name: _value(values.get(f"c{place}", ""), field.type) for place, field in enumerate(schema)}
     return from_records([row], schema)
 
 
@@ -133,23 +133,25 @@ def _number(text: str) -> int | float | str:
 # Fields ------------------------------------------------------------------------------------------------------
 
 
-def _field(name: str, arrow: pa.Field, summary: ColumnSummary | None, value: str) -> Field:
-    kind, written = arrow.type, str(arrow.type)
+def _field(name: str, arrow: pa.Field, summary: ColumnSummary | None, value: str) -> FormField:
+    kind, type_text = arrow.type, str(arrow.type)
     if types.is_boolean(kind):
-        return Field(name, arrow.name, written, "choice", value, options=("TRUE", "FALSE"))
+        return FormField(name, arrow.name, type_text, "choice", value, options=("TRUE", "FALSE"))
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         least, most, step = (
             _range(summary, is_whole=types.is_integer(kind)) if summary is not None else ("", "", "")
         )
-        return Field(name, arrow.name, written, "number", value, least, most, step)
+        return FormField(name, arrow.name, type_text, "number", value, least, most, step)
     if types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None):
         shown: Kind = "date" if types.is_date(kind) else "datetime-local"
-        return Field(name, arrow.name, written, shown, value.replace(" ", "T") if shown != "date" else value)
-    frequent = tuple(str(each) for each, _ in summary.top) if summary is not None else ()
+        return FormField(
+            name, arrow.name, type_text, shown, value.replace(" ", "T") if shown != "date" else value
+        )
+    frequent = tuple(str(frequent_value) for frequent_value, _ in summary.top) if summary is not None else ()
     if summary is not None and summary.distinct == len(frequent) and frequent:
         options = tuple(sorted(frequent))
-        return Field(name, arrow.name, written, "choice", value, options=options)
-    return Field(name, arrow.name, written, "text", value, options=frequent)
+        return FormField(name, arrow.name, type_text, "choice", value, options=options)
+    return FormField(name, arrow.name, type_text, "text", value, options=frequent)
 
 
 def _range(summary: ColumnSummary, *, is_whole: bool) -> tuple[str, str, str]:

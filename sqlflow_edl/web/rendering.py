@@ -53,8 +53,8 @@ def path_of(reference: str) -> str:
 
 def link(path: str, **parameters: object) -> str:
     """Return a path with its parameters."""
-    given = {name: value for name, value in parameters.items() if value}
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    present = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(present, doseq=True)}" if present else path
 
 
 def state_class(state: str) -> str:
@@ -69,17 +69,17 @@ def symbol(state: str) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("sqlflow_edl.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "number": text.number,
         "percent": text.percent,
-        "counted": text.counted,
+        "counted": text.format_count,
         "duration": text.duration,
         "size": text.size,
         "path_of": path_of,
@@ -87,10 +87,10 @@ def _environment() -> jinja2.Environment:
         "symbol": symbol,
         "shell": shlex.quote,
         "without_secrets": without_secrets,
-        "time": lambda written: written[:19].replace("T", " "),
+        "time": lambda time_text: time_text[:19].replace("T", " "),
     }
-    made.globals |= {"version": VERSION, "link": link, **_charts(made.filters["safe"])}
-    return made
+    environment.globals |= {"version": VERSION, "link": link, **_charts(environment.filters["safe"])}
+    return environment
 
 
 def _charts(safe: Callable[[str], str]) -> Mapping[str, object]:

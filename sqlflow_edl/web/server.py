@@ -8,9 +8,9 @@ import uvicorn
 
 from edl.data.url import redacted
 from sqlflow_edl.serving.guard import is_local
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import Access
+from sqlflow_edl.web.guard import PageAccess
 from sqlflow_edl.web.model_reader import ModelReader
 
 MOST_CONNECTIONS = 200
@@ -18,10 +18,10 @@ GRACE = 3  # seconds for requests under way when the server ends
 
 
 def server_of(
-    listening: socket.socket, store: Store | None, source: str, token: str | None
+    listening: socket.socket, store: ModelStore | None, source: str, token: str | None
 ) -> uvicorn.Server:
     """Return the server, to be run on the socket. store: None without models. source: URL of the models."""
-    access = Access(token, local=is_local(listening.getsockname()[0]))
+    access = PageAccess(token, local=is_local(listening.getsockname()[0]))
     app = application(ModelReader(store) if store is not None else None, redacted(source), access)
     config = uvicorn.Config(
         app,

@@ -13,25 +13,25 @@ import pytest
 
 from edl.data.pinned import FILE, write_rows
 from edl.errors import JobError, SourceError
-from edl.runnable import VARIABLE, Place, rows, write
+from edl.runnable import VARIABLE, RunnablePlace, rows, write
 
 SOLD = pa.table({"id": range(3), "item": ["a", "b", "c"]})
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunnablePlace]:
     """Makes this process that of a runnable with so many tables."""
 
-    def make(*tables: str) -> Place:
+    def make(*tables: str) -> RunnablePlace:
         write_rows(tmp_path, SOLD.schema, SOLD.to_batches(max_chunksize=2))
-        made = Place(str(tmp_path / FILE), str(tmp_path / "results"), tables)
+        made = RunnablePlace(str(tmp_path / FILE), str(tmp_path / "results"), tables)
         monkeypatch.setenv(VARIABLE, msgspec.json.encode(made).decode())
         return made
 
     return make
 
 
-def test_rows_are_those_of_the_query_each_time(place: Callable[..., Place]) -> None:
+def test_rows_are_those_of_the_query_each_time(place: Callable[..., RunnablePlace]) -> None:
     place()
     assert rows().read_all() == SOLD
     assert rows(["item", "id"]).read_all() == SOLD.select(["item", "id"])
@@ -53,13 +53,13 @@ def test_rows_are_those_of_the_query_each_time(place: Callable[..., Place]) -> N
     ],
     ids=["table", "batch", "reader", "mapping", "frame", "indexed", "several", "generator"],
 )
-def test_a_result_has_one_of_many_forms(place: Callable[..., Place], result: Any) -> None:
+def test_a_result_has_one_of_many_forms(place: Callable[..., RunnablePlace], result: Any) -> None:
     made = place("t")
     assert write(result) == 3
     assert made.folder(0).read(1).read_all() == SOLD
 
 
-def test_a_further_call_adds_rows_and_none_keep_the_columns(place: Callable[..., Place]) -> None:
+def test_a_further_call_adds_rows_and_none_keep_the_columns(place: Callable[..., RunnablePlace]) -> None:
     made = place("t", "U")
     write(SOLD.slice(0, 0), "u")
     write(SOLD, "u")
@@ -75,7 +75,9 @@ def test_a_further_call_adds_rows_and_none_keep_the_columns(place: Callable[...,
         ([3], "totals", "a int is not a table"),
     ],
 )
-def test_a_wrong_result_is_told(place: Callable[..., Place], result: Any, table: str, message: str) -> None:
+def test_a_wrong_result_is_told(
+    place: Callable[..., RunnablePlace], result: Any, table: str, message: str
+) -> None:
     place("totals", "more")
     with pytest.raises(JobError, match=message):
         write(result, table)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.process import Cluster
 
@@ -67,7 +67,7 @@ def test_more_room_admits_more(kubernetes: Cluster, namespace: str, pods: str) -
 def test_gates_can_be_removed_and_not_added(kubernetes: Cluster, pods: str) -> None:
     kubernetes.ask("POST", pods, pod("a", team="x"))
     calls = Calls(kubernetes.client())
-    with pytest.raises(RefusedError, match="pod updates may not change fields"):
+    with pytest.raises(APIRefusedError, match="pod updates may not change fields"):
         calls.ask("PATCH", f"{pods}/a", {"spec": {"schedulingGates": [{"name": "mine"}]}})
 
 

@@ -140,11 +140,11 @@ def _numbers_lose_their_last_digits(patch: Patch) -> None:
             tuple(float(f"{v:.12g}") if isinstance(v, float) else v for v in row) for row in original(batch)
         )
 
-    convert = output._converted
+    convert = output._convert_rows
     patch.setattr(output, "rows_of", rows_of)
     patch.setattr(
         output,
-        "_converted",
+        "_convert_rows",
         lambda batch, form: (
             tuple(float(f"{v:.12g}") if isinstance(v, float) else v for v in row)
             for row in convert(batch, form)

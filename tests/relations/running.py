@@ -57,7 +57,7 @@ def with_three_workers(case: Case) -> Pairs:
 @contextlib.contextmanager
 def dying(order: str) -> Iterator[None]:
     """Let workers of jobs die at a point of `edl.testing`."""
-    original = processes.how
+    original = processes.make_run_spec
 
     def how(*arguments: object, **settings: object) -> object:
         return msgspec.structs.replace(
@@ -66,7 +66,7 @@ def dying(order: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TESTING, "edl.testing:worker")
-        patch.setattr(processes, "how", how)
+        patch.setattr(processes, "make_run_spec", how)
         yield
 
 

@@ -22,7 +22,7 @@ from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
 from edl.spec.computed import functions, rename_columns
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.model_sql import Wanted, model_query
+from sqlflow_edl.model_sql import QueryOptions, model_query
 from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
@@ -247,4 +247,4 @@ def test_a_model_is_exported_over_its_transformed_features(session: Session, arc
 
 def test_a_function_is_written_in_no_sql(session: Session, archive: Path) -> None:
     with pytest.raises(SQLFlowError, match="is computed in Python, and written in no SQL"):
-        model_query(read_archive(archive), "m@1", Wanted("duckdb", "sales"), lambda: None)  # type: ignore[arg-type,return-value]
+        model_query(read_archive(archive), "m@1", QueryOptions("duckdb", "sales"), lambda: None)  # type: ignore[arg-type,return-value]

@@ -16,8 +16,8 @@ import sqlflow_edl
 from edl.errors import JobError, SemanticError, Span
 from edl.jobs import job_folder
 from edl.jobs.events import Output
-from sqlflow_edl.cli.program.parallel import Interrupt, Watcher
-from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.cli.program.parallel import Interruption, Watcher
+from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.notebook.live import Live
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
@@ -210,8 +210,8 @@ def test_what_a_program_prints_is_shown_as_it_comes() -> None:
     out, shown = io.StringIO(), []
     narrator = Narrator(out)
     live = Live(lambda bundle, _, __: shown.append(bundle["text/plain"]), clock=lambda: 0.0)
-    watcher = Watcher(narrator, Interrupt())
-    watcher.step = Step(2, 3, "RUN x.py")
+    watcher = Watcher(narrator, Interruption())
+    watcher.step = ProgramStep(2, 3, "RUN x.py")
     narrator.progress(Output(("one", "two")))
     watcher.progress(Output(("three",)))
     live.progress(Output(tuple(map(str, range(60)))))

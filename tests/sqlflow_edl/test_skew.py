@@ -32,9 +32,9 @@ from edl.program import read_spec
 from edl.run import job_runner
 from edl.spec import label_offset
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.model_sql import Wanted, model_query
+from sqlflow_edl.model_sql import QueryOptions, model_query
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 from tests.sqlflow_edl.serving.conftest import serving
@@ -113,7 +113,9 @@ def by_function_of_sqlite(case: Case) -> pa.Table:
 
 def by_plain_sql(case: Case) -> pa.Table:
     archive, dialect = case.trained.archive, case.session.dialect
-    query = model_query(archive, case.name, Wanted(dialect, case.table, ("id",)), lambda: forest_of(archive))
+    query = model_query(
+        archive, case.name, QueryOptions(dialect, case.table, ("id",)), lambda: forest_of(archive)
+    )
     return answered(case.session, query).sort_by("id")
 
 
@@ -145,14 +147,14 @@ def of_number(function: Callable[[float], float]) -> Callable[[float | None], fl
 
 
 def by_json(case: Case) -> pa.Table:
-    with serving(Store("", case.session.registry.url), models=(case.name,)) as client:
+    with serving(ModelStore("", case.session.registry.url), models=(case.name,)) as client:
         records = {"records": [plain(row) for row in case.batch.to_pylist()]}
         answer = client.ask("POST", f"/v1/models/{case.name}/predict", records)
     return pa.Table.from_pylist(answer.json["predictions"])
 
 
 def by_arrow(case: Case) -> pa.Table:
-    with serving(Store("", case.session.registry.url), models=(case.name,)) as client:
+    with serving(ModelStore("", case.session.registry.url), models=(case.name,)) as client:
         stream = write_stream(case.batch)
         answer = client.ask("POST", f"/v1/models/{case.name}/predict", stream, content_type=MEDIA_TYPE)
     return pa.ipc.open_stream(answer.body).read_all()

@@ -36,7 +36,7 @@ class Sent(NamedTuple):
     crc: int
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Piece of a stored file. `size` and `crc` are those of the whole file."""
 
     data: bytes
@@ -87,7 +87,7 @@ class Keeper:
                 self._end(partial, path, sent, upto)
             return upto
 
-    def read(self, name: str, file: str, start: int) -> Piece:
+    def read(self, name: str, file: str, start: int) -> FilePiece:
         """Return a piece of a file. Raises GoneError if the file does not exist."""
         path = self._path(name, file)
         try:
@@ -97,7 +97,7 @@ class Keeper:
                     crc = self._sums[name, file] = checksum(path)
                 opened.seek(start)
                 size = os.fstat(opened.fileno()).st_size  # a concurrent `remove` may delete the name
-                return Piece(opened.read(PIECE), size, crc)
+                return FilePiece(opened.read(PIECE), size, crc)
         except FileNotFoundError:
             raise GoneError(f"the checkpoint {name} is gone") from None
 

@@ -42,7 +42,7 @@ _REQUIRED = ("weights.safetensors", "state.safetensors")
 _BEST = "best.safetensors"
 
 
-class Position(msgspec.Struct, frozen=True):
+class TrainerPosition(msgspec.Struct, frozen=True):
     """Training position that is stored beside the arrays.
 
     `notified` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if
@@ -65,7 +65,7 @@ class Position(msgspec.Struct, frozen=True):
 class TrainerCheckpoint(msgspec.Struct, frozen=True):
     """Complete state of a trainer."""
 
-    position: Position
+    position: TrainerPosition
     weights: Arrays
     state: Arrays
     best: Arrays | None = None
@@ -108,11 +108,11 @@ def read_checkpoint(folder: Path) -> TrainerCheckpoint:
     return TrainerCheckpoint(record, weights, state, best)
 
 
-def read_position(folder: Path) -> Position:
+def read_position(folder: Path) -> TrainerPosition:
     """Return the position of a checkpoint. Raises DamagedError, or SpecError if it is of another version."""
     try:
         data = (folder / POSITION).read_bytes()
-        position = msgspec.msgpack.decode(data, type=Position)
+        position = msgspec.msgpack.decode(data, type=TrainerPosition)
         if position.crc is not msgspec.UNSET or position.files is not msgspec.UNSET:
             check_msgpack(data, POSITION)
     except OSError as error:

@@ -19,7 +19,7 @@ from edl.files import replacing
 from edl.jobs import job_folder
 from edl.jobs.cores import available_cores
 from edl.jobs.job_folder import JobFolder
-from edl.master.stored_checkpoints import Listed, StoredCheckpoints, stored_checkpoints
+from edl.master.stored_checkpoints import ListedCheckpoint, StoredCheckpoints, stored_checkpoints
 from edl.models import weights as weight_files
 from edl.program import read_spec
 from edl.run import job_runner
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     """
     path = Path(options.job)
     job = JobFolder(path.absolute()) if path.is_dir() else job_folder.find(options.job)
-    checkpoints: list[Listed] = []
+    checkpoints: list[ListedCheckpoint] = []
     if job.program.is_dir():  # of a job that was cancelled only the log is left
         stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
         checkpoints = stored.listed()
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         raise JobError(f"{wrong} of {len(checkpoints)} checkpoints of job {job.id} cannot be resumed from")
 
 
-def _row(checkpoint: Listed, *, verified: bool) -> tuple[str, ...]:
+def _row(checkpoint: ListedCheckpoint, *, verified: bool) -> tuple[str, ...]:
     time = checkpoint.facts.written
     return (
         checkpoint.name,
@@ -90,7 +90,7 @@ def _print(rows: list[tuple[str, ...]]) -> None:
 
 
 def _export(
-    job: JobFolder, stored: StoredCheckpoints, checkpoints: list[Listed], step: str, file: Path
+    job: JobFolder, stored: StoredCheckpoints, checkpoints: list[ListedCheckpoint], step: str, file: Path
 ) -> None:
     if file.suffix not in SUFFIXES:
         raise SemanticError(f"cannot write {file}", hint=f"known suffixes: {', '.join(SUFFIXES)}")
@@ -109,7 +109,9 @@ def _export(
     print(f"{file}: the model of checkpoint {chosen.name}", file=sys.stderr)
 
 
-def _find_checkpoint(stored: StoredCheckpoints, checkpoints: list[Listed], step: str) -> Listed:
+def _find_checkpoint(
+    stored: StoredCheckpoints, checkpoints: list[ListedCheckpoint], step: str
+) -> ListedCheckpoint:
     """Return the checkpoint of a step or name; of the newest, the first one that is sound."""
     if step == NEWEST:
         sound = (

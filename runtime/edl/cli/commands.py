@@ -17,7 +17,7 @@ import msgspec
 from edl.cli import distributed, elsewhere, model_zoo
 from edl.cli.cluster_arguments import cluster
 from edl.cli.output import prepare_output, write_model, write_rows
-from edl.cli.progress import Narrator, clear_line, print_figures
+from edl.cli.progress import ProgressNarrator, clear_line, print_figures
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.embeddings.sizes import table_memory
@@ -208,8 +208,8 @@ def _run_once(
         )
 
 
-def _narrator(options: argparse.Namespace) -> Narrator:
-    return Narrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
+def _narrator(options: argparse.Namespace) -> ProgressNarrator:
+    return ProgressNarrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
 
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:

@@ -12,7 +12,7 @@ from edl.cli import travelling
 from edl.cli.distributed import with_checkpoints
 from edl.cli.output import MODEL, prepare_output
 from edl.cli.place import IN_PODS, new_job, open_place, place_named, submit
-from edl.cli.progress import Narrator, clear_line, print_figures
+from edl.cli.progress import ProgressNarrator, clear_line, print_figures
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder as jobs
 from edl.jobs.cores import available_cores
@@ -25,7 +25,9 @@ from edl.spec import JobSpec, to_json
 Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]
 
 
-def run_module(spec: JobSpec, options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
+def run_module(
+    spec: JobSpec, options: argparse.Namespace, narrator: ProgressNarrator, finish: Finish
+) -> None:
     """Submit the job of a module, and follow it; with --detach only until it runs."""
     place = open_place(options)
     with new_job(options.kind, spec.statement) as job:
@@ -51,7 +53,9 @@ def _again(options: argparse.Namespace) -> str:
     return f" --output {shlex.quote(str(output))}"
 
 
-def fetch(job: jobs.JobFolder, options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
+def fetch(
+    job: jobs.JobFolder, options: argparse.Namespace, narrator: ProgressNarrator, finish: Finish
+) -> None:
     """Follow a job to its end, and write its output."""
     place, kind = job.status().place.partition(" ")[0], job.status().kind
     if not place or not job.zoo.is_dir() or kind == "run":

@@ -1,6 +1,6 @@
 """Places other than this machine where jobs of the `edl` command run: `--on NAME[:PROFILE]`.
 
-A place is an entry point of the group `edl.places`: a function of a profile and settings, which returns a `Place`.
+A place is an entry point of the group `edl.places`: a function of a profile and settings, which returns a `JobPlace`.
 So this package needs no client of any cluster.
 """
 
@@ -40,7 +40,7 @@ class Listener(Protocol):
     def note(self, text: str) -> None: ...
 
 
-class Place(Protocol):
+class JobPlace(Protocol):
     """Place where jobs run. Raises ClusterError if it refuses one, SemanticError for a wrong setting."""
 
     @property
@@ -104,7 +104,7 @@ def check(options: argparse.Namespace) -> None:
             raise SemanticError(f"--{name} applies to jobs on this machine, not to --on", hint=instead)
 
 
-def open_place(options: argparse.Namespace) -> Place:
+def open_place(options: argparse.Namespace) -> JobPlace:
     """Return the place that the options name; unless this is a dry run, access to it is checked."""
     name, _, profile = options.on.partition(":")
     named = [
@@ -116,13 +116,13 @@ def open_place(options: argparse.Namespace) -> Place:
     return place
 
 
-def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]] = ()) -> Place:
+def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]] = ()) -> JobPlace:
     """Return the place. Raises SemanticError if nothing installed offers it."""
     places = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in places:
         hint = did_you_mean(name, places) or f"{install_extras('kubernetes')} offers kubernetes"
         raise SemanticError(f"jobs cannot run on {name!r}", hint=hint)
-    opened = cast(Callable[[str, list[tuple[str, str]]], Place], places[name].load())
+    opened = cast(Callable[[str, list[tuple[str, str]]], JobPlace], places[name].load())
     return opened(profile, [*settings])
 
 
@@ -140,7 +140,7 @@ def new_job(kind: jobs.Kind, statement: str) -> Iterator[JobFolder]:
 def submit(
     job: JobFolder,
     spec: JobSpec,
-    place: Place,
+    place: JobPlace,
     options: argparse.Namespace,
     listener: Listener,
     *,

@@ -10,7 +10,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import WAITING
 
 
-class Narrator:
+class ProgressNarrator:
     """Writer of progress: on a terminal one line that changes, elsewhere a line per epoch.
 
     `every`: also a line with the loss every so many steps, at the resolution of the events; 0 is none.

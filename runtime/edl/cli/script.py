@@ -165,7 +165,7 @@ def _fill(job: JobFolder, script: ScriptRun, options: argparse.Namespace, most: 
     return spec
 
 
-def _follow(where: place.Place, job: JobFolder, narrator: ScriptNarrator) -> None:
+def _follow(where: place.JobPlace, job: JobFolder, narrator: ScriptNarrator) -> None:
     """Follow the job to its end, and print what its workers write."""
     printer = threading.Thread(target=_print_lines, args=(where, job), name="edl-logs", daemon=True)
     printer.start()
@@ -175,7 +175,7 @@ def _follow(where: place.Place, job: JobFolder, narrator: ScriptNarrator) -> Non
         printer.join(LOGS_SECS)
 
 
-def _print_lines(where: place.Place, job: JobFolder) -> None:
+def _print_lines(where: place.JobPlace, job: JobFolder) -> None:
     """Print what the workers write, each line with the worker's name."""
     with contextlib.suppress(SQLFlowError), where.lines(job) as lines:  # `follow` reports errors
         for name, line in lines:

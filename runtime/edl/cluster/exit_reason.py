@@ -47,7 +47,7 @@ def find_reason(how: Exit, *, asked: bool) -> Reason:
     return reasons.get(how.code, "failed")
 
 
-class Memory:
+class MemoryCounter:
     """Counter of processes that the system has killed because the memory of this control group, or all memory, ran
     out.
     """

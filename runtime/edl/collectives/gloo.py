@@ -1,6 +1,6 @@
 """Collective calls by gloo without global state, so that several groups may follow each other in one process.
 
-A worker has one store for its lifetime, which listens at its own address (`Host`). The members of a group meet in
+A worker has one store for its lifetime, which listens at its own address (`GlooHost`). The members of a group meet in
 the store of rank 0, under the group's number. Failure is detected quickly: the system closes the connections of a
 killed member, which ends the calls of the others; a frozen member delays them by the group's timeout. On one
 machine, members sum in shared memory.
@@ -28,7 +28,7 @@ _GONE = b""  # value of a key that will never have another
 _FOR_EVER = timedelta(days=1)
 
 
-class Host:
+class GlooHost:
     """Listener at `host`, this worker's own address, on a free port."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -42,11 +42,11 @@ class Host:
             host, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach()
         )
 
-    def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
-        return Group(self._device, self._host, address, number, rank, size, timeout)
+    def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> GlooGroup:
+        return GlooGroup(self._device, self._host, address, number, rank, size, timeout)
 
 
-class Group:
+class GlooGroup:
     def __init__(
         self, device: object, host: str, address: str, number: int, rank: int, size: int, timeout: float
     ) -> None:
@@ -54,7 +54,7 @@ class Group:
         self.size = size
         self.timeout = timeout
         self.host = host
-        self.store = Store(address, number, timeout)
+        self.store = GlooStore(address, number, timeout)
         self._summing = distributed.AllreduceOptions()  # the quickest way to pass a timeout
         options = distributed.ProcessGroupGloo._Options()
         options._timeout = timedelta(seconds=timeout)
@@ -147,7 +147,7 @@ class Group:
         return timedelta(seconds=self.timeout)
 
 
-class Store:
+class GlooStore:
     """Keys of one group in a shared store.
 
     A helper thread waits for a key, because a frozen host answers nothing, not even that the time is over. Its

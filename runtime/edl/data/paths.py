@@ -29,7 +29,7 @@ _PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class DataFiles:
     """Files of one format, sorted by name. `url` is the user's, with the format as its scheme."""
 
     format: str
@@ -38,7 +38,7 @@ class Files:
     url: SourceURL
 
 
-def found_files(text: str) -> Files:
+def found_files(text: str) -> DataFiles:
     """Resolve the files that a user names. Raises SourceError if there are none, or if their formats differ."""
     url = parse_files(text)
     location = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
@@ -50,7 +50,7 @@ def found_files(text: str) -> Files:
                 hint="decompress it, or convert it to Parquet",
             )
     name = url.scheme or _format(paths)
-    return Files(name, tuple(paths), url.options, SourceURL(name, location, url.options))
+    return DataFiles(name, tuple(paths), url.options, SourceURL(name, location, url.options))
 
 
 def _paths(location: str) -> list[str]:

@@ -134,7 +134,7 @@ def stream(
     return Stream(session, cursor, source, wait_secs)
 
 
-def _add_rows(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.Session, Cursor]:
+def _add_rows(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.ElasticSession, Cursor]:
     cursor = Cursor(name, rows, check_number("micro_batch", micro_batch, 0))
     session = sessions.of_dataset(name)
     session.add(name, cursor)

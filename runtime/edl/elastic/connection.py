@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import cast
 
 from edl.checkpoints import CheckpointStore, factory
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, checkpoint_to_resume
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, checkpoint_to_resume
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
 from edl.elastic.member import ScriptMember
-from edl.elastic.place import Worker
+from edl.elastic.place import ElasticWorker
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import AHEAD, Steps
 from edl.errors import DamagedError, SQLFlowError
@@ -30,13 +30,13 @@ from edl.worker.strategies.allreduce.task_source import GroupTasks
 GATHER_SECS = 0.2  # between two exchanges with the master
 
 
-class Connection:
+class MasterConnection:
     """Connection of one worker. `steps` is set before the first group is joined."""
 
     steps: Steps
 
-    def __init__(self, worker: Worker, state: ScriptState, draining: threading.Event) -> None:
-        from edl.collectives.gloo import Host  # imports torch
+    def __init__(self, worker: ElasticWorker, state: ScriptState, draining: threading.Event) -> None:
+        from edl.collectives.gloo import GlooHost  # imports torch
 
         folder = ClusterFolder(worker.job)
         instance = worker.instance
@@ -54,7 +54,7 @@ class Connection:
             end_hung=end_hung,
         )
         joined = self._tasks.join()
-        host = Host(own_host())
+        host = GlooHost(own_host())
         self.source = GroupTasks(self._tasks, host.address, Training(), draining, ahead=AHEAD)
         self.member = ScriptMember(cast(Adapter, state), self.source, host, instance.name)
         store = factory.for_instance(worker.job, instance)
@@ -98,7 +98,7 @@ class Connection:
         self._channel.close()
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
-        position = Position(self.member.step, unconcluded=self.source.unconcluded)
+        position = TrainerPosition(self.member.step, unconcluded=self.source.unconcluded)
         cut = self._state.cut()
         return lambda: TrainerCheckpoint(position, *cut())
 

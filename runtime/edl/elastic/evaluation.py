@@ -15,7 +15,7 @@ from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import partition
 
 if TYPE_CHECKING:
-    from edl.elastic.session import Session
+    from edl.elastic.session import ElasticSession
 
 Measure = Callable[[Any], Mapping[str, Any]]
 Sums = dict[str, Any]
@@ -24,7 +24,7 @@ Sums = dict[str, Any]
 class Evaluation:
     """Rows that all workers evaluate together. The sums of the last evaluation are a part of the workers' state."""
 
-    def __init__(self, session: Session, described: NamedRows, rows: Any) -> None:
+    def __init__(self, session: ElasticSession, described: NamedRows, rows: Any) -> None:
         self.rows = described
         self._session = session
         self._data = rows

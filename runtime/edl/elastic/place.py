@@ -11,7 +11,7 @@ from edl.errors import SQLFlowError
 
 
 @dataclass
-class Worker:
+class ElasticWorker:
     """Worker of a job. `at_end` are called with the exit code of its script, and our error that has ended it."""
 
     job: Path
@@ -19,13 +19,13 @@ class Worker:
     at_end: list[Callable[[int, SQLFlowError | None], None]] = field(default_factory=list)
 
 
-_worker: Worker | None = None
+_worker: ElasticWorker | None = None
 
 
 def enter(job: Path, instance: Instance) -> None:
     """Record that this process is a worker of the job."""
     global _worker
-    _worker = Worker(job, instance)
+    _worker = ElasticWorker(job, instance)
 
 
 def leave(code: int, error: SQLFlowError | None = None) -> None:
@@ -34,6 +34,6 @@ def leave(code: int, error: SQLFlowError | None = None) -> None:
         _worker.at_end.pop()(code, error)
 
 
-def worker() -> Worker | None:
+def worker() -> ElasticWorker | None:
     """Return the worker that this process is, or None."""
     return _worker

@@ -16,7 +16,7 @@ from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import generator
 
 if TYPE_CHECKING:
-    from edl.elastic.session import Session
+    from edl.elastic.session import ElasticSession
 
 Indices = npt.NDArray[np.int64]
 
@@ -54,7 +54,7 @@ def order(rows: NamedRows, epoch: int) -> Indices:
 class Sampler:
     """Batch sampler of one worker. An iteration yields the rest of an epoch."""
 
-    def __init__(self, session: Session, cursor: Cursor) -> None:
+    def __init__(self, session: ElasticSession, cursor: Cursor) -> None:
         self._session = session
         self._cursor = cursor
 
@@ -79,7 +79,7 @@ class Sampler:
 class Dataset:
     """Rows of one worker. An iteration yields the rest of an epoch."""
 
-    def __init__(self, session: Session, cursor: Cursor, rows: Any) -> None:
+    def __init__(self, session: ElasticSession, cursor: Cursor, rows: Any) -> None:
         self._session = session
         self._cursor = cursor
         self._rows = rows

@@ -15,7 +15,7 @@ from edl import exit_codes
 from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic import place as places
 from edl.elastic.agreement import agree
-from edl.elastic.connection import Connection
+from edl.elastic.connection import MasterConnection
 from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
 from edl.elastic.leave_notice import LeaveNotice, call_hooks
@@ -40,13 +40,13 @@ class Declared:
     optimizer: Any = None
 
 
-class Session:
+class ElasticSession:
     """Training of a script by this process, on datasets that are added before its loop begins."""
 
     def __init__(self) -> None:
         self.positions = Positions()
         self._worker = places.worker()
-        self._connection: Connection | None = None
+        self._connection: MasterConnection | None = None
         self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
         self._world: World | None = None  # of which the hooks know
@@ -200,7 +200,7 @@ class Session:
         with self.leaving():
             return self.steps.broadcast(value)
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> MasterConnection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
@@ -208,7 +208,7 @@ class Session:
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
         bounded = self.workload.bounded is not None
         state = ScriptState((*_declared.objects, self.positions))
-        connection = Connection(worker, state, self._notice)
+        connection = MasterConnection(worker, state, self._notice)
         self._connection = connection
         steps = self._steps = Steps(
             connection.source,
@@ -255,20 +255,20 @@ Hook = Callable[[World | None, World], object]
 
 _hooks: list[Hook] = []
 _declared = Declared()
-_session: Session | None = None
+_session: ElasticSession | None = None
 
 
-def of_dataset(name: str) -> Session:
+def of_dataset(name: str) -> ElasticSession:
     """Return the session for one more dataset. Outside of jobs, another dataset of a name begins a new session."""
     global _session
     if not isinstance(name, str) or not name:
         raise SemanticError(f"name is {name!r}; expected the name of a dataset")
     if _session is None or (_session.has(name) and places.worker() is None):
-        _session = Session()
+        _session = ElasticSession()
     return _session
 
 
-def current(caller: str) -> Session:
+def current(caller: str) -> ElasticSession:
     """Return the session. Raises SemanticError if there is none."""
     if _session is None:
         raise SemanticError(

@@ -17,7 +17,7 @@ from edl.errors import JobError
 from edl.jobs.script_run import NamedRows
 
 if TYPE_CHECKING:
-    from edl.elastic.session import Session
+    from edl.elastic.session import ElasticSession
 
 POLL_SECS = 0.05  # between two looks at the latest offsets
 # Seconds that a step may wait for records; a member that waits longer for others gives them up.
@@ -69,7 +69,9 @@ class StreamCursor:
 class Stream:
     """Records of one worker. The iteration has no end."""
 
-    def __init__(self, session: Session, cursor: StreamCursor, source: Source, wait_secs: float) -> None:
+    def __init__(
+        self, session: ElasticSession, cursor: StreamCursor, source: Source, wait_secs: float
+    ) -> None:
         self._session = session
         self._cursor = cursor
         self._source = source

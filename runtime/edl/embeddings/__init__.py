@@ -8,14 +8,14 @@ of its minibatch as an argument, and their gradient updates them.
 from edl.embeddings.cut import TableCut
 from edl.embeddings.initializers import Initial
 from edl.embeddings.optimizers import Optimizer
-from edl.embeddings.table import Copied, RowTable, Stored, TableSpec, distinct_ids, sum_parts
+from edl.embeddings.table import RowTable, StoredTable, TableCopy, TableSpec, distinct_ids, sum_parts
 
 __all__ = [
-    "Copied",
     "Initial",
     "Optimizer",
     "RowTable",
-    "Stored",
+    "StoredTable",
+    "TableCopy",
     "TableCut",
     "TableSpec",
     "distinct_ids",

@@ -23,7 +23,7 @@ _LEAST_ROWS = 1024
 NO_IDS: Ids = np.empty(0, np.int64)
 
 
-class Rows(NamedTuple):
+class CutRows(NamedTuple):
     """Rows in memory order: int64 ids (n,), float32 data (n, dim x (1 + slots)), each row followed by its slots, and
     the last step of each, int64 (n,).
     """
@@ -32,11 +32,11 @@ class Rows(NamedTuple):
     data: Floats
     used: Ids
 
-    def at(self, where: Any) -> Rows:
+    def at(self, where: Any) -> CutRows:
         """Return the rows at an index of NumPy: views for a slice, copies for numbers."""
-        return Rows(self.ids[where], self.data[where], self.used[where])
+        return CutRows(self.ids[where], self.data[where], self.used[where])
 
-    def put(self, where: Any, rows: Rows) -> None:
+    def put(self, where: Any, rows: CutRows) -> None:
         """Overwrite the rows at an index of NumPy."""
         self.ids[where], self.data[where], self.used[where] = rows
 
@@ -52,7 +52,7 @@ class TableCut:
     def __init__(
         self,
         lock: threading.Lock,
-        arrays: Callable[[], Rows],
+        arrays: Callable[[], CutRows],
         count: int,
         steps: int,
         counts: Cells,
@@ -85,7 +85,7 @@ class TableCut:
         self._places[numbers] = np.arange(self._filled + 1, end + 1)
         self._filled = end
 
-    def pieces(self) -> Iterator[Rows]:
+    def pieces(self) -> Iterator[CutRows]:
         """Yield copies of the rows, once."""
         for first in range(0, self.count, PIECE):
             with self._lock:
@@ -166,7 +166,7 @@ class Evictions:
             self._since = max(self._since, step)
 
 
-def _room(like: Rows, rows: int) -> Rows:
-    return Rows(
+def _room(like: CutRows, rows: int) -> CutRows:
+    return CutRows(
         np.empty(rows, np.int64), np.empty((rows, like.data.shape[1]), np.float32), np.empty(rows, np.int64)
     )

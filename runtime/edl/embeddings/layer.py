@@ -7,7 +7,7 @@ from typing import Any
 
 from edl.embeddings.combiners import Combiner, check_combiner
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
-from edl.embeddings.lookup import Found, look_up
+from edl.embeddings.lookup import LookedUp, look_up
 from edl.embeddings.table import TableSpec
 
 
@@ -43,6 +43,6 @@ class EmbeddingLayer:
         self.combiner = combiner
         self.first = tuple(first)
 
-    def look_up(self, ids: Sequence[Any]) -> Found:
+    def look_up(self, ids: Sequence[Any]) -> LookedUp:
         """Return the rows that the arrays of ids read."""
         return look_up(self.spec, ids, self.first or (0,) * len(ids))

@@ -3,7 +3,7 @@
 A layer is called with tensors of ids and reads rows that were fetched before the model ran: the ids of a minibatch
 are known from `feed`. So the tensors must be features as `feed` returns them, and are recognized by identity. The
 first call of a model, on a few rows, finds out which layer reads which arrays (`Discovery`). Every later call is
-given a block of rows for each table, and for each read the positions of its ids in that block (`Bound`).
+given a block of rows for each table, and for each read the positions of its ids in that block (`BoundLookup`).
 
     Read        arrays that one layer is called with: a layer over (f0, f1) reads both with the table's ids beginning
                 at `first` of each
@@ -48,7 +48,7 @@ class Read(NamedTuple):
         return stacked
 
 
-class Listed(NamedTuple):
+class ListPlaces(NamedTuple):
     """Positions of ids in lists: position, row and weight of each id, all (t,)."""
 
     places: Tensor
@@ -56,11 +56,11 @@ class Listed(NamedTuple):
     weights: Tensor
 
 
-class Found(NamedTuple):
+class LookedUp(NamedTuple):
     """Result of a read: rows (u, dim), and the position of each id among them, in the shape of the ids or as lists."""
 
     block: Tensor
-    places: Tensor | Listed
+    places: Tensor | ListPlaces
 
 
 def flat(ids: Ids | Ragged) -> Ids:
@@ -73,17 +73,17 @@ def shape_positions(places: npt.NDArray[np.int32], ids: Ids | Ragged) -> Any:
     if not isinstance(ids, Ragged):
         return places.reshape(ids.shape)
     weights = np.ones(len(places), np.float32) if ids.weights is None else ids.weights.copy()
-    return Listed(places, ids.rows, weights)
+    return ListPlaces(places, ids.rows, weights)
 
 
-class Reading(Protocol):
-    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> Found: ...
+class LookupReading(Protocol):
+    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> LookedUp: ...
 
 
-_current: ContextVar[Reading | None] = ContextVar("edl_row_tables", default=None)
+_current: ContextVar[LookupReading | None] = ContextVar("edl_row_tables", default=None)
 
 
-def look_up(spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> Found:
+def look_up(spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> LookedUp:
     """Return the rows for a layer. Raises JobError if the model is called outside of edl, or the ids are no feature."""
     reading = _current.get()
     if reading is None:
@@ -95,7 +95,7 @@ def look_up(spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) ->
 
 
 @contextlib.contextmanager
-def reading(source: Reading) -> Iterator[None]:
+def reading(source: LookupReading) -> Iterator[None]:
     """Provide a context in which layers read from `source`."""
     token = _current.set(source)
     try:
@@ -119,7 +119,7 @@ class Discovery:
         self._paths = _paths(tensors)
         self._seed = seed
 
-    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> Found:
+    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> LookedUp:
         read = _read(spec, self._paths, tensors, first)
         for path in read.paths:
             _check_ids(spec, path, self._features[path], len(read.paths))
@@ -136,17 +136,17 @@ class Discovery:
         every = flat(ids)
         if isinstance(ids, Ragged):
             self.listed[spec.name] = ids.weights is not None
-        return Found(table.read(every), shape_positions(np.arange(len(every), dtype=np.int32), ids))
+        return LookedUp(table.read(every), shape_positions(np.arange(len(every), dtype=np.int32), ids))
 
 
-class Bound:
+class BoundLookup:
     """Rows of one call of the model: the block of each table, and the positions by read. `tensors` are its features."""
 
     def __init__(self, tensors: Features, tables: Mapping[str, tuple[Tensor, Mapping[Read, Tensor]]]) -> None:
         self._paths = _paths(tensors)
         self._tables = tables
 
-    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> Found:
+    def look_up(self, spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> LookedUp:
         read = _read(spec, self._paths, tensors, first)
         block, places = self._tables.get(spec.name, (None, {}))
         if read not in places:
@@ -154,7 +154,7 @@ class Bound:
                 f"the table {spec.name} is read in a way in which the model did not read it at first",
                 hint="a layer reads the same features in training and in prediction",
             )
-        return Found(block, places[read])
+        return LookedUp(block, places[read])
 
 
 def _paths(tensors: Features) -> dict[int, str]:

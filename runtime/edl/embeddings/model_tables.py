@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.arrays import Array, Features, arrays
-from edl.embeddings.lookup import Bound, Discovery, Read, flat, reading, shape_positions
+from edl.embeddings.lookup import BoundLookup, Discovery, Read, flat, reading, shape_positions
 from edl.embeddings.optimizers import Optimizer
-from edl.embeddings.table import Floats, Ids, RowTable, Stored, distinct_ids
+from edl.embeddings.table import Floats, Ids, RowTable, StoredTable, distinct_ids
 from edl.errors import JobError
 from edl.ragged import Ragged
 from edl.spec import RowLimits
@@ -56,7 +56,7 @@ class Fetched(NamedTuple):
     places: list[Any]
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Source of rows."""
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
@@ -103,7 +103,7 @@ class Tables:
         self._seed = seed
         self.limits = limits
         self.tables: dict[str, RowTable] = {}
-        self.source: Source = self
+        self.source: RowSource = self
         self._groups: tuple[_Group, ...] = ()
         self.listed: Mapping[str, bool] = {}
 
@@ -137,7 +137,7 @@ class Tables:
         for group in self._groups:
             places_of_reads = {read: next(following) for read in group.reads}
             by_table |= {name: (blocks[name], places_of_reads) for name in group.tables}
-        with reading(Bound(tensors, by_table)):
+        with reading(BoundLookup(tensors, by_table)):
             yield
 
     def follow(self, optimizer: Optimizer, limits: RowLimits) -> None:
@@ -263,11 +263,11 @@ class Tables:
             self.tables[name].load(stored)
             self.tables[name].seed = int(weights[f"{name}:seed"][0])
 
-    def _stored(self, name: str, weights: Mapping[str, Array]) -> Stored:
+    def _stored(self, name: str, weights: Mapping[str, Array]) -> StoredTable:
         ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
         if seed.dtype != np.int64:
             raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
-        return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
+        return StoredTable(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
 
     def whole(self, name: str) -> Floats:
         """Return all rows of a table with ids in [0, num_ids). Raises JobError if num_ids is unknown."""
@@ -280,7 +280,7 @@ class Tables:
         return table.read(np.arange(table.spec.num_ids))
 
 
-def _weights(name: str, stored: Stored, seed: int) -> dict[str, Array]:
+def _weights(name: str, stored: StoredTable, seed: int) -> dict[str, Array]:
     return {
         f"{name}:ids": stored.ids,
         f"{name}:rows": stored.rows,
@@ -288,7 +288,7 @@ def _weights(name: str, stored: Stored, seed: int) -> dict[str, Array]:
     }
 
 
-def _state(name: str, stored: Stored, limits: RowLimits) -> dict[str, Array]:
+def _state(name: str, stored: StoredTable, limits: RowLimits) -> dict[str, Array]:
     state: dict[str, Array] = {
         f"{name}:slots": stored.slots,
         f"{name}:steps": np.array([stored.steps], np.int64),

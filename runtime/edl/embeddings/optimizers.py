@@ -32,7 +32,7 @@ class Optimizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     params: dict[str, float] = {}
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """Update rule of rows.
 
     `kernel` is its name in `edl.embeddings.optimizer_kernels`. `slots` has the initial value of each slot.
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     penalty: float = 0.0
 
 
-def rule(optimizer: Optimizer, *, whole: bool = False) -> Rule:
+def rule(optimizer: Optimizer, *, whole: bool = False) -> UpdateRule:
     """Return the optimizer's rule for rows or whole parameters. Raises JobError if it has none, or lacks a
     hyper-parameter.
     """
@@ -101,29 +101,29 @@ def refuse_dtype(name: str, dtype: str) -> JobError:
 Params = Mapping[str, float]
 
 
-def _sgd_keras(p: Params) -> Rule:
+def _sgd_keras(p: Params) -> UpdateRule:
     share = p["momentum"]
     if not share:
         return _plain_sgd()
     if p["nesterov"]:
-        return Rule("momentum", (0.0,), lambda rate, step: (-rate, share, share, -rate))
-    return Rule("momentum", (0.0,), lambda rate, step: (-rate, share, 1.0, 0.0))
+        return UpdateRule("momentum", (0.0,), lambda rate, step: (-rate, share, share, -rate))
+    return UpdateRule("momentum", (0.0,), lambda rate, step: (-rate, share, 1.0, 0.0))
 
 
-def _sgd_torch(p: Params) -> Rule:
+def _sgd_torch(p: Params) -> UpdateRule:
     share = p["momentum"]
     if not share:
         return _plain_sgd()
     if p["nesterov"]:
-        return Rule("momentum", (0.0,), lambda rate, step: (1.0, share, -rate * share, -rate))
-    return Rule("momentum", (0.0,), lambda rate, step: (1.0, share, -rate, 0.0))
+        return UpdateRule("momentum", (0.0,), lambda rate, step: (1.0, share, -rate * share, -rate))
+    return UpdateRule("momentum", (0.0,), lambda rate, step: (1.0, share, -rate, 0.0))
 
 
-def _plain_sgd() -> Rule:
-    return Rule("sgd", (), lambda rate, step: (rate,))
+def _plain_sgd() -> UpdateRule:
+    return UpdateRule("sgd", (), lambda rate, step: (rate,))
 
 
-def _adam(p: Params, *, late: bool = False) -> Rule:
+def _adam(p: Params, *, late: bool = False) -> UpdateRule:
     """Return Adam (Kingma and Ba 2015). With `late`, epsilon is added after the second moment's correction, not
     before it.
     """
@@ -134,51 +134,59 @@ def _adam(p: Params, *, late: bool = False) -> Rule:
         added = epsilon * root if late else epsilon
         return rate * root / (1 - one**step), 1 - one, 1 - two, added
 
-    return Rule("amsgrad", (0.0,) * 3, constants) if p["amsgrad"] else Rule("adam", (0.0,) * 2, constants)
+    return (
+        UpdateRule("amsgrad", (0.0,) * 3, constants)
+        if p["amsgrad"]
+        else UpdateRule("adam", (0.0,) * 2, constants)
+    )
 
 
-def _adam_torch(p: Params) -> Rule:
+def _adam_torch(p: Params) -> UpdateRule:
     """Return SparseAdam for rows; with AMSGrad, which that lacks, Adam."""
     return _adam(p, late=bool(p.get("amsgrad")))
 
 
-def _adagrad_keras(p: Params) -> Rule:
-    return Rule("adagrad", (p["initial_accumulator_value"],), lambda rate, step: (rate, p["epsilon"], 0.0))
+def _adagrad_keras(p: Params) -> UpdateRule:
+    return UpdateRule(
+        "adagrad", (p["initial_accumulator_value"],), lambda rate, step: (rate, p["epsilon"], 0.0)
+    )
 
 
-def _adagrad_torch(p: Params) -> Rule:
+def _adagrad_torch(p: Params) -> UpdateRule:
     def constants(rate: float, step: int) -> tuple[float, ...]:
         return rate / (1 + (step - 1) * p["lr_decay"]), 0.0, p["epsilon"]
 
-    return Rule("adagrad", (p["initial_accumulator_value"],), constants)
+    return UpdateRule("adagrad", (p["initial_accumulator_value"],), constants)
 
 
-def _rmsprop(p: Params, *, under: bool) -> Rule:
+def _rmsprop(p: Params, *, under: bool) -> UpdateRule:
     rho, share, centered, epsilon = p["rho"], p["momentum"], p["centered"], p["epsilon"]
     epsilons = (epsilon, 0.0) if under else (0.0, epsilon)
     if not share and not centered:
-        return Rule("rmsprop", (0.0,), lambda rate, step: (rate, rho, 1 - rho, *epsilons))
+        return UpdateRule("rmsprop", (0.0,), lambda rate, step: (rate, rho, 1 - rho, *epsilons))
     flag = float(bool(centered))
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
         rates = (rate, 1.0) if under else (1.0, rate)
         return (*rates, rho, 1 - rho, share, flag, *epsilons)
 
-    return Rule("rmsprop_moving", (0.0,) * 3, constants)
+    return UpdateRule("rmsprop_moving", (0.0,) * 3, constants)
 
 
-def _adadelta(p: Params) -> Rule:
+def _adadelta(p: Params) -> UpdateRule:
     rho, epsilon = p["rho"], p["epsilon"]
-    return Rule("adadelta", (0.0, 0.0), lambda rate, step: (rate, rho, 1 - rho, epsilon))
+    return UpdateRule("adadelta", (0.0, 0.0), lambda rate, step: (rate, rho, 1 - rho, epsilon))
 
 
-def _adamax(p: Params, *, beside: bool) -> Rule:
+def _adamax(p: Params, *, beside: bool) -> UpdateRule:
     one, two = p["beta_1"], p["beta_2"]
     epsilons = (p["epsilon"], 0.0) if beside else (0.0, p["epsilon"])
-    return Rule("adamax", (0.0, 0.0), lambda rate, step: (rate / (1 - one**step), 1 - one, two, *epsilons))
+    return UpdateRule(
+        "adamax", (0.0, 0.0), lambda rate, step: (rate / (1 - one**step), 1 - one, two, *epsilons)
+    )
 
 
-def _nadam(p: Params) -> Rule:
+def _nadam(p: Params) -> UpdateRule:
     """Return Nadam (Dozat 2016); momentum_decay is the exponent's factor, 0.004 in PyTorch, 1 in Keras."""
     one, two, fade = p["beta_1"], p["beta_2"], p["momentum_decay"]
 
@@ -188,7 +196,7 @@ def _nadam(p: Params) -> Rule:
         ahead = rate * following / (1 - product * following)
         return ahead, rate * (1 - now) / (1 - product), 1 - one, 1 - two, 1 - two**step, p["epsilon"]
 
-    return Rule("nadam", (0.0, 0.0), constants)
+    return UpdateRule("nadam", (0.0, 0.0), constants)
 
 
 def _nadam_momentum(beta: float, fade: float, step: int) -> float:
@@ -206,7 +214,7 @@ def _nadam_product(beta: float, fade: float, step: int) -> float:
     return product
 
 
-def _ftrl(p: Params) -> Rule:
+def _ftrl(p: Params) -> UpdateRule:
     """Return FTRL (McMahan et al. 2013) as in Keras."""
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
@@ -214,10 +222,10 @@ def _ftrl(p: Params) -> Rule:
         shrinkage = p["l2_shrinkage_regularization_strength"]
         return rate, p["learning_rate_power"], p["l1_regularization_strength"], l2, shrinkage
 
-    return Rule("ftrl", (p["initial_accumulator_value"], 0.0), constants)
+    return UpdateRule("ftrl", (p["initial_accumulator_value"], 0.0), constants)
 
 
-_MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
+_MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], UpdateRule]]] = {
     "keras": {
         "sgd": _sgd_keras,
         "adam": _adam,
@@ -242,7 +250,7 @@ _MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
     },
 }
 # Optimizers that update whole parameters differently from rows.
-_WHOLE: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
+_WHOLE: Mapping[Framework, Mapping[str, Callable[[Params], UpdateRule]]] = {
     "keras": {},
     "torch": {"adam": functools.partial(_adam, late=True), "adamw": functools.partial(_adam, late=True)},
 }

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from edl.embeddings.cut import ALL, NO_IDS, Evictions, Rows, TableCut
+from edl.embeddings.cut import ALL, NO_IDS, CutRows, Evictions, TableCut
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.limits import Cells, CountingFilter, find_expired_rows, surplus
 from edl.embeddings.optimizers import Optimizer
@@ -48,7 +48,7 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_ids: int = 0
 
 
-class Stored(NamedTuple):
+class StoredTable(NamedTuple):
     """Rows of a table by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim), and the number of its
     steps; the last step of each row, int64 (n,), or None if they are unknown; counts of ids without a row.
     """
@@ -61,7 +61,7 @@ class Stored(NamedTuple):
     counts: Cells = _NO_CELLS
 
 
-class Copied(NamedTuple):
+class TableCopy(NamedTuple):
     """Table in memory order: int64 ids (n,), float32 data (n, dim x (1 + slots)), each row followed by its slots, the
     number of its steps, the last step of each row, int64 (n,), and counts of ids without a row, of size 0 for none.
     """
@@ -173,20 +173,20 @@ class RowTable:
             self._evict(find_expired_rows(self.limits, self._used[: self._count], self.steps))
             self._evict(surplus(self.limits, self._used[: self._count], self._known[: self._count]))
 
-    def export(self) -> Stored:
+    def export(self) -> StoredTable:
         """Return copies of everything, bitwise equal for equal tables."""
         with self._lock:
             rows = self._arrays().at(slice(self._count))
             return self._stored(rows, self.steps, self._counts().copy())
 
-    def read_cut(self, cut: TableCut) -> Stored:
+    def read_cut(self, cut: TableCut) -> StoredTable:
         """Return the content of a cut, as `export` would have at its moment, and close it.
 
         Raises ClusterError if the table has got another content meanwhile.
         """
         pieces = [*cut.pieces()]
         cut.close()
-        rows = Rows(*map(np.concatenate, zip(*pieces, strict=True))) if pieces else cut.like
+        rows = CutRows(*map(np.concatenate, zip(*pieces, strict=True))) if pieces else cut.like
         if len(rows.ids) != cut.count:
             raise ClusterError(f"the table {self.spec.name} was replaced while it was read")
         return self._stored(rows, cut.steps, cut.counts)
@@ -228,13 +228,13 @@ class RowTable:
             numbers, _ = self._find(ids)
             self._remove(np.sort(numbers[numbers >= 0]))
 
-    def copied(self) -> Copied:
+    def copied(self) -> TableCopy:
         """Return a copy of everything."""
         with self._lock:
             ids, data, used = self._arrays().at(np.arange(self._count))
-            return Copied(ids, data, self.steps, used, self._counts().copy())
+            return TableCopy(ids, data, self.steps, used, self._counts().copy())
 
-    def adopt(self, copied: Copied) -> None:
+    def adopt(self, copied: TableCopy) -> None:
         """Replace everything by these arrays, which the table then owns. Ids are distinct.
 
         Raises JobError if they don't match the table.
@@ -267,7 +267,7 @@ class RowTable:
         with self._lock:
             self._merge(counts)
 
-    def load(self, stored: Stored) -> None:
+    def load(self, stored: StoredTable) -> None:
         """Replace all rows; slots are initialized if `stored` has none, (n, 0, dim).
 
         Raises JobError, without any change, if the arrays don't match the table.
@@ -284,7 +284,7 @@ class RowTable:
             self._used[: self._count] = stored.steps if stored.used is None else stored.used
             self._merge(stored.counts)
 
-    def check(self, stored: Stored) -> None:
+    def check(self, stored: StoredTable) -> None:
         """Raise JobError if the arrays don't match the table."""
         ids, rows, slots = stored[:3]
         dim, kept = self.spec.dim, len(self._slots)
@@ -320,15 +320,17 @@ class RowTable:
         least = self.limits.min_count
         self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
 
-    def _stored(self, rows: Rows, steps: int, counts: Cells) -> Stored:
+    def _stored(self, rows: CutRows, steps: int, counts: Cells) -> StoredTable:
         """Return copies of these rows by ascending id."""
         order, dim = np.argsort(rows.ids), self.spec.dim
         data = rows.data[order]
         slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
-        return Stored(rows.ids[order], data[:, :dim].copy(), slots.copy(), steps, rows.used[order], counts)
+        return StoredTable(
+            rows.ids[order], data[:, :dim].copy(), slots.copy(), steps, rows.used[order], counts
+        )
 
-    def _arrays(self) -> Rows:
-        return Rows(self._known, self._data, self._used)
+    def _arrays(self) -> CutRows:
+        return CutRows(self._known, self._data, self._used)
 
     def _keep(self, numbers: Ids) -> None:
         """Let cuts copy the rows with these distinct numbers, which are about to change."""

@@ -26,7 +26,7 @@ from edl.logs import add_time
 from edl.program.user_model import search_path
 from edl.run import runnable
 from edl.run.result_tables import store
-from edl.runnable import Place
+from edl.runnable import RunnablePlace
 from edl.spec.runnable import RunnableSpec, read
 
 
@@ -47,7 +47,7 @@ def _run(job: Path) -> Outcome:
     """Run the program over the rows, store its results, and return the outcome, whose `stored` names them."""
     began, spec = time.monotonic(), read(job)
     pinned = read_pinned(job / "rows")
-    local = Place(str(job / "local" / FILE), str(job / "results"), spec.tables)
+    local = RunnablePlace(str(job / "local" / FILE), str(job / "results"), spec.tables)
     rows = insisting(lambda _: _fetch_rows(pinned, job))
     (job / "logs").mkdir(exist_ok=True)
     try:

@@ -150,9 +150,9 @@ class WorkerJob:
 
     def _train_in_groups(self) -> None:
         """Train in groups: all workers hold the parameters, and the first of the group writes checkpoints."""
-        from edl.collectives.gloo import Host  # imports torch
+        from edl.collectives.gloo import GlooHost  # imports torch
 
-        spec, host = self.program.spec, Host(own_host())
+        spec, host = self.program.spec, GlooHost(own_host())
         ahead = LEAST_IN_GROUP if spec.evaluation.steps or spec.evaluation.secs else AHEAD_IN_GROUP
         tasks = GroupTasks(self.tasks, host.address, spec.training, self.draining, ahead=ahead)
 

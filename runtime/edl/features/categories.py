@@ -196,12 +196,12 @@ def _ngrams(category: NGrams) -> Encoder:
 
 
 def _concat(category: Concat) -> Encoder:
-    encoders = [encoder(category_or_encoder) for category_or_encoder in category.categories]
-    sizes = [num_ids(category_or_encoder) for category_or_encoder in category.categories]
+    encoders = [encoder(member) for member in category.categories]
+    sizes = [num_ids(member) for member in category.categories]
     firsts = np.cumsum([0, *sizes[:-1]])
 
     def encode(batch: pa.RecordBatch) -> Ragged:
-        parts = [_as_lists(category_or_encoder(batch)) for category_or_encoder in encoders]
+        parts = [_as_lists(encode(batch)) for encode in encoders]
         order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
         values = np.concatenate([part.values + first for part, first in zip(parts, firsts, strict=True)])
         weights = np.concatenate([_weights(part) for part in parts])[order]

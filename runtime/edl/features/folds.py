@@ -25,7 +25,7 @@ from edl.spec import Feature, JobSpec, Rows, TargetMean
 FOLD = "edl.fold"
 
 
-class _Reader(Protocol):
+class _FoldReader(Protocol):
     rows: int
     schema: pa.Schema
 
@@ -82,7 +82,7 @@ def folds_of(features: Sequence[Feature]) -> Folds | None:
 class FoldReader:
     """Reader that adds the column `FOLD` to the rows of another one."""
 
-    def __init__(self, reader: _Reader, folds: Folds, rows: Rows) -> None:
+    def __init__(self, reader: _FoldReader, folds: Folds, rows: Rows) -> None:
         self._reader, self._folds, self._of = reader, folds, rows
         self.rows: int = reader.rows
         self.schema: pa.Schema = reader.schema
@@ -95,7 +95,7 @@ class FoldReader:
             yield batch.append_column(FOLD, pa.array(codes))
 
 
-def with_folds(reader: _Reader, spec: JobSpec) -> _Reader:
+def with_folds(reader: _FoldReader, spec: JobSpec) -> _FoldReader:
     """Return the reader of a job's rows, with the column `FOLD` where the job is a training that needs it."""
     folds = folds_of(spec.features) if spec.kind == "train" else None
     return FoldReader(reader, folds, spec.rows) if folds else reader

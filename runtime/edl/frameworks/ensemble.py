@@ -29,7 +29,7 @@ from edl.frameworks.device import is_own_process
 from edl.frameworks.networks.features import NUMBERS
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import find_unsupported_column
-from edl.frameworks.onnx.ensemble import EnsembleFile, Part
+from edl.frameworks.onnx.ensemble import EnsembleFile, EnsemblePart
 from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
 from edl.program.folders import MEMBERS
@@ -199,13 +199,13 @@ def mean_loss(label: Label, labels: Array, scores: Array, weights: Floats | None
     return metric.result(metric.update((), labels, scores, weights)) / unit
 
 
-def _part(program: Program, adapter: Adapter) -> Part:
+def _part(program: Program, adapter: Adapter) -> EnsemblePart:
     """Return a member as a part of a graph. Raises JobError if it has no graph over the columns of the table."""
     spec = program.spec
     if spec.framework in TREES:
         files: Any = adapter.standalone()
         if files.reads_columns:
-            return cast(Part, files)
+            return cast(EnsemblePart, files)
         reason = "a feature has no operator"
     else:
         weights = adapter.get_weights()

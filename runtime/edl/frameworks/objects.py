@@ -13,7 +13,7 @@ _MODULES = {"keras": "edl.frameworks.keras.objects", "torch": "edl.frameworks.to
 _MODELS: dict[Framework, tuple[str, str]] = {"keras": ("keras", "Model"), "torch": ("torch.nn", "Module")}
 
 
-class Objects(Protocol):
+class FrameworkObjects(Protocol):
     """Functions that a framework's module offers; `given` is an object, a function or a name."""
 
     def loss(self, value: Any) -> Callable[[Any, Any], Any]: ...
@@ -36,5 +36,5 @@ def loaded_frameworks() -> list[Framework]:
     return [framework for framework, (module, _) in _MODELS.items() if module in sys.modules]
 
 
-def objects(framework: Framework) -> Objects:
-    return cast(Objects, import_module(_MODULES[framework]))
+def objects(framework: Framework) -> FrameworkObjects:
+    return cast(FrameworkObjects, import_module(_MODULES[framework]))

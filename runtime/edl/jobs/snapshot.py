@@ -19,7 +19,7 @@ class Counts(msgspec.Struct, frozen=True):
     done: int = 0
 
 
-class Load(msgspec.Struct, frozen=True):
+class InstanceLoad(msgspec.Struct, frozen=True):
     """Load of a parameter server. `rows` and `bytes` are what it holds; `pulled` and `pushed` are recent rows per
     second; `busy` is the fraction of time in calls, above 1 if calls overlapped. `tables` are the rows by table.
     """
@@ -94,7 +94,7 @@ class Row(msgspec.Struct, frozen=True):
     relaunches: int = 0
     task: str = ""
     rate: float = 0.0
-    load: Load | None = None
+    load: InstanceLoad | None = None
     note: str = ""
 
 

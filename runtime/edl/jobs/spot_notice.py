@@ -25,7 +25,7 @@ _NONE = frozenset({"", "false"})  # answers without a notice
 
 
 @dataclass
-class Metadata:
+class InstanceMetadata:
     """HTTP address with a notice. 404, an empty answer and FALSE mean that there is none.
 
     `prefix` begins the headers of a cloud whose metadata may require a token, and is "" for the others.
@@ -59,15 +59,15 @@ class Metadata:
 
 
 CLOUDS = {
-    "aws": Metadata(
+    "aws": InstanceMetadata(
         "http://169.254.169.254", "/latest/meta-data/spot/instance-action", prefix="X-aws-ec2-metadata-token"
     ),
-    "gcp": Metadata(
+    "gcp": InstanceMetadata(
         "http://metadata.google.internal",
         "/computeMetadata/v1/instance/preempted",
         {"Metadata-Flavor": "Google"},
     ),
-    "alibaba": Metadata(
+    "alibaba": InstanceMetadata(
         "http://100.100.100.200",
         "/latest/meta-data/instance/spot/termination-time",
         prefix="X-aliyun-ecs-metadata-token",
@@ -134,7 +134,7 @@ def _source(setting: str) -> Callable[[], bool]:
     if setting in CLOUDS:
         return CLOUDS[setting].is_given
     if setting.startswith("http://"):
-        return Metadata(setting).is_given
+        return InstanceMetadata(setting).is_given
     if (file := Path(setting)).is_absolute():
         return file.exists
     raise SemanticError(

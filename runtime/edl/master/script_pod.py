@@ -22,7 +22,7 @@ from edl.checkpoints.master_store import Keeper
 from edl.cluster import Change, Instance, NoRoomError
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import UnreachableError
+from edl.cluster.kubernetes.api_calls import APIUnreachableError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.status_map import StatusMap
 from edl.errors import ClusterError, JobError
@@ -121,7 +121,7 @@ class Pods:
             try:
                 self._refresh()
                 self._is_listed = True
-            except UnreachableError as error:
+            except APIUnreachableError as error:
                 if not self._is_listed:
                     raise
                 self._note(f"{error.message}; the workers go on")

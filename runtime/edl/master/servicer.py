@@ -169,7 +169,7 @@ async def _going_on(context: Any) -> AsyncIterator[None]:
         raise
 
 
-class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+class TokenInterceptor(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Interceptor that refuses calls without the job's token."""
 
     def __init__(self, token: str) -> None:
@@ -193,7 +193,7 @@ _refusal = grpc.unary_unary_rpc_method_handler(_refuse)
 
 async def serve(service: FileService, address: str, token: str) -> tuple[aio.Server, int]:
     """Start the server, and return it with its port."""
-    server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
+    server = aio.server(options=SERVER_OPTIONS, interceptors=(TokenInterceptor(token),))
     add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
     port = transport.listen(server, address)
     await server.start()

@@ -41,7 +41,7 @@ def stored_checkpoints(spec: JobSpec, store: CheckpointStore) -> StoredCheckpoin
     return StoredCheckpoints(store, manifests.MANIFEST if spec.cluster.parameter_servers else POSITION)
 
 
-class Listed(NamedTuple):
+class ListedCheckpoint(NamedTuple):
     """Checkpoint in a list; `step` and `epoch` are None if they are not known. `damage` is known damage, or empty."""
 
     name: str
@@ -126,7 +126,7 @@ class StoredCheckpoints:
             return state, wrong
         return MasterState(epoch=LEAP, generation=1 + LEAP), wrong
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedCheckpoint]:
         """Return the checkpoints of the job, the newest last, without reading their arrays."""
         names = {*self._store.names(self._last), *self._store.names(DAMAGED)}
         finished = (
@@ -134,7 +134,7 @@ class StoredCheckpoints:
         )
         return [self._describe(name) for name in sorted(finished)]
 
-    def _describe(self, name: str) -> Listed:
+    def _describe(self, name: str) -> ListedCheckpoint:
         state = ""
         if name in self._store.names(DAMAGED):
             state = self._damage(name)
@@ -147,7 +147,7 @@ class StoredCheckpoints:
                 step = read_position(self._store.fetch(name, POSITION)).step
         except (OSError, SQLFlowError) as error:
             state = state or str(error)
-        return Listed(name, step, epoch, self._store.facts(name), state)
+        return ListedCheckpoint(name, step, epoch, self._store.facts(name), state)
 
     def weights(self, name: str) -> Mapping[str, Array]:
         """Return the weights of a checkpoint. Raises DamagedError if it is not as it was written, SpecError if it was

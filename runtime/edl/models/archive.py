@@ -323,7 +323,7 @@ def _calibration(archive: zipfile.ZipFile) -> Calibration:
     calibration = _parse_entry(archive, _CALIBRATION, Calibration)
     probabilities = [threshold.probability for threshold in calibration.thresholds.values()]
     if not (
-        0 < calibration.temperature < math.inf and all(0 <= threshold <= 1 for threshold in probabilities)
+        0 < calibration.temperature < math.inf and all(0 <= probability <= 1 for probability in probabilities)
     ):
         raise SpecError(
             f"the archive's {_CALIBRATION} is damaged: a temperature or probability is out of range"

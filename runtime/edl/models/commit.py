@@ -22,7 +22,7 @@ from edl.models.registry.base import Registry
 from edl.spec import ENSEMBLE
 
 
-class Stored(NamedTuple):
+class StoredModel(NamedTuple):
     """Stored output: `name@version` of a model, or a table and its number of rows.
 
     verdict: comparison of the model with its rival, if it has one.
@@ -51,7 +51,7 @@ def kept_outcome(job: JobFolder) -> Outcome | None:
 
 def commit_result(
     job: JobFolder, intent: Intent, source: Source, registry: Registry, outcome: Outcome, attempt: int = 0
-) -> Stored:
+) -> StoredModel:
     """Store the output of the job, and return its name. attempt: number of the call, to replace what it staged before.
 
     Raises ConflictError or UnreachableError if nothing is stored, and the call may be repeated.
@@ -65,7 +65,7 @@ def commit_result(
         rival, current = intent.rival, intent.activates(outcome.figures)
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
         name = f"{intent.name}@{version}"
-        return Stored(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
+        return StoredModel(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
     rows = ResultFolder(job.results).read(outcome.tasks)
     source.stage(intent.name, job.id, 0, attempt, rows, append=intent.append)
-    return Stored(intent.name, source.commit(intent.name, job.id, 1, append=intent.append))
+    return StoredModel(intent.name, source.commit(intent.name, job.id, 1, append=intent.append))

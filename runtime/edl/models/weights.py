@@ -39,7 +39,7 @@ class Kind(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class Stream(NamedTuple):
+class WeightStream(NamedTuple):
     """Weights that are not in memory at once.
 
     `pieces` yields names and consecutive pieces of the arrays along their first dimension; arrays may be interleaved.
@@ -49,7 +49,7 @@ class Stream(NamedTuple):
     pieces: Iterable[tuple[str, np.ndarray]]
 
 
-Weights = Mapping[str, np.ndarray] | Stream
+Weights = Mapping[str, np.ndarray] | WeightStream
 
 
 def save(weights: Weights, path: Path) -> None:
@@ -64,11 +64,11 @@ def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
     """Yield the parts of a file with the weights: where each begins, and its bytes. Arrays come in the order of the
     file, pieces of a stream in any order.
     """
-    stream = weights if isinstance(weights, Stream) else _whole(weights)
+    stream = weights if isinstance(weights, WeightStream) else _whole(weights)
     head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
     yield 0, memoryview(head)
-    pieces = stream.pieces if isinstance(weights, Stream) else ((name, weights[name]) for name in at)
+    pieces = stream.pieces if isinstance(weights, WeightStream) else ((name, weights[name]) for name in at)
     for name, piece in pieces:
         array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
         left[name] -= array.nbytes
@@ -81,7 +81,7 @@ def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
         raise ValueError(f"the pieces of {lacking[0]} do not fill its shape")
 
 
-def whole(stream: Stream) -> dict[str, np.ndarray]:
+def whole(stream: WeightStream) -> dict[str, np.ndarray]:
     """Collect the arrays of a stream in memory."""
     weights = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
     at = dict.fromkeys(weights, 0)
@@ -125,9 +125,11 @@ class _Entry(msgspec.Struct):
     shape: tuple[int, ...] = ()
 
 
-def _whole(weights: Mapping[str, np.ndarray]) -> Stream:
+def _whole(weights: Mapping[str, np.ndarray]) -> WeightStream:
     """Return arrays as a stream with one piece each."""
-    return Stream({name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items())
+    return WeightStream(
+        {name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items()
+    )
 
 
 def header(

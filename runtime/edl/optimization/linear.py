@@ -32,7 +32,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LinearForm:
     """Sum of coefficient times variable of each row, and a constant.
 
     coefficients: (rows,), or None without a variable. constant: (rows,), or (groups,) of a total, or () of both.
@@ -68,7 +68,7 @@ def numbers(rows: pa.Table, column: str) -> Array:
     return result
 
 
-class Evaluation:
+class TermEvaluation:
     """Evaluation of terms for one grouping. columns: the numbers of each column, (rows,)."""
 
     def __init__(self, rows: pa.Table, columns: dict[str, Array], groups: Groups, text: str) -> None:
@@ -77,40 +77,40 @@ class Evaluation:
         self._groups = groups
         self._text = text
 
-    def form(self, term: Term) -> Form:
+    def form(self, term: Term) -> LinearForm:
         """Return the linear form of a term. Raises JobError for a division by zero and the like."""
         match term:
             case Number():
-                return Form(None, np.asarray(term.value))
+                return LinearForm(None, np.asarray(term.value))
             case Column():
-                return Form(None, self._columns[term.name])
+                return LinearForm(None, self._columns[term.name])
             case Variable():
-                return Form(np.ones(self._rows.num_rows), np.asarray(0.0))
+                return LinearForm(np.ones(self._rows.num_rows), np.asarray(0.0))
             case Total():
                 return self._total(term)
             case Arithmetic():
                 return self._arithmetic(term)
 
-    def _total(self, term: Total) -> Form:
+    def _total(self, term: Total) -> LinearForm:
         of, groups = self.form(term.term), self._groups
         constant = np.broadcast_to(of.constant, groups.index.shape)
         if term.function in ("MIN", "MAX"):
             order = np.full(groups.count, np.inf if term.function == "MIN" else -np.inf)
             (np.minimum if term.function == "MIN" else np.maximum).at(order, groups.index, constant)
-            return Form(None, order, total=True)
+            return LinearForm(None, order, total=True)
         sums = np.bincount(groups.index, constant, minlength=groups.count)
         if term.function == "SUM":
-            return Form(of.coefficients, sums, total=True)
+            return LinearForm(of.coefficients, sums, total=True)
         coefficients = None if of.coefficients is None else of.coefficients / groups.sizes[groups.index]
-        return Form(coefficients, sums / groups.sizes, total=True)
+        return LinearForm(coefficients, sums / groups.sizes, total=True)
 
-    def _arithmetic(self, term: Arithmetic) -> Form:
+    def _arithmetic(self, term: Arithmetic) -> LinearForm:
         left, right = self.form(term.left), self.form(term.right)
         if left.total or right.total:
             left, right = self._of_groups(left), self._of_groups(right)
         total = left.total or right.total
         if term.operator == "+":
-            return Form(
+            return LinearForm(
                 _add_arrays(left.coefficients, right.coefficients), left.constant + right.constant, total
             )
         if right.coefficients is not None:
@@ -128,9 +128,9 @@ class Evaluation:
                 f"{self._text} has no number in some row: a division by zero, or a number too large",
                 hint="leave such rows out, or compute the value in the SELECT",
             )
-        return Form(coefficients, scaled, total)
+        return LinearForm(coefficients, scaled, total)
 
-    def _of_groups(self, form: Form) -> Form:
+    def _of_groups(self, form: LinearForm) -> LinearForm:
         """Return the form with one constant per group. Raises JobError if a group has several values."""
         if form.total or not form.constant.ndim:
             return form
@@ -145,7 +145,7 @@ class Evaluation:
                 f"a column beside the aggregate in {self._text} has several values in the rows{where}",
                 hint="write MIN(…) or MAX(…) around the column, or GROUP BY another one",
             )
-        return Form(None, first, total=True)
+        return LinearForm(None, first, total=True)
 
 
 def _add_arrays(left: Array | None, right: Array | None) -> Array | None:

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.errors import JobError
-from edl.optimization.linear import Evaluation, Form, Groups, group_rows, numbers
+from edl.optimization.linear import Groups, LinearForm, TermEvaluation, group_rows, numbers
 from edl.spec.optimization import Condition, Optimization
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ConstraintBlock:
     """Constraints of one condition: one per row, or one per group. `starts` has one more entry than constraints.
 
     lower, upper: bounds, (constraints,). indices: variables, values: their coefficients, row after row.
@@ -42,35 +42,37 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LinearProblem:
     """Minimize or maximize `cost @ x + offset` under the blocks. cost: (rows,)."""
 
     spec: Optimization
     rows: pa.Table
     cost: Array
     offset: float
-    blocks: tuple[Block, ...]
+    blocks: tuple[ConstraintBlock, ...]
 
     @property
     def constraints(self) -> int:
         return sum(block.count for block in self.blocks)
 
 
-def build(spec: Optimization, rows: pa.Table) -> Problem:
+def build(spec: Optimization, rows: pa.Table) -> LinearProblem:
     """Return the problem of these rows, which have the columns `spec.needed`. Raises JobError for unusable values."""
     if not rows.num_rows:
         raise JobError("the query has no rows, so there is nothing to decide")
     columns = {name: numbers(rows, name) for name in spec.columns}
     everything = group_rows(rows, "")
-    form = Evaluation(rows, columns, everything, "the objective").form(spec.objective)
+    form = TermEvaluation(rows, columns, everything, "the objective").form(spec.objective)
     cost = np.zeros(rows.num_rows) if form.coefficients is None else form.coefficients
     blocks = []
     for condition in spec.conditions:
         groups = group_rows(rows, condition.group) if condition.per_group else everything
         blocks.append(
-            _block(condition, Evaluation(rows, columns, groups, condition.text).form(condition.term), groups)
+            _block(
+                condition, TermEvaluation(rows, columns, groups, condition.text).form(condition.term), groups
+            )
         )
-    return Problem(spec, rows, cost, float(form.constant.sum()), tuple(blocks))
+    return LinearProblem(spec, rows, cost, float(form.constant.sum()), tuple(blocks))
 
 
 def name_row(rows: pa.Table, row: int, columns: tuple[str, ...]) -> str:
@@ -78,7 +80,7 @@ def name_row(rows: pa.Table, row: int, columns: tuple[str, ...]) -> str:
     return ", ".join(f"{column} = {rows[column][row]}" for column in columns)
 
 
-def _block(condition: Condition, form: Form, groups: Groups) -> Block:
+def _block(condition: Condition, form: LinearForm, groups: Groups) -> ConstraintBlock:
     coefficients = form.coefficients
     if coefficients is None:
         raise RuntimeError("the compiler demands a variable")
@@ -90,6 +92,6 @@ def _block(condition: Condition, form: Form, groups: Groups) -> Block:
     bound = np.broadcast_to(0.0 - form.constant, (count,)).astype(np.float64)
     lower = bound if condition.operator in (">=", "=") else np.full(count, -np.inf)
     upper = bound if condition.operator in ("<=", "=") else np.full(count, np.inf)
-    return Block(
+    return ConstraintBlock(
         condition, groups if condition.per_group else None, lower, upper, starts, order, coefficients[order]
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from edl.arrays import Array
 from edl.errors import JobError
 from edl.installation import install_extras
-from edl.optimization.problem import Problem, name_row
+from edl.optimization.problem import LinearProblem, name_row
 
 _MOST_NAMED = 3  # constraints or variables in a message
 _LARGE = 1e7  # bound of variables without one, to find those that grow
@@ -28,7 +28,7 @@ class Solution:
     optimal: bool
 
 
-def solve(problem: Problem) -> Solution:
+def solve(problem: LinearProblem) -> Solution:
     """Solve the problem. Raises JobError if it is infeasible or unbounded, KeyboardInterrupt at Ctrl-C."""
     highs = _run_highs(problem, problem.cost, whole=problem.spec.domain.whole, limit=problem.spec.time_limit)
     status = highs.modelStatusToString(highs.getModelStatus())
@@ -45,7 +45,7 @@ def solve(problem: Problem) -> Solution:
     return Solution(values, float(problem.cost @ values) + problem.offset, status == "Optimal")
 
 
-def answer(problem: Problem, solution: Solution) -> pa.Table:
+def answer(problem: LinearProblem, solution: Solution) -> pa.Table:
     """Return the key columns with the values of the variables."""
     domain = pa.int64() if problem.spec.domain.whole else pa.float64()
     values = pa.array(solution.values).cast(domain)
@@ -53,7 +53,7 @@ def answer(problem: Problem, solution: Solution) -> pa.Table:
 
 
 def _run_highs(
-    problem: Problem,
+    problem: LinearProblem,
     cost: Array,
     *,
     whole: bool,
@@ -98,7 +98,7 @@ def _run_highs(
     return highs
 
 
-def _matrix(problem: Problem) -> tuple[Array, Array, Array]:
+def _matrix(problem: LinearProblem) -> tuple[Array, Array, Array]:
     """Return starts, indices and values of all blocks, one below the other."""
     blocks = problem.blocks
     before = np.cumsum([0, *(len(block.indices) for block in blocks)])
@@ -114,7 +114,7 @@ def _join_parts(parts: list[Array]) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _infeasible(problem: Problem) -> JobError | None:
+def _infeasible(problem: LinearProblem) -> JobError | None:
     """Return the error of a problem without a solution, or None if it has one.
 
     The elastic problem adds slack to each constraint and minimizes its sum; what has slack cannot be kept.
@@ -143,12 +143,12 @@ def _infeasible(problem: Problem) -> JobError | None:
     )
 
 
-def _is_feasible(problem: Problem) -> bool:
+def _is_feasible(problem: LinearProblem) -> bool:
     highs = _run_highs(problem, np.zeros(len(problem.cost)), whole=problem.spec.domain.whole)
     return bool(highs.modelStatusToString(highs.getModelStatus()) == "Optimal")
 
 
-def _unbounded_error(problem: Problem) -> JobError:
+def _unbounded_error(problem: LinearProblem) -> JobError:
     highs = _run_highs(problem, problem.cost, whole=False, largest=_LARGE)
     values = np.asarray(highs.getSolution().col_value)
     growing = np.flatnonzero(np.abs(values) >= 0.99 * _LARGE)
@@ -163,7 +163,7 @@ def _unbounded_error(problem: Problem) -> JobError:
     )
 
 
-def _name(problem: Problem, constraint: int) -> str:
+def _name(problem: LinearProblem, constraint: int) -> str:
     for block in problem.blocks:
         if constraint < block.count:
             return block.name(problem.rows, constraint, problem.spec.keys)

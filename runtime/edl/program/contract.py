@@ -17,7 +17,7 @@ Mode = Literal["train", "predict", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ContractFunction:
     """Function of the contract and its positional arguments."""
 
     name: str
@@ -29,27 +29,27 @@ class Function:
 
 
 FUNCTIONS = (
-    Function("custom_model", ()),
-    Function("loss", ("labels", "predictions")),
-    Function("optimizer", ()),
-    Function("learning_rate", ("steps",), required=False),
-    Function("feed", ("batch", "mode"), required=False),
-    Function("eval_metrics_fn", ()),
-    Function("scores", ("outputs",), required=False),
-    Function("callbacks", (), required=False),
-    Function("custom_data_reader", ("pinned", "folder"), required=False),
+    ContractFunction("custom_model", ()),
+    ContractFunction("loss", ("labels", "predictions")),
+    ContractFunction("optimizer", ()),
+    ContractFunction("learning_rate", ("steps",), required=False),
+    ContractFunction("feed", ("batch", "mode"), required=False),
+    ContractFunction("eval_metrics_fn", ()),
+    ContractFunction("scores", ("outputs",), required=False),
+    ContractFunction("callbacks", (), required=False),
+    ContractFunction("custom_data_reader", ("pinned", "folder"), required=False),
 )
-_EXAMPLES = Function("examples", ("rows", "mode"), required=False)  # of the rows of a forecast
-_TORCH_OPTIMIZER = Function("optimizer", ("parameters",))
+_EXAMPLES = ContractFunction("examples", ("rows", "mode"), required=False)  # of the rows of a forecast
+_TORCH_OPTIMIZER = ContractFunction("optimizer", ("parameters",))
 _TORCH_INPUTS = (
-    Function("dataset", ("reader", "start", "end", "mode"), required=False),
-    Function("stream", ("batches", "mode"), required=False),
+    ContractFunction("dataset", ("reader", "start", "end", "mode"), required=False),
+    ContractFunction("stream", ("batches", "mode"), required=False),
 )
 # Functions that convert rows to arrays; a program has one of them.
 INPUTS = ("feed", *(function.name for function in _TORCH_INPUTS))
 
 
-def functions(framework: str) -> tuple[Function, ...]:
+def functions(framework: str) -> tuple[ContractFunction, ...]:
     """Return the contract of a framework.
 
     An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
@@ -94,7 +94,10 @@ def check(
 
 
 def _check_input(
-    functions_by_name: Mapping[str, object], module: ModuleType, contract: Iterable[Function], file: str
+    functions_by_name: Mapping[str, object],
+    module: ModuleType,
+    contract: Iterable[ContractFunction],
+    file: str,
 ) -> None:
     inputs = [name for name in INPUTS if name in functions_by_name]
     if len(inputs) > 1:
@@ -108,7 +111,9 @@ def _check_input(
         )
 
 
-def _absent(function: Function, module: ModuleType, contract: Iterable[Function], file: str) -> JobError:
+def _absent(
+    function: ContractFunction, module: ModuleType, contract: Iterable[ContractFunction], file: str
+) -> JobError:
     contract_names = {other.name for other in contract}
     functions_here = [
         name
@@ -120,7 +125,7 @@ def _absent(function: Function, module: ModuleType, contract: Iterable[Function]
     return JobError(f"{file} defines no {function.name}", hint=hint)
 
 
-def _check_callable(function: Function, value: object, file: str) -> None:
+def _check_callable(function: ContractFunction, value: object, file: str) -> None:
     if not callable(value):
         raise JobError(f"{function.name} in {file} is a {type(value).__name__}, not a function")
     try:

@@ -54,7 +54,7 @@ class RWLock:
                 self._changed.notify_all()
 
 
-class Waits:
+class LockWaits:
     """Places to wait in a server with so many threads, a quarter of which never wait.
 
     A waiting call holds a thread. If all threads waited, the pushes that they wait for would be queued behind them. A

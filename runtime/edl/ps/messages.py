@@ -34,7 +34,7 @@ import msgspec
 
 from edl.errors import ClusterError
 from edl.jobs.snapshot import Staleness
-from edl.ps.checkpoint.content import Definition, Manifest, Mode, Progress, Shard, Version
+from edl.ps.checkpoint.content import Manifest, Mode, ModelDefinition, Progress, Shard, Version
 
 # Refusals --------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class Define(msgspec.Struct, frozen=True):
     """
 
     generation: int
-    definition: Definition
+    definition: ModelDefinition
 
 
 class Defined(msgspec.Struct, frozen=True):

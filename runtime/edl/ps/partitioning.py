@@ -76,7 +76,7 @@ class Placement:
         return self._layouts[server].unflat(vector)
 
 
-class Part(NamedTuple):
+class IdPart(NamedTuple):
     """Ids of one server. `places` are their positions among all ids, int64 (n,), or a full slice if there is one
     server.
     """
@@ -89,10 +89,10 @@ class Part(NamedTuple):
         return rows if isinstance(self.places, slice) else rows[self.places]
 
 
-def split(ids: Ids, servers: int) -> list[Part]:
+def split(ids: Ids, servers: int) -> list[IdPart]:
     """Split the ids by server, in their order."""
     if servers == 1:
-        return [Part(ids, slice(None))]
+        return [IdPart(ids, slice(None))]
     from edl.ps import kernels
 
     sorted_ids, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
@@ -100,12 +100,12 @@ def split(ids: Ids, servers: int) -> list[Part]:
     kernels.split(ids, sorted_ids, places, ends)
     starts = [0, *ends[:-1].tolist()]
     return [
-        Part(sorted_ids[start:end], places[start:end])
+        IdPart(sorted_ids[start:end], places[start:end])
         for start, end in zip(starts, ends.tolist(), strict=True)
     ]
 
 
-def join_blocks(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
+def join_blocks(parts: Sequence[IdPart], blocks: Sequence[Floats]) -> Floats:
     """Join the rows of the parts in the order of the ids that were split; a single part's block is returned itself."""
     if len(parts) == 1:
         return blocks[0]

@@ -16,7 +16,7 @@ from edl.ps.checkpoint.content import Progress
 from edl.ps.messages import Push
 
 
-class Worker(msgspec.Struct):
+class WorkerPushes(msgspec.Struct):
     """Last applied push of one instance, the number of all its rows, and its private data.
 
     `pushes` and `pushed_rows` count the pushes of this incarnation in this generation.
@@ -33,7 +33,7 @@ class Worker(msgspec.Struct):
 class PushLogState(msgspec.Struct, frozen=True):
     """Push log as plain data, except for the states of workers."""
 
-    workers: dict[str, Worker] = {}
+    workers: dict[str, WorkerPushes] = {}
     progress: tuple[Progress, ...] = ()
     void: tuple[int, ...] = ()
 
@@ -48,7 +48,7 @@ class PushLog:
     def __init__(self, first: Floats) -> None:
         self._lock = threading.Lock()
         self.first = first
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, WorkerPushes] = {}
         self._states: dict[str, Floats] = {}
         self._progress: dict[int, Progress] = {}
         self._finished: set[int] = set()  # leases reported as finished by a checkpoint
@@ -60,7 +60,7 @@ class PushLog:
     def knows(self, push: Push) -> bool:
         """Return True if the push was applied already, or is of an earlier incarnation."""
         with self._lock:
-            worker = self._workers.get(push.instance, Worker())
+            worker = self._workers.get(push.instance, WorkerPushes())
             return (push.incarnation, push.sequence) <= (worker.incarnation, worker.sequence)
 
     def applied(self) -> dict[str, tuple[int, int]]:
@@ -81,7 +81,7 @@ class PushLog:
     def record(self, push: Push, state: Floats | None) -> None:
         """Record a push that was applied to the parameters."""
         with self._lock:
-            worker = self._workers.setdefault(push.instance, Worker())
+            worker = self._workers.setdefault(push.instance, WorkerPushes())
             if worker.incarnation != push.incarnation:
                 worker.pushes = worker.pushed_rows = 0
             if self._continues and push.instance not in self._compared:
@@ -114,7 +114,7 @@ class PushLog:
 
     def private(self, instance: str) -> bytes:
         with self._lock:
-            return self._workers.get(instance, Worker()).private
+            return self._workers.get(instance, WorkerPushes()).private
 
     def revoke(self, leases: Iterable[int]) -> tuple[Progress, ...]:
         """Void the leases; return their progress in the parameters."""

@@ -16,22 +16,22 @@ import numpy as np
 from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
-from edl.ps.checkpoint.content import Definition, Progress, Version
+from edl.ps.checkpoint.content import ModelDefinition, Progress, Version
 from edl.ps.locks import RWLock
 from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.staleness import StalenessMeter
-from edl.ps.store import Gradients, RowGradients, Store, StoreCut, Written, mean
+from edl.ps.store import Gradients, ParameterStore, RowGradients, StoreCut, StoreMark, mean
 from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
 
 LONGEST_WAIT = 60.0  # seconds of a long poll
 
 
-class Start(NamedTuple):
+class ReplicaStart(NamedTuple):
     """State restored from a checkpoint."""
 
-    store: Store
+    store: ParameterStore
     push_log: PushLog
     step: int
 
@@ -41,7 +41,7 @@ class ReplicaSnapshot(NamedTuple):
 
     arranged: msg.Arrange
     version: Version
-    definition: Definition
+    definition: ModelDefinition
     store: StoreCut
     push_log: PushLogState
     first: Floats
@@ -62,7 +62,7 @@ class Replica:
     `updates`: pushes are written to it, if it is set, before they are applied.
     """
 
-    def __init__(self, arranged: msg.Arrange, start: Start | None) -> None:
+    def __init__(self, arranged: msg.Arrange, start: ReplicaStart | None) -> None:
         self.arranged = arranged
         self.lock = RWLock()
         self.push_log = start.push_log if start else PushLog(np.empty(0, np.float32))
@@ -87,7 +87,7 @@ class Replica:
         return Version(self.arranged.generation, self.arranged.epoch, self._step)
 
     @property
-    def store(self) -> Store | None:
+    def store(self) -> ParameterStore | None:
         return self._store
 
     @property
@@ -102,7 +102,7 @@ class Replica:
                 f"the call is of generation {generation}"
             )
 
-    def trained(self) -> Store:
+    def trained(self) -> ParameterStore:
         """Return the store. Raises NotReadyError if it is not open yet."""
         if self._store is None or not self._open:
             raise NotReadyError(f"server {self.arranged.index} is not open yet")
@@ -118,13 +118,13 @@ class Replica:
 
     # Before training ---------------------------------------------------------------------------------------
 
-    def define(self, definition: Definition, arrays: Sequence[Array]) -> msg.Defined:
+    def define(self, definition: ModelDefinition, arrays: Sequence[Array]) -> msg.Defined:
         """Define the model, or compare it with the first definition. Raises JobError if they differ."""
         with self._defining:
             if self._store is None:
                 first = _floats(arrays[1] if self._leads and len(arrays) > 1 else np.empty(0, np.float32))
                 values = _floats(arrays[0]) if arrays else None
-                store = Store(definition, self.arranged.index, len(self.arranged.addresses), values)
+                store = ParameterStore(definition, self.arranged.index, len(self.arranged.addresses), values)
                 if first.shape != (store.state_layout.size,):
                     raise JobError(f"the state has {store.state_layout.size:,} numbers, not {first.size:,}")
                 self.push_log = PushLog(first.copy())
@@ -277,7 +277,9 @@ class Replica:
             applied.get(instance, (-1, 0)) >= last for instance, last in self._admitted.items()
         )
 
-    def cut(self, name: str = "", *, reported: bool = True, after: Written | None = None) -> ReplicaSnapshot:
+    def cut(
+        self, name: str = "", *, reported: bool = True, after: StoreMark | None = None
+    ) -> ReplicaSnapshot:
         """Return the content between two pushes, for the checkpoint of that name. Its `store` has to be closed.
 
         See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log. `after`: see
@@ -323,7 +325,7 @@ class Replica:
         return Gradients(arrays[0], tables, push.rate, push.rows), state
 
 
-def _differing(ours: Definition, theirs: Definition) -> str:
+def _differing(ours: ModelDefinition, theirs: ModelDefinition) -> str:
     """Return the names of the parts that differ between two definitions."""
     fields = ("optimizer", "dense", "tables", "state", "seed", "limits")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))

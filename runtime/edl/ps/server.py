@@ -24,10 +24,10 @@ from edl.ps.checkpoint.content import Shard
 from edl.ps.checkpoint.replication import ShardCache, ShardReplication
 from edl.ps.checkpoint.snapshot import CheckpointWriter
 from edl.ps.counters import Counters
-from edl.ps.locks import THREADS, Waits
+from edl.ps.locks import THREADS, LockWaits
 from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.peers import Peers
-from edl.ps.replica import Replica, ReplicaSnapshot, Start
+from edl.ps.replica import Replica, ReplicaSnapshot, ReplicaStart
 from edl.ps.round_coordinator import RoundCoordinator
 from edl.ps.update_log import UPDATES, UpdateLog, replay, take_over, trim
 from edl.ps.wire import Array
@@ -53,7 +53,7 @@ class Server:
 
     def __init__(self, token: str, store: CheckpointStore, threads: int = THREADS) -> None:
         self.threads = threads
-        self._waits = Waits(threads)
+        self._waits = LockWaits(threads)
         self._token = token
         self._store = store
         self._counters = Counters()
@@ -295,7 +295,9 @@ class Server:
         pending = self._peers.begin(seal, _CUT_SECONDS)
         all_sealed = [replica.seal(seal), *(reply.result(msg.Sealed)[0] for reply in pending)]
         return {
-            name: at[0] for name, at in last.items() if any(reply.lacks(name, at) for reply in all_sealed)
+            name: at[0]
+            for name, at in last.items()
+            if any(sealed_by_one.lacks(name, at) for sealed_by_one in all_sealed)
         }
 
     # Calls of adjacent servers -----------------------------------------------------------------------------
@@ -361,7 +363,7 @@ class Server:
     def _updates(self, arranged: msg.Arrange) -> Path:
         return self._store.folder / UPDATES / f"server-{arranged.index}"
 
-    def _restored(self, asked: msg.Arrange) -> Start:
+    def _restored(self, asked: msg.Arrange) -> ReplicaStart:
         if asked.manifest is not None:
             return self._replication.restore(asked, asked.manifest)
         index, servers = asked.index, len(asked.addresses)

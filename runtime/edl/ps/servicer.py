@@ -33,7 +33,7 @@ _CODES = (  # the first match counts
 )
 
 
-class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+class ServerService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches authenticated calls to a server."""
 
     def __init__(self, server: Server, token: str) -> None:
@@ -75,7 +75,7 @@ def serve(server: Server, address: str, token: str) -> tuple[grpc.Server, int]:
     options = [option for option in SERVER_OPTIONS if option[0] not in sizes and "reuseport" not in option[0]]
     served = grpc.server(
         ThreadPoolExecutor(server.threads, "edl-calls"),
-        handlers=(Service(server, token),),
+        handlers=(ServerService(server, token),),
         options=(*options, *SIZES),
     )
     port = transport.listen(served, address)

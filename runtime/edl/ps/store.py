@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edl.embeddings import Copied, Optimizer, RowTable, TableCut, TableSpec, sum_parts
+from edl.embeddings import Optimizer, RowTable, TableCopy, TableCut, TableSpec, sum_parts
 from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
-from edl.ps.checkpoint.content import Definition, Shard
+from edl.ps.checkpoint.content import ModelDefinition, Shard
 from edl.ps.dense import FlatCopy, FlatParameters
 from edl.ps.partitioning import Layout, Placement, owned_mask
 
@@ -38,7 +38,7 @@ class Gradients(NamedTuple):
     rows: int
 
 
-class Written(NamedTuple):
+class StoreMark(NamedTuple):
     """Written shard: the checkpoint's name, the steps of the tables, and how many rows its changes have."""
 
     name: str
@@ -55,7 +55,7 @@ class StoreCut(NamedTuple):
 
     flat: FlatCopy
     tables: tuple[TableCut, ...]
-    follows: Written | None = None
+    follows: StoreMark | None = None
 
     @property
     def changed(self) -> int:
@@ -77,16 +77,16 @@ class StoreCopy(NamedTuple):
     """Copy of a store. `tables` are in the order of the definition."""
 
     flat: FlatCopy
-    tables: tuple[Copied, ...]
+    tables: tuple[TableCopy, ...]
 
 
-class Store:
+class ParameterStore:
     """Part of a model on server `index` of `servers`. `values` are its flat parameters, zeros if None.
 
     Raises JobError if they do not fit the definition.
     """
 
-    def __init__(self, definition: Definition, index: int, servers: int, values: Floats | None) -> None:
+    def __init__(self, definition: ModelDefinition, index: int, servers: int, values: Floats | None) -> None:
         self.definition = definition
         self.layout = Placement(definition.dense, servers).layout(index)
         if values is None:
@@ -131,7 +131,7 @@ class Store:
         for name, (ids, values) in gradients.tables.items():
             self.tables[name].update(ids, values, gradients.rate, distinct=True)
 
-    def cut(self, room: FlatCopy, after: Written | None = None) -> StoreCut:
+    def cut(self, room: FlatCopy, after: StoreMark | None = None) -> StoreCut:
         """Return the present content; flat parameters are copied into `room`. Close it.
 
         With `after`, tables have what changed since, unless that is too much or not known any more.
@@ -145,7 +145,7 @@ class Store:
         whole = not rows or any(table.is_whole for table in cuts) or store_cut.changed > rows * LARGEST_CHANGE
         return store_cut.whole() if whole else store_cut
 
-    def forget(self, mark: Written) -> None:
+    def forget(self, mark: StoreMark) -> None:
         """Forget what cuts after this shard do not need."""
         for table, step in zip(self.tables.values(), mark.steps, strict=True):
             table.forget(step)

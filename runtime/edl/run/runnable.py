@@ -21,11 +21,11 @@ from typing import IO, cast
 
 import msgspec
 
-from edl.cluster.exit_reason import Memory
+from edl.cluster.exit_reason import MemoryCounter
 from edl.data.server_url import SECRETS
 from edl.errors import JobError
 from edl.jobs.events import Output
-from edl.runnable import VARIABLE, Place
+from edl.runnable import VARIABLE, RunnablePlace
 
 LOG = "program.log"  # in the folder of logs
 BEAT = 0.2  # seconds from an event to the next, also of a program that prints nothing: a receiver may interrupt it
@@ -38,7 +38,7 @@ def run(
     job: Path,
     file: Path,
     arguments: Sequence[str],
-    place: Place,
+    place: RunnablePlace,
     on_output: Callable[[Output], None],
     *,
     deadline: float = 0.0,
@@ -49,7 +49,7 @@ def run(
     Any other exception during the wait (a KeyboardInterrupt, one of `on_output`) interrupts the program and is raised
     once it has ended; a second interrupt kills it.
     """
-    memory, end = Memory(), time.monotonic() + (deadline or math.inf)
+    memory, end = MemoryCounter(), time.monotonic() + (deadline or math.inf)
     late = JobError(f"{file.name} did not end before its deadline of {deadline:,.9g} s")
     reading, lifeline = os.pipe()
     last: deque[str] = deque(maxlen=_LAST)
@@ -82,7 +82,7 @@ def run(
 
 
 def _start_process(
-    file: Path, arguments: Sequence[str], place: Place, reading: int
+    file: Path, arguments: Sequence[str], place: RunnablePlace, reading: int
 ) -> subprocess.Popen[bytes]:
     module = [sys.executable, "-P", "-m", "edl.entrypoints.runnable"]
     return subprocess.Popen(  # noqa: S603 (a file that may run here, in a list)

@@ -43,7 +43,7 @@ Rate = float | Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Call:
+class TrainCall:
     """Checked arguments of a call. `file` contains the call; errors of the script's functions refer to it."""
 
     framework: Framework
@@ -74,7 +74,7 @@ def call(
     callbacks: Sequence[Callback],
     options: Options,
     file: Path,
-) -> Call:
+) -> TrainCall:
     """Check the arguments of `edl.train`; `options` are checked. Raises SemanticError for an unusable argument."""
     seed = options.get("seed", 0)
     model = _make_model(model, seed)
@@ -108,11 +108,11 @@ def call(
         functions["learning_rate"] = learning_rate
     if callbacks:
         functions["callbacks"] = lambda: list(callbacks)
-    return Call(framework, model, rows, functions, file)
+    return TrainCall(framework, model, rows, functions, file)
 
 
 def job_spec(
-    called: Call, epochs: int, batch_size: int, validation: Any, workers: int, options: Options
+    called: TrainCall, epochs: int, batch_size: int, validation: Any, workers: int, options: Options
 ) -> JobSpec:
     """Return the JobSpec of the call, without its rows. Raises SemanticError for an invalid number."""
     share = _share(validation)

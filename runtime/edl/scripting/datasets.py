@@ -64,7 +64,7 @@ def dataset(
 ) -> Dataset:
     """Return the dataset with its validation rows of the same kind, or None. Raises SemanticError for other kinds."""
     if isinstance(data, str | Path):
-        return _Files(data, validation, _require_feed(feed, "files"))
+        return _FileDataset(data, validation, _require_feed(feed, "files"))
     if all(hasattr(data, name) for name in ("rows", "schema", "read")):
         return _Readers(data, validation, _require_feed(feed, "a reader"))
     parts = [_make_part(data, "the dataset", framework, feed)]
@@ -74,13 +74,13 @@ def dataset(
         raise SemanticError(
             f"validation is {_a(validation)}, and the dataset {_a(data)}", hint="give both in the same form"
         )
-    return _Numbered(parts, generator(seed).permutation(len(parts[0])) if shuffle else None)
+    return _NumberedDataset(parts, generator(seed).permutation(len(parts[0])) if shuffle else None)
 
 
 # Rows with numbers ------------------------------------------------------------------------------------------------
 
 
-class _Part(Protocol):
+class _DatasetPart(Protocol):
     """Rows that can be taken by their numbers. `sample` yields bytes that distinguish them from other rows."""
 
     by: str  # function of the contract that takes them
@@ -176,10 +176,10 @@ class _Items:
         yield b""
 
 
-class _Numbered:
+class _NumberedDataset:
     """Rows of one or two parts, the second one the validation rows. `order` permutes the rows of the first."""
 
-    def __init__(self, parts: Sequence[_Part], order: Numbers | None) -> None:
+    def __init__(self, parts: Sequence[_DatasetPart], order: Numbers | None) -> None:
         self._parts = parts
         self._order = order
         take = self._fed if parts[0].by == "feed" else self._items
@@ -231,7 +231,7 @@ class _NumberReader:
 # Rows of files and readers --------------------------------------------------------------------------------------
 
 
-class _Files:
+class _FileDataset:
     """Files read in place; the job folder holds their index."""
 
     def __init__(self, files: str | Path, validation: Any, feed: Feed) -> None:
@@ -279,7 +279,7 @@ class _Readers:
 # What is given -------------------------------------------------------------------------------------------------
 
 
-def _make_part(data_given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
+def _make_part(data_given: Any, name: str, framework: Framework, feed: Feed | None) -> _DatasetPart:
     if isinstance(data_given, tuple | list) and len(data_given) in (2, 3):
         if feed is not None:
             raise SemanticError(

@@ -41,7 +41,7 @@ class IcebergSource(LakeSource):
             scan = table.scan(snapshot_id=version)  # without one, with the columns of now
             if version is None and (newest := table.current_snapshot()) is not None:
                 version = newest.snapshot_id
-            return version, _Rows(scan)
+            return version, _TableRows(scan)
         except (raised.NoSuchTableError, raised.NoSuchNamespaceError, raised.NoSuchIdentifierError):
             raise SourceError(
                 f"there is no table {location} in the catalog {options.get('catalog', '')}",
@@ -64,7 +64,7 @@ class IcebergSource(LakeSource):
         return location.rpartition("/metadata/")[0] if _is_metadata(location) else location
 
 
-class _Rows:
+class _TableRows:
     """Rows of a scan by Arrow's PyCapsule interface: each call is a new pass over the files."""
 
     def __init__(self, scan: DataScan) -> None:

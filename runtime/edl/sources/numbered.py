@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from edl.data.arrow_types import Watched
 from edl.errors import SourceError
-from edl.sources.staging import Place, Staging, columns_differ
+from edl.sources.staging import Staging, TablePlace, columns_differ
 from edl.sources.staging_tables import few_rows
 
 TASK_ROWS = 1 << 40  # more rows than a task has
@@ -30,7 +30,7 @@ class NumberedStaging(Staging):
     def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         """Append batches to the staging table. Their first column is the number of the row."""
 
-    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+    def _fill_stage(self, place: TablePlace, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         columns = self._columns(place, job)
         if columns != schema.names:
             raise columns_differ(task, schema.names, columns)
@@ -42,11 +42,11 @@ class NumberedStaging(Staging):
             self._append(stage, schema, _number_rows(batches, start))
         return int(few_rows(self._source, f"SELECT count(*) {where}")[0][0])
 
-    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+    def _staged_rows(self, place: TablePlace, job: str, tasks: int) -> tuple[str, str]:
         number = self._number(self._columns(place, job))
         return f"FROM {place.stage_table(job)} WHERE {number} <= {tasks * TASK_ROWS}", number
 
-    def _drop_beyond(self, place: Place, job: str, tasks: int) -> None:
+    def _drop_beyond(self, place: TablePlace, job: str, tasks: int) -> None:
         """Delete the staged rows of tasks that are not committed."""
         number = self._number(self._columns(place, job))
         self._source.execute(f"DELETE FROM {place.stage_table(job)} WHERE {number} > {tasks * TASK_ROWS}")

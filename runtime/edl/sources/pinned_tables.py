@@ -39,7 +39,7 @@ class DeniedError(SourceError):
     """The user lacks the right to create tables."""
 
 
-class LostError(SourceError):
+class LostTableError(SourceError):
     """The connection was lost; a new one may continue."""
 
 
@@ -110,7 +110,7 @@ class TableReader(ABC, Generic[C]):
                     raise SourceError(f"{end - start:,} pinned rows are gone from {self._table.name}")
                 self._give_back(connection)
                 connection = None
-            except LostError as error:
+            except LostTableError as error:
                 waited.wait(error)
             finally:
                 if connection is not None:  # lost, or stopped during a result

@@ -144,7 +144,7 @@ def _validation_units_query(split: Split, seed: int) -> str:
     )
 
 
-class Ordered:
+class OrderedRows:
     """Rows in their pinned order, without the mark of validation rows, which are counted on the way.
 
     The generator must not refer to this object: Arrow, which holds it, is not searched for cycles.
@@ -178,7 +178,7 @@ def _without_mark(reader: pa.RecordBatchReader, held: list[int]) -> Iterator[pa.
 @contextmanager
 def shuffled_rows(
     reader: pa.RecordBatchReader, seed: int, folder: Path, split: Split | None = None
-) -> Iterator[Ordered]:
+) -> Iterator[OrderedRows]:
     """Yield the rows of a source other than DuckDB in that order, spilling to `folder`.
 
     Errors of the reader are passed on unchanged.
@@ -190,7 +190,7 @@ def shuffled_rows(
 @contextmanager
 def shuffled_keys(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, split: Split | None = None
-) -> Iterator[Ordered]:
+) -> Iterator[OrderedRows]:
     """Yield the column `key` of the rows, in the order determined by their other columns."""
     with _read_ordered(reader, seed, folder, key, pa.schema([reader.schema.field(key)]), split) as keys:
         yield keys
@@ -199,7 +199,7 @@ def shuffled_keys(
 @contextmanager
 def _read_ordered(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema, split: Split | None
-) -> Iterator[Ordered]:
+) -> Iterator[OrderedRows]:
     """Yield the ordered rows with `schema`."""
     watched = Watched(reader)
     if split is not None:
@@ -208,7 +208,7 @@ def _read_ordered(
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
         query = shuffle_query("FROM incoming", _columns(connection, reader.schema), seed, key, split)
         rows = _run(connection, query, watched, schema)
-        yield Ordered(pa.RecordBatchReader.from_batches(schema, rows), split)
+        yield OrderedRows(pa.RecordBatchReader.from_batches(schema, rows), split)
 
 
 def _run(

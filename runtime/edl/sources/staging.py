@@ -40,7 +40,7 @@ class TransactionalSource(Source, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TablePlace:
     """Location of a result table.
 
     `parts` is its full name, `home` the prefix of the internal tables beside it (with a dot at its end), and `quote`
@@ -194,43 +194,43 @@ class Staging(ABC):
                 self._source.execute(
                     f"DROP TABLE IF EXISTS {stage.home}{quote_part(stage.table, self.quote)}"
                 )
-                self._books(Place((), stage.home), stage.job).forget_all()
+                self._books(TablePlace((), stage.home), stage.job).forget_all()
         return len(dead)
 
     # Steps specific to a database -------------------------------------------------------------------------
 
     @abstractmethod
-    def _place(self, target: str) -> Place:
+    def _place(self, target: str) -> TablePlace:
         """Resolve the target as a query would. Raises SourceError if there can be no such table."""
 
     @abstractmethod
-    def _existing(self, place: Place, target: str) -> Iterable[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterable[Existing]:
         """Return the tables and views that the target would replace or hide. `target` is the user's text."""
 
     @abstractmethod
-    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+    def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         """Create the staging table if it does not exist, marked with the job."""
 
     @abstractmethod
-    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+    def _fill_stage(self, place: TablePlace, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         """Replace the task's rows in the staging table.
 
         Return their number. Raises SourceError if it has other columns.
         """
 
     @abstractmethod
-    def _swap(self, place: Place, job: str, tasks: int) -> int:
+    def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         """Make the marked target of the rows of tasks 0 … tasks-1, in order. Return their number."""
 
     @abstractmethod
-    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+    def _staged_rows(self, place: TablePlace, job: str, tasks: int) -> tuple[str, str]:
         """Return a query of the staged rows of tasks 0 … tasks-1, without its columns, and the names of their order."""
 
     @abstractmethod
-    def _columns(self, place: Place, job: str) -> list[str]:
+    def _columns(self, place: TablePlace, job: str) -> list[str]:
         """Return the columns of the staged rows, without those of their order."""
 
-    def _needed(self, place: Place) -> list[str]:
+    def _needed(self, place: TablePlace) -> list[str]:
         """Return the columns without which no row can be added: NOT NULL, and nothing gives them a value."""
         return []
 
@@ -244,18 +244,18 @@ class Staging(ABC):
 
     # Steps -----------------------------------------------------------------------------------------------
 
-    def _statements(self, place: Place, *, append: bool) -> list[str]:
+    def _statements(self, place: TablePlace, *, append: bool) -> list[str]:
         """Return statements that need the rights of a job that writes the table. They change nothing that is there."""
         others = [place.home + table for table in (STAGED, RESULTS)] + [place.name] * append
         return [f"CREATE TABLE {place.home}{PROBE} (a INTEGER)", *map(without_rows, others)]
 
-    def _check(self, place: Place, target: str, job: str, appended: pa.Schema | None = None) -> None:
+    def _check(self, place: TablePlace, target: str, job: str, appended: pa.Schema | None = None) -> None:
         for existing in self._existing(place, target):
             existing.check(target, job, append=appended is not None)
             if appended is not None:
                 self._check_appended(place, target, appended)
 
-    def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
+    def _check_appended(self, place: TablePlace, target: str, appended: pa.Schema) -> list[str]:
         """Return the target's spelling of the columns. Raises SourceError if the rows do not fit into it."""
         columns = [name for name, _ in self._source.column_types(place.name)]
 
@@ -265,11 +265,11 @@ class Staging(ABC):
 
         return columns_for(target, columns, described, appended, self._needed(place))
 
-    def _is_of_others(self, place: Place, target: str, job: str) -> bool:
+    def _is_of_others(self, place: TablePlace, target: str, job: str) -> bool:
         """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""
         return any(existing.mark != f"{MARK}, job {job}" for existing in self._existing(place, target))
 
-    def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
+    def _add(self, place: TablePlace, target: str, job: str, tasks: int) -> int:
         """Add the rows of tasks 0 … tasks-1 to the target. Return their number."""
         names = ", ".join(quote_part(name, self.quote) for name in self._columns(place, job))
         rows, order = self._staged_rows(place, job, tasks)
@@ -281,13 +281,13 @@ class Staging(ABC):
         self._source.execute(f"INSERT INTO {place.name} ({into}) SELECT {names} {rows} ORDER BY {order}")
         return int(few_rows(self._source, f"SELECT count(*) {rows}")[0][0])
 
-    def _books(self, place: Place, job: str) -> Bookkeeping:
+    def _books(self, place: TablePlace, job: str) -> Bookkeeping:
         def exists(table: str) -> bool:
             return self._exists(place.home, table)
 
         return Bookkeeping(self._source, place.home, exists, place.name, job, self.options)
 
-    def _drop_staged(self, place: Place, job: str) -> None:
+    def _drop_staged(self, place: TablePlace, job: str) -> None:
         self._source.execute(f"DROP TABLE IF EXISTS {place.stage_table(job)}")
         self._books(place, job).forget()
 

@@ -23,7 +23,7 @@ WORKERS_PER_SERVER = 2
 LARGEST_IN_WORKERS = 256_000_000
 
 
-class Problem(NamedTuple):
+class ClusterProblem(NamedTuple):
     """Inconsistency of the settings. `field` is the field of `Cluster` to change."""
 
     field: str
@@ -31,28 +31,32 @@ class Problem(NamedTuple):
     hint: str
 
 
-def problems(cluster: Cluster) -> Iterator[Problem]:
+def problems(cluster: Cluster) -> Iterator[ClusterProblem]:
     """Yield the inconsistencies of a training's cluster settings."""
     strategy, workers, servers = cluster.strategy, cluster.workers, cluster.parameter_servers
     if strategy == "local" and workers > 1:
-        yield Problem(
+        yield ClusterProblem(
             "strategy", f"the strategy local has one worker, not {workers}", "leave it out, or use one worker"
         )
     if strategy in ("local", "allreduce") and servers:
-        yield Problem("strategy", f"the strategy {strategy} has no parameter servers", "use async or sync")
+        yield ClusterProblem(
+            "strategy", f"the strategy {strategy} has no parameter servers", "use async or sync"
+        )
     not_async = strategy not in ("auto", "async") or cluster.grads_to_wait
     if cluster.local_steps > 1 and not_async:
-        yield Problem("local_steps", "local steps apply to the strategy async", "leave them out")
+        yield ClusterProblem("local_steps", "local steps apply to the strategy async", "leave them out")
     if cluster.max_staleness and not_async:
-        yield Problem("max_staleness", "a limit of staleness applies to the strategy async", "leave it out")
+        yield ClusterProblem(
+            "max_staleness", "a limit of staleness applies to the strategy async", "leave it out"
+        )
     if cluster.durable_updates != "none" and not_async:
-        yield Problem(
+        yield ClusterProblem(
             "durable_updates",
             "durable updates apply to the strategy async; others go back to a checkpoint and lose no updates",
             "leave it out",
         )
     if cluster.grads_to_wait and strategy not in ("auto", "sync"):
-        yield Problem(
+        yield ClusterProblem(
             "grads_to_wait", "a number of gradients per step applies to the strategy sync", "leave that out"
         )
 

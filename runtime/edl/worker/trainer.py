@@ -10,7 +10,7 @@ import msgspec
 
 from edl.arrays import Array
 from edl.checkpoints import GoneError
-from edl.checkpoints.trainer import Position, TrainerCheckpoint
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition
 from edl.data import Reader
 from edl.errors import JobError
 from edl.frameworks import Adapter, create
@@ -152,7 +152,7 @@ class Trainer:
     ) -> None:
         """Write checkpoints when they are due and before leaving.
 
-        `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
+        `may` returns True if this worker is the one to write. For `unconcluded` see `TrainerPosition`.
         """
         self._checkpointer = checkpointer
         self._may_checkpoint, self._unconcluded = may, unconcluded
@@ -184,7 +184,7 @@ class Trainer:
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         epoch, best = next(iter(self._best.items()), (0, None))
-        position = Position(self._local().step, self._callbacks.logs, epoch, self._unconcluded())
+        position = TrainerPosition(self._local().step, self._callbacks.logs, epoch, self._unconcluded())
         cut = self.adapter.cut()
         return lambda: TrainerCheckpoint(position, *cut(), best)
 

@@ -39,19 +39,19 @@ _OTHERS_SHOWN = 3  # texts that a warning names
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
-def is_id(name: str, found: ColumnStatistics) -> bool:
+def is_id(name: str, column_statistics: ColumnStatistics) -> bool:
     """Return True if the column only identifies rows: a text or whole number that is different in every row.
 
     Distinct whole numbers may be chance: prices drawn from a wide range differ in each row, too. So their range must
     also be too narrow for chance, as that of a row number (n values of a range s coincide n²/2s times by chance, more
     often if some are likelier), or the column's name must be that of an id.
     """
-    count = found.rows - found.nulls
-    if not found.unique or count < FEWEST_ROWS:
+    count = column_statistics.rows - column_statistics.nulls
+    if not column_statistics.unique or count < FEWEST_ROWS:
         return False
-    if not found.span:
-        return not found.delimiter
-    return count * count / (2 * found.span) >= COINCIDENCES or is_named_as_id(name)
+    if not column_statistics.span:
+        return not column_statistics.delimiter
+    return count * count / (2 * column_statistics.span) >= COINCIDENCES or is_named_as_id(name)
 
 
 def is_named_as_id(name: str) -> bool:
@@ -71,10 +71,10 @@ class DataChecks:
         self, label: str, columns: Sequence[str], schema: Schema, seed: int, more_labels: Iterable[str] = ()
     ) -> None:
         self._labels = [label, *more_labels] if label else []
-        self._columns = [each for each in columns if each not in self._labels]
+        self._columns = [column for column in columns if column not in self._labels]
         self._schema = schema
         self._sample = LabelledRows(label, self._columns, seed) if label else None
-        is_flat = label and self._columns and not any(schema.items(each) for each in self._columns)
+        is_flat = label and self._columns and not any(schema.items(column) for column in self._columns)
         self._duplicates = Duplicates(self._columns) if is_flat else None
         self.held_out: Statistics = {}  # of the labels of the validation rows
 
@@ -89,10 +89,10 @@ class DataChecks:
 
     def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with columns named as in the training query; check each batch on the way."""
-        wanted = [*self._labels, *self._columns]
+        names = [*self._labels, *self._columns]
         for batch in batches:
             schema = Schema(batch.schema)
-            named = batch.select([schema.find(each) or each for each in wanted]).rename_columns(wanted)
+            named = batch.select([schema.find(column) or column for column in names]).rename_columns(names)
             if self._duplicates is not None:
                 self._duplicates.hold_out(named)
             yield named
@@ -113,7 +113,9 @@ class DataChecks:
         """
         if self._sample is None:
             return {}
-        return self._sample.disorders([each for each in columns if each in self._columns], classes=classes)
+        return self._sample.disorders(
+            [column for column in columns if column in self._columns], classes=classes
+        )
 
     def warnings(
         self, statistics: Statistics, job: spec.JobSpec, named: Collection[str]
@@ -124,36 +126,38 @@ class DataChecks:
         """
         every_label, features = spec.each_label(job.label), job.features
         readings = list(self._readings(statistics, {*named, *_read_as_numbers(features)}))
-        used = dict.fromkeys(column for each in features for column in source_columns(each))
+        used = dict.fromkeys(column for feature in features for column in source_columns(feature))
         if self._sample is None or not every_label:
             return [*_ids_and_constants(statistics, used, named), *readings]
         label = every_label[0]
         scores = {
-            each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
+            score.column: score for score in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
         }
         return [
             *_ids_and_constants(statistics, used, named),
             *readings,
-            *_predictors(label.column, [scores[each] for each in used if each in scores]),
-            *_unused_predictors(label.column, [each for name, each in scores.items() if name not in used]),
+            *_predictors(label.column, [scores[column] for column in used if column in scores]),
+            *_unused_predictors(label.column, [score for name, score in scores.items() if name not in used]),
             *self._copied(statistics, scores, used),
             *(labels.fractional_classes(label) if self._is_number(label) else ()),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
             *(
                 warning
-                for each in every_label
-                for warning in rounding.rounded_label(each, statistics[each.column], job)
+                for one_label in every_label
+                for warning in rounding.rounded_label(one_label, statistics[one_label.column], job)
             ),
             *self._merged(job),
             *(
                 warning
-                for each in every_label
-                if each.column in self.held_out
+                for one_label in every_label
+                if one_label.column in self.held_out
                 for warning in (
-                    *labels.held_out(each, statistics[each.column], self.held_out[each.column]),
+                    *labels.held_out(
+                        one_label, statistics[one_label.column], self.held_out[one_label.column]
+                    ),
                     *labels.shift_warnings(
-                        each, statistics[each.column], self.held_out[each.column], job.split
+                        one_label, statistics[one_label.column], self.held_out[one_label.column], job.split
                     ),
                 )
             ),
@@ -237,17 +241,17 @@ def _ids_and_constants(
     statistics: Statistics, used: Iterable[str], named: Collection[str]
 ) -> Iterator[DataWarning]:
     for column in used:
-        found = statistics.get(column)
-        if found is None:
+        column_statistics = statistics.get(column)
+        if column_statistics is None:
             continue
-        if is_id(column, found):
+        if is_id(column, column_statistics):
             why = "COLUMN names it" if column in named else "no other feature is left"
             yield DataWarning(
                 column,
                 f"{column} is different in every row, as an id is, and is a feature because {why}",
                 "a model memorises rows by it; leave it out unless it is a quantity",
             )
-        elif column in named and found.constant:
+        elif column in named and column_statistics.constant:
             yield DataWarning(
                 column,
                 f"{column} is the same in every training row",
@@ -257,17 +261,17 @@ def _ids_and_constants(
 
 def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
     advice = f"if it is known only when {label} is, leave it out of the SELECT"
-    for each in scores:
-        if not each.score >= UNUSUAL:  # NaN, of numbers whose squares overflow, is no finding
+    for score in scores:
+        if not score.score >= UNUSUAL:  # NaN, of numbers whose squares overflow, is no finding
             continue
-        if each.kind == "copy":
-            message = f"{each.column} is a copy of the label {label}"
-        elif each.kind == "names":
-            message = f"{each.column} is the label {label} under other names: one value for each class"
+        if score.kind == "copy":
+            message = f"{score.column} is a copy of the label {label}"
+        elif score.kind == "names":
+            message = f"{score.column} is the label {label} under other names: one value for each class"
         else:
-            what = each.column if each.kind == "predictor" else f"whether {each.column} is NULL"
-            message = _predicts(what, label, each.score)
-        yield DataWarning(each.column, message, advice)
+            what = score.column if score.kind == "predictor" else f"whether {score.column} is NULL"
+            message = _predicts(what, label, score.score)
+        yield DataWarning(score.column, message, advice)
 
 
 def _unused_predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
@@ -275,11 +279,11 @@ def _unused_predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarn
 
     The reason why they are left out says how to use them anyway.
     """
-    for each in scores:
-        if each.kind == "presence" and each.score >= UNUSUAL:
-            predicts = _predicts(f"whether {each.column} is NULL", label, each.score)
+    for score in scores:
+        if score.kind == "presence" and score.score >= UNUSUAL:
+            predicts = _predicts(f"whether {score.column} is NULL", label, score.score)
             advice = f"leave it out of the SELECT, too, if it is known only when {label} is"
-            yield DataWarning(each.column, f"{predicts}; the model does not use it", advice)
+            yield DataWarning(score.column, f"{predicts}; the model does not use it", advice)
 
 
 def _predicts(what: str, label: str, score: float) -> str:

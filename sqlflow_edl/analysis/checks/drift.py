@@ -24,7 +24,7 @@ from edl import spec
 from edl.features.arrays import Ints, numbers, plain
 from edl.features.categories import encoder
 from edl.models.fitting import Bins, ColumnSummary
-from sqlflow_edl.analysis.statistics.histogram import merged
+from sqlflow_edl.analysis.statistics.histogram import merge_bins
 
 Verdict = Literal["drifted", "shifted", "stable", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("drifted", "shifted", "stable", "unknown")
@@ -69,19 +69,27 @@ def compare(
     Raises SemanticError for a column whose type has changed beyond comparison.
     """
     categories = (spec.category_of(feature) for feature in features)
-    known = {each.column: each for each in categories if isinstance(each, spec.Vocabulary)}
-    columns = [_Column(name, summary, known.get(name)) for name, summary in summaries.items()]
+    vocabularies = {
+        category.column: category for category in categories if isinstance(category, spec.Vocabulary)
+    }
+    columns = [_ComparedColumn(name, summary, vocabularies.get(name)) for name, summary in summaries.items()]
     for batch in batches:
         for column in columns:
             column.add(batch)
-    found = [column.ends(limit) for column in columns]
-    return sorted(found, key=lambda each: (VERDICTS.index(each.verdict), -(each.psi or 0.0)))
+    drifts = [column.ends(limit) for column in columns]
+    return sorted(
+        drifts,
+        key=lambda column_drift: (
+            VERDICTS.index(column_drift.verdict),
+            -(column_drift.psi or 0.0),
+        ),
+    )
 
 
-class _Column:
+class _ComparedColumn:
     """Counts of one column's values, in the bins of its summary."""
 
-    def __init__(self, name: str, then: ColumnSummary, known: spec.Vocabulary | None) -> None:
+    def __init__(self, name: str, then: ColumnSummary, vocabulary: spec.Vocabulary | None) -> None:
         self.name = name
         self.then = then
         self.temporal = False
@@ -95,10 +103,10 @@ class _Column:
         top = tuple(str(value).lower() if isinstance(value, bool) else value for value, _ in then.top)
         self.encode_top = encoder(spec.Vocabulary(name, top)) if top and self.bins is None else None
         self.counts = np.zeros(len(self.bins.counts) if self.bins else len(top) + 1, dtype=np.int64)
-        self.encode_known = encoder(known) if known else None
-        self.missing = known.size if known else 0
+        self.encode_known = encoder(vocabulary) if vocabulary else None
+        self.missing = vocabulary.size if vocabulary else 0
         # A shorter vocabulary leaves out values of the training rows too.
-        self.knows_all = known is not None and not then.countless and then.distinct == known.size
+        self.knows_all = vocabulary is not None and not then.countless and then.distinct == vocabulary.size
 
     def add(self, batch: pa.RecordBatch) -> None:
         array = plain(batch.column(self.name))
@@ -189,12 +197,12 @@ def _bins(then: ColumnSummary) -> Bins | None:
     """Return the bins of a column of numbers; models of earlier versions have a histogram alone."""
     if then.bins is not None:
         return then.bins
-    return merged(then.histogram) if then.histogram is not None else None
+    return merge_bins(then.histogram) if then.histogram is not None else None
 
 
-def _ids(found: object) -> Ints:
-    assert isinstance(found, np.ndarray)  # noqa: S101 - of a vocabulary, each row has one id
-    return found
+def _ids(encoded: object) -> Ints:
+    assert isinstance(encoded, np.ndarray)  # noqa: S101 - of a vocabulary, each row has one id
+    return encoded
 
 
 def _level(value: float, limits: tuple[float, float]) -> int:
@@ -209,11 +217,11 @@ def _stability(before: Sequence[int], after: Ints) -> tuple[float | None, float]
     if not rows_before or not rows_after:
         return None, 0.0
     expected = (np.asarray(before) + _SMOOTHING) / (rows_before + _SMOOTHING * bins)
-    found = (after + _SMOOTHING) / (rows_after + _SMOOTHING * bins)
+    actual = (after + _SMOOTHING) / (rows_after + _SMOOTHING * bins)
     freedom = max(bins - 1, 1)
     spread = 2 / (9 * freedom)  # the cube root of a chi-square is about normal (Wilson and Hilferty 1931)
     quantile = freedom * (1 - spread + _CHANCE * math.sqrt(spread)) ** 3
-    index = float(((found - expected) * np.log(found / expected)).sum())
+    index = float(((actual - expected) * np.log(actual / expected)).sum())
     return index, quantile * (1 / rows_before + 1 / rows_after)
 
 

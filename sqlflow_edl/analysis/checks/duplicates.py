@@ -49,7 +49,7 @@ class Duplicates:
             array = plain(batch.column(name))
             whole = is_text(array.type) or types.is_integer(array.type)
             self._may_be_id[position] = self._may_be_id[position] and whole
-            self._held[position].append(_hashed(array))
+            self._held[position].append(_hash_values(array))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Look up a batch of training rows among the validation rows."""
@@ -57,7 +57,7 @@ class Duplicates:
             return
         if self._index is None:
             of_columns = {
-                name: np.concatenate(each) for name, each in zip(self._columns, self._held, strict=True)
+                name: np.concatenate(parts) for name, parts in zip(self._columns, self._held, strict=True)
             }
             whole = [name for name, may in zip(self._columns, self._may_be_id, strict=True) if may]
             self._index = _Index(of_columns, whole)
@@ -79,7 +79,7 @@ class _Index:
     """
 
     def __init__(self, of_columns: dict[str, Hashes], whole: Collection[str]) -> None:
-        distinct = {name: _distinct(found) for name, found in of_columns.items()}
+        distinct = {name: _distinct(column_hashes) for name, column_hashes in of_columns.items()}
         rows = len(next(iter(of_columns.values())))
         self._ids = [name for name in whole if distinct[name] == rows][: min(_MOST_IDS, len(of_columns) - 1)]
         others = (name for name in of_columns if name not in self._ids)
@@ -94,54 +94,54 @@ class _Index:
         self._seen: npt.NDArray[np.bool_] = np.zeros((len(self._keys), 1 << len(self._ids)), dtype=np.bool_)
 
     def look_for(self, batch: pa.RecordBatch) -> None:
-        telling = [_hashed(batch.column(name)) for name in self._others[:_TELLING]]
+        telling = [_hash_values(batch.column(name)) for name in self._others[:_TELLING]]
         rows = np.flatnonzero(self._table[_place(combine(telling))])
         if not len(rows):
             return
-        rest = (_taken(batch, name, rows) for name in self._others[_TELLING:])
-        found = combine([*(each[rows] for each in telling), *rest])
-        places = np.clip(np.searchsorted(self._keys, found), 0, len(self._keys) - 1)
-        equal = np.flatnonzero(self._keys[places] == found)
+        rest = (_hash_rows(batch, name, rows) for name in self._others[_TELLING:])
+        keys = combine([*(column_hashes[rows] for column_hashes in telling), *rest])
+        places = np.clip(np.searchsorted(self._keys, keys), 0, len(self._keys) - 1)
+        equal = np.flatnonzero(self._keys[places] == keys)
         rows, places = rows[equal], places[equal]
         bits = np.zeros(len(rows), dtype=np.int64)
         for bit, (name, held) in enumerate(zip(self._ids, self._of_ids, strict=True)):
-            bits += (_taken(batch, name, rows) == held[places]).astype(np.int64) << bit
+            bits += (_hash_rows(batch, name, rows) == held[places]).astype(np.int64) << bit
         self._seen[places, bits] = True
 
     def found(self, columns: Collection[str]) -> int:
-        wanted = sum(1 << bit for bit, name in enumerate(self._ids) if name in columns)
-        enough = [bits for bits in range(self._seen.shape[1]) if bits & wanted == wanted]
+        mask = sum(1 << bit for bit, name in enumerate(self._ids) if name in columns)
+        enough = [bits for bits in range(self._seen.shape[1]) if bits & mask == mask]
         equal = np.flatnonzero(self._seen[:, enough].any(axis=1))
         return int(np.isin(self._of_row, equal).sum())
 
 
 def row_hashes(batch: pa.RecordBatch, columns: Sequence[str]) -> Hashes:
     """Return a hash of each row's values in the columns, each of one value a row."""
-    return combine([_hashed(batch.column(name)) for name in columns])
+    return combine([_hash_values(batch.column(name)) for name in columns])
 
 
-def _distinct(found: Hashes) -> int:
+def _distinct(values: Hashes) -> int:
     """Count different values by sorting, which is several times faster here than the hash table of `numpy.unique`."""
-    return int(np.count_nonzero(np.diff(np.sort(found)))) + 1
+    return int(np.count_nonzero(np.diff(np.sort(values)))) + 1
 
 
-def _taken(batch: pa.RecordBatch, name: str, rows: Ints) -> Hashes:
-    return _hashed(batch.column(name).take(pa.array(rows)))
+def _hash_rows(batch: pa.RecordBatch, name: str, rows: Ints) -> Hashes:
+    return _hash_values(batch.column(name).take(pa.array(rows)))
 
 
-def _hashed(array: pa.Array) -> Hashes:
+def _hash_values(array: pa.Array) -> Hashes:
     """Return a hash of each value that does not depend on the width of its type; NULL and NaN are one value."""
     array = plain(array)
     if types.is_integer(array.type) or types.is_null(array.type):
         array = array.cast(pa.float64(), safe=False)
-    known = valid(array)
+    is_known = valid(array)
     if types.is_floating(array.type):
         array = array.cast(pa.float64())
-        known = known & ~np.isnan(array.to_numpy(zero_copy_only=False))
-    found = hashes(array)
-    return found if known.all() else np.where(known, found, _MISSING)
+        is_known = is_known & ~np.isnan(array.to_numpy(zero_copy_only=False))
+    result = hashes(array)
+    return result if is_known.all() else np.where(is_known, result, _MISSING)
 
 
-def _place(found: Hashes) -> Ints:
-    places: Ints = (found & np.uint64(_BITS - 1)).astype(np.int64)
+def _place(values: Hashes) -> Ints:
+    places: Ints = (values & np.uint64(_BITS - 1)).astype(np.int64)
     return places

@@ -37,12 +37,12 @@ def disorder(values: Floats, labels: Floats) -> float:
     noise = float(np.square(labels - means[codes]).sum()) / repeats
     weights = np.minimum(sizes, MOST_ROWS * sizes.mean())  # or a few frequent numbers would decide
     weights = weights / weights.sum()
-    found, by_chance, error = _in_no_order(means, sizes, noise, weights)
+    measured, by_chance, error = _in_no_order(means, sizes, noise, weights)
     spread = float(
         (weights * np.square(means - weights @ means).sum(axis=1)).sum() - noise * (weights / sizes).sum()
     )
-    errors = ERRORS if found > MOST_OF * spread else ERRORS_OF_PART
-    return found / total if found > BY_CHANCE * by_chance and found > errors * error else 0.0
+    errors = ERRORS if measured > MOST_OF * spread else ERRORS_OF_PART
+    return measured / total if measured > BY_CHANCE * by_chance and measured > errors * error else 0.0
 
 
 def _in_no_order(means: Floats, sizes: Ints, noise: float, weights: Floats) -> tuple[float, float, float]:
@@ -53,8 +53,8 @@ def _in_no_order(means: Floats, sizes: Ints, noise: float, weights: Floats) -> t
     apart = np.square(means[1:-1] - (means[:-2] + means[2:]) / 2).sum(axis=1)
     by_chance = noise * (1 / sizes[1:-1] + 0.25 / sizes[:-2] + 0.25 / sizes[2:])
     inner = weights[1:-1] / weights[1:-1].sum()
-    each = (apart - by_chance) / 1.5  # of three independent means: 1 + 1/4 + 1/4
-    found = float((inner * each).sum())
+    excess = (apart - by_chance) / 1.5  # of three independent means: 1 + 1/4 + 1/4
+    statistic = float((inner * excess).sum())
     # The variance of a squared deviation is twice its square, and neighbouring terms share means: another 2.
     deviation = 2 * np.sqrt(np.square(inner * by_chance / 1.5).sum())
-    return found, float(deviation), float(np.sqrt(2 * np.square(inner * (each - found)).sum()))
+    return statistic, float(deviation), float(np.sqrt(2 * np.square(inner * (excess - statistic)).sum()))

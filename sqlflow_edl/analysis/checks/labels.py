@@ -63,7 +63,7 @@ def fractional_classes(label: spec.Label) -> Iterator[DataWarning]:
     """
     if not isinstance(label, spec.ClassLabel):
         return
-    if fractions := [each for each in label.classes if "." in str(each)]:
+    if fractions := [class_ for class_ in label.classes if "." in str(class_)]:
         yield DataWarning(
             label.column,
             f"each of the {len(label.classes):,} different numbers of {label.column}, such as {fractions[0]}, is a "
@@ -76,14 +76,18 @@ def _too_few_others(
     label: spec.ClassLabel, training: ColumnStatistics, validation: ColumnStatistics | None
 ) -> DataWarning:
     """Return the warning of a label in which nearly no row differs from the most frequent class."""
-    known = [each.counts for each in (training, validation) if each is not None and each.counts is not None]
+    all_counts = [
+        column_statistics.counts
+        for column_statistics in (training, validation)
+        if column_statistics is not None and column_statistics.counts is not None
+    ]
     totals = Counter[object]()
-    for counts in known:
+    for counts in all_counts:
         totals.update(dict(zip(counts.values, counts.counts, strict=True)))
     (frequent, often), rows = totals.most_common(1)[0], totals.total()
     others = [value for value in label.classes if value != frequent]
     count = "1 row" if rows - often == 1 else f"{rows - often:,} rows"
-    classes = f"the class{'es' if len(others) > 1 else ''} {_some(others)}"
+    classes = f"the class{'es' if len(others) > 1 else ''} {_list_classes(others)}"
     return DataWarning(
         label.column,
         f"only {count} of {rows:,} {'is' if rows - often == 1 else 'are'} of {classes}: next to nothing can be learned "
@@ -97,16 +101,16 @@ def skew(label: spec.Label, labels: Floats, job: spec.JobSpec) -> Iterator[DataW
     """Yield a warning if a squared loss is decided by few rows. labels: a sample of them, (n,)."""
     if not isinstance(label, spec.RegressionLabel) or job.loss.name != "mean_squared_error":
         return
-    known = labels[np.isfinite(labels)]
-    few = int(FEW_ROWS * len(known))
+    finite = labels[np.isfinite(labels)]
+    few = int(FEW_ROWS * len(finite))
     if few < FEWEST_OF_FEW:
         return
-    squares = np.sort(np.square(known - known.mean()))
+    squares = np.sort(np.square(finite - finite.mean()))
     share = float(squares[-few:].sum() / total) if (total := squares.sum()) > 0 else 0.0
     if share < SKEW:
         return
     advice = "loss = huber or mean_absolute_error heeds them less"
-    if known.min() > 0:
+    if finite.min() > 0:
         advice += f"; if relative errors matter, train on the logarithm: SELECT LN({label.column}) AS …"
     yield DataWarning(
         label.column,
@@ -133,16 +137,19 @@ def held_out(
     if training.counts is None or held_out.counts is None:
         return
     only = set(held_out.counts.values) - set(training.counts.values)
-    missing = [each for each in label.classes if each not in set(held_out.counts.values)]
+    missing = [class_ for class_ in label.classes if class_ not in set(held_out.counts.values)]
     advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
     if len(held_out.counts.values) == 1:
         message = f"all {held_out.rows:,} validation rows have the same class, {_literal(held_out.counts.values[0])}"
         yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
     elif missing:
-        message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
+        message = (
+            f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_list_classes(missing)}"
+        )
         yield DataWarning("validation rows", f"{message}, so no metric covers it", advice)
     if only:
-        message = f"only validation rows are of the class{'es' if len(only) > 1 else ''} {_some(sorted(only, key=str))}"
+        classes = f"class{'es' if len(only) > 1 else ''} {_list_classes(sorted(only, key=str))}"
+        message = f"only validation rows are of the {classes}"
         yield DataWarning(
             "training rows", f"{message}, which the model cannot learn", "select more rows of every class"
         )
@@ -155,12 +162,12 @@ def shift_warnings(
 
     split: None if the rows are those of a query of their own, or the last ones.
     """
-    found = None
+    sentence = None
     if isinstance(label, spec.ClassLabel):
-        found = _shifted_class(training, held_out)
+        sentence = _shifted_class(training, held_out)
     elif isinstance(label, spec.RegressionLabel):
-        found = _shifted_mean(label.column, training, held_out)
-    if found is None:
+        sentence = _shifted_mean(label.column, training, held_out)
+    if sentence is None:
         return
     by = f" by {split.column}" if split is not None and split.by in ("time", "group", "column") else ""
     advice = "validate on rows like those that are to be predicted"
@@ -168,7 +175,9 @@ def shift_warnings(
         other = "stratified" if isinstance(label, spec.ClassLabel) else "random"
         advice = f"if the rows to be predicted are not like these, write validation.split = {other}"
     yield DataWarning(
-        "validation rows", f"{found}: the {held_out.rows:,} rows held out{by} are unlike the others", advice
+        "validation rows",
+        f"{sentence}: the {held_out.rows:,} rows held out{by} are unlike the others",
+        advice,
     )
 
 
@@ -177,7 +186,8 @@ def _shifted_class(training: ColumnStatistics, held_out: ColumnStatistics) -> st
     if training.counts is None or held_out.counts is None or len(held_out.counts.values) < 2:
         return None
     before, after = (
-        dict(zip(each.values, each.counts, strict=True)) for each in (training.counts, held_out.counts)
+        dict(zip(some_counts.values, some_counts.counts, strict=True))
+        for some_counts in (training.counts, held_out.counts)
     )
     rows, others = sum(before.values()), sum(after.values())
     both = [value for value in before if value in after]
@@ -187,7 +197,7 @@ def _shifted_class(training: ColumnStatistics, held_out: ColumnStatistics) -> st
     share, now = before[most] / rows, after[most] / others
     mean = (before[most] + after[most]) / (rows + others)
     error = (mean * (1 - mean) * (1 / rows + 1 / others)) ** 0.5
-    odds = [each / (1 - each) for each in (share, now) if each < 1]
+    odds = [part_share / (1 - part_share) for part_share in (share, now) if part_share < 1]
     if len(odds) < 2 or max(odds) < SHIFTED_ODDS * min(odds) or abs(share - now) < SHIFT_ERRORS * error:
         return None
     return (
@@ -207,7 +217,7 @@ def _shifted_mean(column: str, training: ColumnStatistics, held_out: ColumnStati
     return f"the mean of {column} is {means}"
 
 
-def _some(classes: Sequence[object]) -> str:
+def _list_classes(classes: Sequence[object]) -> str:
     shown = ", ".join(map(_literal, classes[:_SHOWN]))
     return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown
 

@@ -83,23 +83,23 @@ class LabelledRows:
         if not isinstance(chosen, slice):
             batch = batch.take(pa.array(chosen))
         self._batches.append(
-            pa.RecordBatch.from_arrays([_short(each) for each in batch.columns], batch.schema.names)
+            pa.RecordBatch.from_arrays([_short(column) for column in batch.columns], batch.schema.names)
         )
         if (stays := self._rows.thin()) is not None:
             self._batches = self._table().filter(pa.array(stays)).combine_chunks().to_batches()
 
     def labels(self) -> Floats:
         """Return the labels of the sample as numbers, (n,), NaN for NULL; none if they are no numbers."""
-        found = _numbers(_chunk(self._table()[self._label])) if self._batches else None
-        return np.empty(0) if found is None else found
+        values = _numbers(_chunk(self._table()[self._label])) if self._batches else None
+        return np.empty(0) if values is None else values
 
     def numbers(self, column: str) -> tuple[Floats, bool]:
         """Return the numbers of a column of the sample, (n,), NaN for NULL, and whether they are dates or times."""
         if not self._batches or column not in self._columns:
             return np.empty(0), False
         array = _chunk(self._table()[column])
-        found = _numbers(array)
-        return np.empty(0) if found is None else found, types.is_temporal(array.type)
+        values = _numbers(array)
+        return np.empty(0) if values is None else values, types.is_temporal(array.type)
 
     def scores(self, *, classes: bool) -> list[Score]:
         """Return the score of each column that can be compared; an empty list if there are too few rows.
@@ -115,12 +115,14 @@ class LabelledRows:
         # Shuffle, or ties of a column would keep the order of the table, which is often that of the label.
         table = table.take(np.random.default_rng(0).permutation(len(table)))
         label = _chunk(table[self._label])
-        wanted = _codes(label) if classes else numbers(label, self._label)
+        truth_numbers = _codes(label) if classes else numbers(label, self._label)
         if classes and len(table) - np.bincount(_codes(label)).max() < FEWEST_OTHERS:
             return []
         truth = _Label(label, _numbers(label))
-        found = (_score(name, _chunk(table[name]), truth, wanted, classes=classes) for name in self._columns)
-        return [each for each in found if each is not None]
+        candidates = (
+            _score(name, _chunk(table[name]), truth, truth_numbers, classes=classes) for name in self._columns
+        )
+        return [score for score in candidates if score is not None]
 
     def disorders(self, columns: Collection[str], *, classes: bool) -> dict[str, float]:
         """Return of whole numbers the share of the label's variance between them that is in no order."""
@@ -132,12 +134,12 @@ class LabelledRows:
         if label is None:
             return {}
         of_rows = _one_hot(_codes(label)) if classes else numbers(label, self._label)[:, None]
-        found = {}
+        by_column = {}
         for column in columns:
             values = numbers(_chunk(table[column]), column)
-            known = np.isfinite(values) & np.isfinite(of_rows).all(axis=1)
-            found[column] = disorder(values[known], of_rows[known])
-        return found
+            is_finite = np.isfinite(values) & np.isfinite(of_rows).all(axis=1)
+            by_column[column] = disorder(values[is_finite], of_rows[is_finite])
+        return by_column
 
     def _table(self) -> pa.Table:
         return pa.Table.from_batches(self._batches)
@@ -163,7 +165,7 @@ class _Label(NamedTuple):
 
 
 def _score(
-    column: str, array: pa.Array, label: _Label, wanted: Floats | Ints, *, classes: bool
+    column: str, array: pa.Array, label: _Label, truth_numbers: Floats | Ints, *, classes: bool
 ) -> Score | None:
     if types.is_nested(array.type) or array.null_count == len(array):
         return None
@@ -174,11 +176,11 @@ def _score(
         return Score(column, 1.0, "copy", repeats)
     guess: _Classes | _Values
     if classes:
-        guess = _Classes(wanted.astype(np.int64))
+        guess = _Classes(truth_numbers.astype(np.int64))
         if guess.are_named_by(codes):
             return Score(column, 1.0, "names", repeats)
     else:
-        guess = _Values(wanted.astype(np.float64))
+        guess = _Values(truth_numbers.astype(np.float64))
         if not guess.differ:
             return None
     by_null = guess.by_value(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else 0.0
@@ -200,11 +202,11 @@ def _pool_single_values(codes: Ints) -> Ints:
 
 def _bins(ordered: Floats) -> Ints:
     """Return the number of each row's bin, with about the same number of rows in each; NaN has a bin of its own."""
-    known = ordered[np.isfinite(ordered)]
-    count = min(BINS, len(known) // FEWEST_OF_A_BIN)
-    edges = np.quantile(known, np.arange(1, count) / count) if count > 1 else np.empty(0)
-    found: Ints = np.where(np.isnan(ordered), len(edges) + 1, np.searchsorted(edges, ordered, "right"))
-    return found
+    finite = ordered[np.isfinite(ordered)]
+    count = min(BINS, len(finite) // FEWEST_OF_A_BIN)
+    edges = np.quantile(finite, np.arange(1, count) / count) if count > 1 else np.empty(0)
+    bins: Ints = np.where(np.isnan(ordered), len(edges) + 1, np.searchsorted(edges, ordered, "right"))
+    return bins
 
 
 def _codes(array: pa.Array) -> Ints:
@@ -217,8 +219,8 @@ def _codes(array: pa.Array) -> Ints:
 def _one_hot(codes: Ints) -> Floats:
     """Return a column for each of the most frequent classes but one, which the others determine."""
     often = np.argsort(-np.bincount(codes), kind="stable")[:MOST_CLASSES]
-    found: Floats = (codes[:, None] == often[: max(len(often) - 1, 1)]).astype(np.float64)
-    return found
+    matrix: Floats = (codes[:, None] == often[: max(len(often) - 1, 1)]).astype(np.float64)
+    return matrix
 
 
 def _numbers(array: pa.Array) -> Floats | None:
@@ -241,10 +243,10 @@ def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
     if not is_text(array.type) and not is_text(label.values.type):
         return False
     try:
-        text, wanted = (pc.utf8_lower(each.cast(pa.large_string())) for each in (array, label.values))
+        text, label_text = (pc.utf8_lower(column.cast(pa.large_string())) for column in (array, label.values))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
-    return bool(text.equals(wanted))
+    return bool(text.equals(label_text))
 
 
 class _Classes:
@@ -316,8 +318,8 @@ class _Classes:
 class _Values:
     """Guesses of a label of numbers."""
 
-    def __init__(self, wanted: Floats) -> None:
-        self._wanted = wanted
+    def __init__(self, truth: Floats) -> None:
+        self._wanted = truth
 
     @property
     def differ(self) -> bool:
@@ -325,9 +327,9 @@ class _Values:
 
     def by_value(self, values: Ints | Bools) -> float:
         """Return the score by the mean of the other rows with the same value, or of all where there is none."""
-        codes, wanted = values.astype(np.int64), self._wanted
-        sums, sizes = np.bincount(codes, wanted)[codes], np.bincount(codes)[codes]
-        means = np.where(sizes > 1, (sums - wanted) / np.maximum(sizes - 1, 1), wanted.mean())
+        codes, truth = values.astype(np.int64), self._wanted
+        sums, sizes = np.bincount(codes, truth)[codes], np.bincount(codes)[codes]
+        means = np.where(sizes > 1, (sums - truth) / np.maximum(sizes - 1, 1), truth.mean())
         return self._r2(means)
 
     def by_bins(self, ordered: Floats) -> float:
@@ -340,9 +342,9 @@ class _Values:
         means = np.empty_like(labels)
         means[1:-1] = (labels[:-2] + labels[2:]) / 2
         means[0], means[-1] = labels[1], labels[-2]
-        found = np.empty_like(means)
-        found[order] = means
-        return max(self._r2(found), self._correlation(ordered))
+        predicted = np.empty_like(means)
+        predicted[order] = means
+        return max(self._r2(predicted), self._correlation(ordered))
 
     def _correlation(self, ordered: Floats) -> float:
         if not np.isfinite(ordered).all() or ordered.min() == ordered.max():

@@ -65,14 +65,14 @@ def read_column(column: str, reading: TextReading, dialect: str) -> str | None:
 
 def number(column: str, reading: NumberReading, dialect: str) -> str:
     """Return an expression of the numbers in a column of texts, NULL where a text is none."""
-    written = expressions.name(column, dialect)
+    name = expressions.name(column, dialect)
     lenient = _LENIENT_NUMBERS.get(dialect)
     if lenient is not None:
-        return lenient.format(_bare(written, reading))
+        return lenient.format(_bare(name, reading))
     if not reading.lists_others:
-        bare = _bare(f"TRIM({written})" if reading.others else written, reading)
+        bare = _bare(f"TRIM({name})" if reading.others else name, reading)
         return f"CASE WHEN {_CONDITIONS[dialect].format(bare)} THEN {_NUMBERS[dialect].format(bare)} END"
-    return _NUMBERS[dialect].format(_bare(_without(written, reading), reading))
+    return _NUMBERS[dialect].format(_bare(_null_exceptions(name, reading), reading))
 
 
 def _bare(text: str, reading: NumberReading) -> str:
@@ -82,7 +82,7 @@ def _bare(text: str, reading: NumberReading) -> str:
     return f"REPLACE({text}, ',', '.')" if reading.decimal == "," else text
 
 
-def _without(text: str, reading: TextReading) -> str:
+def _null_exceptions(text: str, reading: TextReading) -> str:
     """Return the text, NULL where it is one of those that cannot be read."""
     if reading.others:
         text = f"TRIM({text})"
@@ -93,8 +93,8 @@ def _without(text: str, reading: TextReading) -> str:
 
 
 def _date(column: str, reading: DateReading, dialect: str) -> str | None:
-    written = expressions.name(column, dialect)
-    text = _without(written, reading) if dialect in _RAISING else written
+    name = expressions.name(column, dialect)
+    text = _null_exceptions(name, reading) if dialect in _RAISING else name
     if reading.order == "iso":
         return _TIMES.get(dialect, "CAST({} AS TIMESTAMP)").format(text)
     if dialect not in _DATES:

@@ -105,18 +105,18 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     share = float(rows[numbers].sum() / rows.sum())
     if share < ALMOST_ALL or _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all())):
         return None
-    known = bare.filter(pa.array(numbers))
+    readable = bare.filter(pa.array(numbers))
     if pc.any(pc.match_substring(texts.filter(pa.array(numbers)), " ")).as_py():
         marks.append(" ")
     thousands = "," if decimal == "." else "."
-    if pc.any(pc.match_substring(known, thousands)).as_py():
+    if pc.any(pc.match_substring(readable, thousands)).as_py():
         marks.append(thousands)
     both = bool(rows[matching["."] & matching[","]].sum() >= rows[numbers].sum())
-    separated = known.filter(pc.match_substring_regex(known, "[.,]"))
+    separated = readable.filter(pc.match_substring_regex(readable, "[.,]"))
     is_ambiguous = both and len(separated) > 0 and "," in marks
     return NumberReading(
         share=share,
-        others=_others(texts, numbers),
+        others=_unread_texts(texts, numbers),
         ambiguous=separated[0].as_py() if is_ambiguous else "",
         symbols="".join(marks),
         decimal=decimal,
@@ -139,30 +139,30 @@ def _read_dates(texts: pa.Array, rows: Ints) -> DateReading | None:
         share = float(rows[dates].sum() / rows.sum())
         if share < ALMOST_ALL:
             continue
-        known = texts.filter(pa.array(dates))
-        others = _others(texts, dates)
+        readable = texts.filter(pa.array(dates))
+        others = _unread_texts(texts, dates)
         if order == "iso":
             return DateReading(share=share, others=others, order=order)
-        parts = pc.extract_regex(known, pattern)
+        parts = pc.extract_regex(readable, pattern)
         mark = parts.field("mark")[0].as_py()
         if order == "ymd":
             return DateReading(share=share, others=others, order=order, mark=mark)
         first, second = (
-            int(pc.max(parts.field(each).cast(pa.int64())).as_py()) for each in ("first", "second")
+            int(pc.max(parts.field(part).cast(pa.int64())).as_py()) for part in ("first", "second")
         )
         if first > 12 and second > 12:
             return None
-        ambiguous = known[0].as_py() if max(first, second) <= 12 else ""
+        ambiguous = readable[0].as_py() if max(first, second) <= 12 else ""
         order = "mdy" if second > 12 else "dmy"
         return DateReading(share=share, others=others, ambiguous=ambiguous, order=order, mark=mark)
     return None
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
-    found: Bools = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
-    return found
+    flags: Bools = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return flags
 
 
-def _others(texts: pa.Array, known: Bools) -> tuple[str, ...]:
-    others = texts.filter(pa.array(~known))
+def _unread_texts(texts: pa.Array, is_read: Bools) -> tuple[str, ...]:
+    others = texts.filter(pa.array(~is_read))
     return tuple(dict.fromkeys(others[: _MOST_EXCEPTIONS + 1].to_pylist()))

@@ -16,39 +16,39 @@ DTYPES = ("int", "int32", "int64", "float", "float32", "float64")
 
 
 def _whole(value: ast.Value) -> int | None:
-    found = value.value if isinstance(value, ast.Constant) else None
+    number = value.value if isinstance(value, ast.Constant) else None
     return (
-        found
-        if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= LARGEST_SIZE
+        number
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= LARGEST_SIZE
         else None
     )
 
 
 def _buckets(value: ast.Value) -> int | None:
-    found = _whole(value)
-    return found if found is not None and 2 <= found <= MOST_BUCKETS else None
+    number = _whole(value)
+    return number if number is not None and 2 <= number <= MOST_BUCKETS else None
 
 
 def _characters(value: ast.Value) -> int | None:
-    found = _whole(value)
-    return found if found is not None and found <= MOST_CHARACTERS else None
+    number = _whole(value)
+    return number if number is not None and number <= MOST_CHARACTERS else None
 
 
 def _frequencies(value: ast.Value) -> int | None:
-    found = _whole(value)
-    return found if found is not None and found <= MOST_FREQUENCIES else None
+    number = _whole(value)
+    return number if number is not None and number <= MOST_FREQUENCIES else None
 
 
 def _numbers(value: ast.Value) -> tuple[float, ...] | None:
     items = value.items if isinstance(value, ast.ListValue) else (value,)
-    found = tuple(
+    numbers = tuple(
         float(item.value)
         for item in items
         if isinstance(item, ast.Constant)
         and isinstance(item.value, int | float)
         and not isinstance(item.value, bool)
     )
-    return found if found and len(found) == len(items) else None
+    return numbers if numbers and len(numbers) == len(items) else None
 
 
 def _text(value: ast.Value) -> str | None:
@@ -58,8 +58,8 @@ def _text(value: ast.Value) -> str | None:
 
 
 def _names(value: ast.Value) -> tuple[str, ...] | None:
-    found = [_text(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
-    return tuple(each for each in found if each) if found and all(found) else None
+    texts = [_text(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
+    return tuple(text for text in texts if text) if texts and all(texts) else None
 
 
 def _shape(value: ast.Value) -> int | None:
@@ -74,14 +74,14 @@ def _shape(value: ast.Value) -> int | None:
 
 
 def _delimiter(value: ast.Value) -> str | None:
-    found = _text(value)
-    return DELIMITERS.get(found.casefold(), found) if found else None
+    text = _text(value)
+    return DELIMITERS.get(text.casefold(), text) if text else None
 
 
 def _dtype(value: ast.Value) -> str | None:
     """Check the type only: every number becomes float32 in the end."""
-    found = (_text(value) or "").casefold()
-    return found if found in DTYPES else None
+    name = (_text(value) or "").casefold()
+    return name if name in DTYPES else None
 
 
 def _scalar(value: ast.Value) -> object:

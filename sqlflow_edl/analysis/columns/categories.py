@@ -11,7 +11,7 @@ from edl.errors import SemanticError, Span
 from edl.spec.features import CROSSED_TYPES
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells, Items
-from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -30,7 +30,7 @@ def of_values(
     """
 
     def fitted(statistics: Statistics) -> Fitted:
-        category = fit(known(statistics, cells, span))
+        category = fit(require_statistics(statistics, cells, span))
         return spec.ListOf(category, cells.delimiter, cells.separator) if cells.several else category
 
     lists = (cells,) if cells.several else ()
@@ -43,15 +43,15 @@ def vocabulary(
 ) -> Draft:
     column = cells.column
 
-    def fit(found: ColumnStatistics) -> spec.Vocabulary:
-        if found.counts is None:
+    def fit(column_statistics: ColumnStatistics) -> spec.Vocabulary:
+        if column_statistics.counts is None:
             raise SemanticError(
-                f"{column} has more than {found.distinct:,} different values, too many for a vocabulary",
+                f"{column} has more than {column_statistics.distinct:,} different values, too many for a vocabulary",
                 span=span,
                 hint=f"write CATEGORY_HASH({expressions.argument(column)}, 100000), "
                 "or keep the frequent ones with max_size=",
             )
-        values = found.counts.vocabulary(max_size=max_size, min_count=min_count)
+        values = column_statistics.counts.vocabulary(max_size=max_size, min_count=min_count)
         if not values:
             often = "" if min_count == 1 else f" that occurs {min_count:,} times"
             raise SemanticError(
@@ -62,11 +62,11 @@ def vocabulary(
     return of_values(cells, Want.COUNTS, fit, span)
 
 
-def hashed(cells: Cells, size: int | None, span: Span | None) -> Draft:
+def hash_buckets(cells: Cells, size: int | None, span: Span | None) -> Draft:
     """Hash into three buckets per distinct value by default: with one, two values in five would share a bucket."""
 
-    def fit(found: ColumnStatistics) -> spec.HashBucket:
-        return spec.HashBucket(cells.column, size or max(10, 3 * found.distinct))
+    def fit(column_statistics: ColumnStatistics) -> spec.HashBucket:
+        return spec.HashBucket(cells.column, size or max(10, 3 * column_statistics.distinct))
 
     return of_values(cells, Want.COUNTS, fit, span)
 
@@ -80,13 +80,13 @@ def words(cells: Cells, span: Span | None = None, *, frequent: bool = False) -> 
     known_words, repeated_words = vocabulary(cells, span), vocabulary(cells, span, min_count=2)
 
     def fit(statistics: Statistics) -> Fitted:
-        found = known(statistics, cells, span)
-        distinct = found.distinct
+        item_statistics = require_statistics(statistics, cells, span)
+        distinct = item_statistics.distinct
         if distinct <= LARGEST_VOCABULARY:
-            repeats = found.counts is not None and found.counts.counts[:1] > (1,)
+            repeats = item_statistics.counts is not None and item_statistics.counts.counts[:1] > (1,)
             rare = frequent and distinct > FEW_WORDS and repeats
             return (repeated_words if rare else known_words).fit(statistics)
-        return hashed(cells, min(1_000_000, 3 * distinct), span).fit(statistics)
+        return hash_buckets(cells, min(1_000_000, 3 * distinct), span).fit(statistics)
 
     return replace(known_words, fit=fit)
 
@@ -100,16 +100,18 @@ def category_ids(
     """
     column = cells.column
 
-    def fit(found: ColumnStatistics) -> spec.CategoryId:
-        fitting = size or max(1, int(found.max) + 1)
-        if not found.integers or found.min < 0 or found.max >= fitting:
-            written = expressions.argument(column)
-            holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
-            hint = f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, 1000)"
+    def fit(column_statistics: ColumnStatistics) -> spec.CategoryId:
+        fitting = size or max(1, int(column_statistics.max) + 1)
+        if not column_statistics.integers or column_statistics.min < 0 or column_statistics.max >= fitting:
+            name = expressions.argument(column)
+            holds = f"{column_statistics.min:g} to {column_statistics.max:g}" + (
+                "" if column_statistics.integers else ", not all whole"
+            )
+            hint = f"write VOCABULARIZE({name}) or CATEGORY_HASH({name}, 1000)"
             if is_fractional:
-                hint = f"write BUCKETIZE({written}, 10)"
-            if found.integers and found.min >= 0:
-                hint = f"write {function}({written}, {int(found.max) + 1})"
+                hint = f"write BUCKETIZE({name}, 10)"
+            if column_statistics.integers and column_statistics.min >= 0:
+                hint = f"write {function}({name}, {int(column_statistics.max) + 1})"
             raise SemanticError(
                 f"{function}({column}, {fitting}) needs whole numbers from 0 to {fitting - 1}; the data holds {holds}",
                 span=span,
@@ -165,7 +167,7 @@ def bucketize(bound: Bound) -> Draft:
     if boundaries is not None:
         return bucket(bound)
     if bound.schema.type(column) is ColumnType.TEXT:
-        return hashed(Cells(column), count, bound.span)
+        return hash_buckets(Cells(column), count, bound.span)
     column = bound.numeric_column(times=True)
 
     def fit(statistics: Statistics) -> spec.Bucket:
@@ -204,7 +206,7 @@ def sparse(bound: Bound) -> Draft:
 
 
 def category_hash(bound: Bound) -> Draft:
-    return hashed(_words(bound), bound["size"], bound.span)
+    return hash_buckets(_words(bound), bound["size"], bound.span)
 
 
 def vocabularize(bound: Bound) -> Draft:
@@ -221,38 +223,44 @@ def _words(bound: Bound) -> Cells:
 
 def _cells(bound: Bound, items: Items, delimiter: str = "") -> Cells:
     """Return how the column is read: as lists if a delimiter is written or the column has lists."""
-    given, column = bound.cells, bound.cells.column
+    cells, column = bound.cells, bound.cells.column
     kind, inner = bound.schema.type(column), bound.schema.items(column)
-    delimiter = bound["delimiter"] or (given.delimiter if given.several or inner else delimiter)
+    delimiter = bound["delimiter"] or (cells.delimiter if cells.several or inner else delimiter)
     if not delimiter:
         return Cells(column)
     if ColumnType.TEXT in (kind, inner) or bound.schema.is_integer(column):
-        return Cells(column, items, delimiter, given.separator)
-    wanted = "whole numbers, or texts of them" if items == "ids" else "values, or texts of them"
-    raise bound.fail(f"{bound.function.name} needs lists of {wanted}; {column} is {kind.words}")
+        return Cells(column, items, delimiter, cells.separator)
+    what = "whole numbers, or texts of them" if items == "ids" else "values, or texts of them"
+    raise bound.fail(f"{bound.function.name} needs lists of {what}; {column} is {kind.words}")
 
 
 def ngrams(bound: Bound) -> Draft:
     column = bound.column
     if (kind := bound.schema.type(column)) is not ColumnType.TEXT:
         raise bound.fail(f"NGRAMS needs a text, {column} is {kind.words}")
-    found = spec.NGrams(column, bound["n"] or CHARACTERS, bound["size"] or RUNS)
-    return Draft((column,), Want.NONE, lambda _: found, bound.span, is_category=True)
+    feature = spec.NGrams(column, bound["n"] or CHARACTERS, bound["size"] or RUNS)
+    return Draft((column,), Want.NONE, lambda _: feature, bound.span, is_category=True)
 
 
 def cross(bound: Bound) -> Draft:
     parts: tuple[str | Draft, ...] = bound["columns"]
     if len(parts) < 2:
         raise bound.fail("CROSS needs two columns or more")
-    drafts = tuple(each if isinstance(each, Draft) else _crossed_column(bound, each) for each in parts)
+    drafts = tuple(
+        part_fitted if isinstance(part_fitted, Draft) else _crossed_column(bound, part_fitted)
+        for part_fitted in parts
+    )
     size: int = bound["size"]
 
     def fit(statistics: Statistics) -> spec.Cross:
-        found = [each if isinstance(each, str) else each.fit(statistics) for each in parts]
-        for each, part in zip(found, drafts, strict=True):
-            if not isinstance(each, (str, *CROSSED_TYPES)):
+        fitted_parts = [
+            part_fitted if isinstance(part_fitted, str) else part_fitted.fit(statistics)
+            for part_fitted in parts
+        ]
+        for part_fitted, part in zip(fitted_parts, drafts, strict=True):
+            if not isinstance(part_fitted, (str, *CROSSED_TYPES)):
                 raise bound.fail("CROSS takes categories of one value in each row", span=part.span)
-        return spec.Cross(tuple(found), size)  # type: ignore[arg-type]
+        return spec.Cross(tuple(fitted_parts), size)  # type: ignore[arg-type]
 
     columns = tuple(dict.fromkeys(column for draft in drafts for column in draft.columns))
     lists = tuple(cells for draft in drafts for cells in draft.lists)
@@ -274,7 +282,7 @@ def _require_crossable(bound: Bound, column: str) -> None:
     bound.schema.require_category(column, bound.span)
 
 
-def weighted(bound: Bound) -> Draft:
+def require_weights(bound: Bound) -> Draft:
     """Return the category itself, which must have weights: they are applied wherever they are given."""
     inner: Draft = bound["category"]
     if not any(cells.separator for cells in inner.lists):

@@ -1,7 +1,7 @@
 """Expressions of COLUMN: from the syntax tree to `spec.Computed`, with columns resolved and everything checked.
 
 LOG of a column is log(1 + x) wherever it stands; of an expression it is its natural logarithm, as LN is. Statistics of
-the training rows, such as MEDIAN(x), are operators until `fixed` puts numbers in their places.
+the training rows, such as MEDIAN(x), are operators until `fix_statistics` puts numbers in their places.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from edl.spec.computed import (
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 Kind = Literal["number", "text", "any"]  # of column that an operand may be
@@ -115,18 +115,18 @@ def check_call(call: ast.Call) -> None:
         )
 
 
-def computed(value: ast.Value, column: Column) -> spec.Computed:
+def bind_expression(value: ast.Value, column: Column) -> spec.Computed:
     """Return the expression with its columns. Raises SemanticError, with the place, for what no expression has."""
-    found = _source(value, column)
-    if not isinstance(found, spec.Computed) or not _has_column(found):
+    source = _source(value, column)
+    if not isinstance(source, spec.Computed) or not _has_column(source):
         raise SemanticError("this expression has no column", span=value.span, hint="such as x / 2")
-    if depth(found) > DEEPEST or sum(1 for _ in _operators(found)) > MOST_OPERATORS:
+    if depth(source) > DEEPEST or sum(1 for _ in _operators(source)) > MOST_OPERATORS:
         raise SemanticError(
             f"the expression is too long: {MOST_OPERATORS} operators are possible, {DEEPEST} within one another",
             span=value.span,
             hint="compute it in the SELECT",
         )
-    return found
+    return source
 
 
 def _has_column(source: spec.Source) -> bool:
@@ -150,7 +150,7 @@ def wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Wa
 
 def is_fixed(source: spec.Computed) -> bool:
     """Return True if the expression has no statistics of the training rows, nor a function that is fitted to them."""
-    fitted = all(each.function.state is not None for each in functions(source) if each.function)
+    fitted = all(operator.function.state is not None for operator in functions(source) if operator.function)
     return fitted and not _WANTS.keys() & set(_operators(source))
 
 
@@ -159,12 +159,14 @@ def state_of(source: spec.Computed) -> str:
     return f"state of {source}"
 
 
-def fixed(source: spec.Computed, statistics: Statistics) -> spec.Computed:
+def fix_statistics(source: spec.Computed, statistics: Statistics) -> spec.Computed:
     """Return the expression with the numbers of its statistics. Raises SemanticError where there is none."""
-    found = _with_numbers(source, lambda each: _statistic(each, statistics), statistics)
-    if not isinstance(found, spec.Computed):
+    with_numbers = _with_numbers(
+        source, lambda operator_found: _statistic(operator_found, statistics), statistics
+    )
+    if not isinstance(with_numbers, spec.Computed):
         raise TypeError("an expression has a column")
-    return found
+    return with_numbers
 
 
 def _with_numbers(
@@ -175,7 +177,7 @@ def _with_numbers(
         return source
     if source.operator in _WANTS:
         return number(source)
-    operands = tuple(_with_numbers(each, number, states) for each in source.operands)
+    operands = tuple(_with_numbers(operand, number, states) for operand in source.operands)
     function = source.function
     if (
         function is not None
@@ -188,14 +190,14 @@ def _with_numbers(
 
 def _statistic(node: spec.Computed, statistics: Statistics) -> float:
     [column] = table_columns(node)
-    found = statistics[column]
-    if node.operator == "MEAN" and found.numbers:
-        return found.mean
-    if node.operator == "MEDIAN" and len(found.sample):
-        return found.quantiles([0.5])[0]
-    if node.operator == "MODE" and found.counts and found.counts.values:
-        return _number(found.counts.values[0], node, column)
-    many = " of few different values" if node.operator == "MODE" and found.distinct else ""
+    column_statistics = statistics[column]
+    if node.operator == "MEAN" and column_statistics.numbers:
+        return column_statistics.mean
+    if node.operator == "MEDIAN" and len(column_statistics.sample):
+        return column_statistics.quantiles([0.5])[0]
+    if node.operator == "MODE" and column_statistics.counts and column_statistics.counts.values:
+        return _number(column_statistics.counts.values[0], node, column)
+    many = " of few different values" if node.operator == "MODE" and column_statistics.distinct else ""
     raise SemanticError(f"{node} needs numbers{many}, and the training rows have none in {column}")
 
 
@@ -233,49 +235,49 @@ def _operation(node: ast.Operation, column: Column) -> spec.Source | float:
             if node.operator == "^"
             else "+ - * / are possible; compute it in the SELECT",
         )
-    return spec.Computed(node.operator, tuple(_source(each, column) for each in node.operands))
+    return spec.Computed(node.operator, tuple(_source(operand, column) for operand in node.operands))
 
 
 def _call(call: ast.Call, column: Column) -> spec.Computed:
     if "." in call.function:
-        own = own_function(call)
-        operands = tuple(_argument(each, call, column) for each in call.args)
-        return spec.Computed(FUNCTION, operands, function=own)
+        user_function = own_function(call)
+        operands = tuple(_argument(argument, call, column) for argument in call.args)
+        return spec.Computed(FUNCTION, operands, function=user_function)
     check_call(call)
     function = _function(call)
     if function.name == "IMPUTE":
-        return _imputed(call, column)
+        return _bind_imputation(call, column)
     if function.name == "JSON":
         return _json(call, column)
     if function.name == TO_NUMBER:
         return _text_number(call, column)
-    values = [_source(each, column) for each in call.args]
+    values = [_source(argument, column) for argument in call.args]
     if function.name in _WANTS:
         return _of_rows(function.name, values[0], call)
     if function is _LOG:
         if isinstance(call.args[0], ast.Name):
             values = [spec.Computed("+", (values[0], 1.0))]
         return spec.Computed("LN", tuple(values))
-    found, *rest = values
-    for each in rest:
-        found = spec.Computed(function.name, (found, each))
-    return found if rest and isinstance(found, spec.Computed) else spec.Computed(function.name, (found,))
+    result, *rest = values
+    for argument in rest:
+        result = spec.Computed(function.name, (result, argument))
+    return result if rest and isinstance(result, spec.Computed) else spec.Computed(function.name, (result,))
 
 
 def _argument(value: ast.Value, call: ast.Call, column: Column) -> spec.Source:
     """Return a column or an expression for a function of a user's own, which gets its arguments as columns."""
-    found: spec.Source | float = 0.0
+    source: spec.Source | float = 0.0
     if isinstance(value, ast.Name):
-        found = column(value, "any")
+        source = column(value, "any")
     elif not isinstance(value, ast.Constant):
-        found = _source(value, column)
-    if isinstance(found, float) or not _has_column(found):
+        source = _source(value, column)
+    if isinstance(source, float) or not _has_column(source):
         raise SemanticError(
             f"an argument of {call.function} is a column, or an expression of columns",
             span=value.span,
             hint="write a parameter with its name, such as share=0.05",
         )
-    return found
+    return source
 
 
 def own_function(call: ast.Call) -> spec.Function:
@@ -283,11 +285,11 @@ def own_function(call: ast.Call) -> spec.Function:
 
     Raises SemanticError, with the place, if there is none that SQL may name, or it lacks its parameters.
     """
-    with at(call.function_span):
-        found = column_functions.look_up(call.function)
+    with set_missing_spans(call.function_span):
+        user_code = column_functions.look_up(call.function)
     if not call.args:
         raise SemanticError(
-            f"{found.attribute} takes a column or more",
+            f"{user_code.attribute} takes a column or more",
             span=call.span,
             hint=f"such as {call.function}(price)",
         )
@@ -296,17 +298,17 @@ def own_function(call: ast.Call) -> spec.Function:
         constant = value.value if isinstance(value, ast.Constant) else getattr(value, "text", None)
         if not isinstance(constant, str | bool | int | float):
             raise SemanticError("a parameter is a number, a text, TRUE or FALSE", span=value.span)
-        if name not in found.signature.names and not found.signature.anything:
-            hint = did_you_mean(name, found.signature.names, list_up_to=8)
-            raise SemanticError(f"{found.attribute} has no parameter {name}", span=value.span, hint=hint)
+        if name not in user_code.signature.names and not user_code.signature.anything:
+            hint = did_you_mean(name, user_code.signature.names, list_up_to=8)
+            raise SemanticError(f"{user_code.attribute} has no parameter {name}", span=value.span, hint=hint)
         params.append((name, constant))
-    if lacking := [each for each in found.signature.required if each not in dict(params)]:
+    if lacking := [parameter for parameter in user_code.signature.required if parameter not in dict(params)]:
         raise SemanticError(
-            f"{found.attribute} needs its parameter {lacking[0]}",
+            f"{user_code.attribute} needs its parameter {lacking[0]}",
             span=call.span,
-            hint=f"write {lacking[0]}=…; it is {found.attribute}({found.signature})",
+            hint=f"write {lacking[0]}=…; it is {user_code.attribute}({user_code.signature})",
         )
-    return spec.Function(found.name, found.digest, tuple(params))
+    return spec.Function(user_code.name, user_code.digest, tuple(params))
 
 
 def _json(call: ast.Call, column: Column) -> spec.Computed:
@@ -315,14 +317,14 @@ def _json(call: ast.Call, column: Column) -> spec.Computed:
         raise SemanticError(
             "JSON takes a column of texts", span=name.span, hint=f"write {_function(call).usage}"
         )
-    written = path.value if isinstance(path, ast.Constant) else None
-    if not isinstance(written, str) or not JSON_PATH.fullmatch(written):
+    path_text = path.value if isinstance(path, ast.Constant) else None
+    if not isinstance(path_text, str) or not JSON_PATH.fullmatch(path_text):
         raise SemanticError(
             "JSON takes a path of keys and positions",
             span=path.span,
             hint="such as '$.user.ages[0]' or '$.\"a key\".b', without wildcards",
         )
-    return spec.Computed("JSON", (column(name, "text"),), written)
+    return spec.Computed("JSON", (column(name, "text"),), path_text)
 
 
 def _text_number(call: ast.Call, column: Column) -> spec.Computed:
@@ -337,9 +339,9 @@ def _text_number(call: ast.Call, column: Column) -> spec.Computed:
     return spec.Computed(TO_NUMBER, (column(name, "text"),), "," if mark == "," else "")
 
 
-def _imputed(call: ast.Call, column: Column) -> spec.Computed:
+def _bind_imputation(call: ast.Call, column: Column) -> spec.Computed:
     value, *rest = call.args
-    found = _source(value, column)
+    source = _source(value, column)
     how = rest[0] if rest else None
     word = str(how) if isinstance(how, ast.Name) else getattr(how, "value", "median")
     if isinstance(word, str):
@@ -350,21 +352,21 @@ def _imputed(call: ast.Call, column: Column) -> spec.Computed:
                 hint=did_you_mean(word.casefold(), _STRATEGIES)
                 or "mean, median, mode and numbers are possible",
             )
-        filled: spec.Source | float = _of_rows(_STRATEGIES[word.casefold()], found, call)
+        filled: spec.Source | float = _of_rows(_STRATEGIES[word.casefold()], source, call)
     else:
         filled = _source(how, column) if how else 0.0
-    return spec.Computed("COALESCE", (found, filled))
+    return spec.Computed("COALESCE", (source, filled))
 
 
-def _of_rows(name: str, found: spec.Source | float, call: ast.Call) -> spec.Computed:
+def _of_rows(name: str, source: spec.Source | float, call: ast.Call) -> spec.Computed:
     """Return a statistic of a column of the table."""
-    if not isinstance(found, str):
+    if not isinstance(source, str):
         raise SemanticError(
             f"{call.function.upper()} takes a column, not an expression",
             span=call.args[0].span,
             hint="compute the expression in the SELECT, or write a number for NULL: COALESCE(x / y, 0)",
         )
-    return spec.Computed(name, (found,))
+    return spec.Computed(name, (source,))
 
 
 def _function(call: ast.Call) -> ComputedFunction:
@@ -372,7 +374,7 @@ def _function(call: ast.Call) -> ComputedFunction:
     if name == _LOGARITHM:
         return _LOG
     if name not in BY_NAME:
-        names = ["LOG", *(each.name for each in FUNCTIONS)]
+        names = ["LOG", *(candidate.name for candidate in FUNCTIONS)]
         hint = did_you_mean(call.function.upper(), names, list_up_to=0)
         raise SemanticError(
             f"expressions have no function {call.function}",
@@ -385,8 +387,8 @@ def _function(call: ast.Call) -> ComputedFunction:
 def _operators(source: spec.Source | float) -> Iterator[str]:
     if isinstance(source, spec.Computed):
         yield source.operator
-        for each in source.operands:
-            yield from _operators(each)
+        for operand in source.operands:
+            yield from _operators(operand)
 
 
 def _no_number(span: Span) -> SemanticError:

@@ -31,7 +31,7 @@ class Decision:
     def note_of(self, candidates: Sequence[spec.Candidate]) -> str:
         """Sentence on columns that some candidates leave out; empty if none does."""
         names = {name for columns in self.columns for name in columns.split(", ")}
-        without = sum(names.isdisjoint(each.spec.columns) for each in candidates)
+        without = sum(names.isdisjoint(candidate.spec.columns) for candidate in candidates)
         if without == len(candidates):
             return self.note
         some = f"{', '.join(self.columns)} is left out by {without:,} of {len(candidates):,} candidates: {self.why}"
@@ -42,8 +42,8 @@ def decision(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""
     several = Want.TEXT in draft.wants and isinstance(spec.category_of(fitted), spec.ListOf | spec.Vector)
     why = "a text, of lists" if several else draft.why
-    written = f"of {draft.origin}" if draft.origin else WRITTEN
-    return Decision(draft.columns, f"by type: {why}" if draft.why else written, fitted)
+    origin = f"of {draft.origin}" if draft.origin else WRITTEN
+    return Decision(draft.columns, f"by type: {why}" if draft.why else origin, fitted)
 
 
 class Reasons:
@@ -51,10 +51,10 @@ class Reasons:
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
         self._decisions: dict[tuple[str, ...], list[tuple[Fitted, str]]] = {}
-        for each in decisions:
-            if each.fitted is not None:
-                read = tuple(spec.source_columns(each.fitted))
-                self._decisions.setdefault(read, []).append((each.fitted, each.why))
+        for one_decision in decisions:
+            if one_decision.fitted is not None:
+                read = tuple(spec.source_columns(one_decision.fitted))
+                self._decisions.setdefault(read, []).append((one_decision.fitted, one_decision.why))
 
     def find(self, feature: spec.Feature) -> str:
         """Return the reason of a feature's decision, and the form of a category where none is written."""
@@ -94,22 +94,22 @@ def summaries(
     return {name: summary(statistics[name], want) for name, want in wants.items()}
 
 
-def summary(found: ColumnStatistics, want: Want) -> ColumnSummary:
+def summary(column_statistics: ColumnStatistics, want: Want) -> ColumnSummary:
     """Summarize the column's statistics, limited to the wanted ones."""
-    numbers = Want.MOMENTS in want and found.numbers > 0
+    numbers = Want.MOMENTS in want and column_statistics.numbers > 0
     counted = Want.COUNTS in want
-    counts = found.counts
+    counts = column_statistics.counts
     return ColumnSummary(
-        rows=found.rows,
-        nulls=found.nulls,
-        min=found.min if numbers else None,
-        max=found.max if numbers else None,
-        mean=found.mean if numbers else None,
-        std=found.std if numbers else None,
-        distinct=found.distinct if counted else None,
+        rows=column_statistics.rows,
+        nulls=column_statistics.nulls,
+        min=column_statistics.min if numbers else None,
+        max=column_statistics.max if numbers else None,
+        mean=column_statistics.mean if numbers else None,
+        std=column_statistics.std if numbers else None,
+        distinct=column_statistics.distinct if counted else None,
         countless=counted and counts is None,
         top=tuple(zip(counts.values[:TOP_VALUES], counts.counts[:TOP_VALUES], strict=True)) if counts else (),
-        histogram=found.histogram if numbers else None,
-        bins=found.bins,
+        histogram=column_statistics.histogram if numbers else None,
+        bins=column_statistics.bins,
         once=counts.counts.count(1) if counts else None,
     )

@@ -21,7 +21,14 @@ from sqlflow_edl.analysis.columns.categories import date_part, presence, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.columns.numeric import binned, in_bins_too, numeric, standardized, trend_of, vector
+from sqlflow_edl.analysis.columns.numeric import (
+    draft_bins,
+    draft_standardized,
+    in_bins_too,
+    numeric,
+    trend_of,
+    vector,
+)
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 
@@ -44,7 +51,7 @@ def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *
     """
     kind, encoded = schema.type(column), bins > 0
     if kind is ColumnType.NUMBER:
-        number = standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
+        number = draft_standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
         values = differing_values(number, "one number or NULL, by its presence")
         parts = [in_bins_too(column, bins, why="a number, in bins too")] if encoded else []
         groups = [ids_too(column, encoded=encoded)] if schema.is_integer(column) else []
@@ -81,15 +88,23 @@ def ids_too(column: str, *, encoded: bool) -> Draft:
     """
 
     def applies(statistics: Statistics) -> bool:
-        found = statistics[column]
-        known = found.rows - found.nulls
+        column_statistics = statistics[column]
+        present = column_statistics.rows - column_statistics.nulls
         named = is_named_as_id(column)
-        if found.disorder >= LEAST_DISORDER and found.counts and found.distinct > 1:
-            others = known - found.counts.counts[0]  # a number such as 0 may stand for none
-            if others >= (ROWS_OF_ID if named else ROWS_OF_NAME) * (found.distinct - 1):
+        if (
+            column_statistics.disorder >= LEAST_DISORDER
+            and column_statistics.counts
+            and column_statistics.distinct > 1
+        ):
+            others = present - column_statistics.counts.counts[0]  # a number such as 0 may stand for none
+            if others >= (ROWS_OF_ID if named else ROWS_OF_NAME) * (column_statistics.distinct - 1):
                 return True
         least = ROWS_OF_ID if named else ROWS_OF_GROUP
-        return encoded and found.distinct > FEWEST_GROUPS and known >= least * found.distinct
+        return (
+            encoded
+            and column_statistics.distinct > FEWEST_GROUPS
+            and present >= least * column_statistics.distinct
+        )
 
     drafted = words(Cells(column), frequent=True)
     return replace(drafted, why="a whole number that repeats, as a category too", applies=applies)
@@ -104,10 +119,10 @@ def text(
     """
 
     def fit(statistics: Statistics) -> Fitted:
-        found = statistics[column]
+        column_statistics = statistics[column]
         # Of numbers, a comma separates no items.
-        are_numbers = bool(why) and isinstance(read_texts(found.counts), NumberReading)
-        delimiter = "" if are_numbers else found.delimiter
+        are_numbers = bool(why) and isinstance(read_texts(column_statistics.counts), NumberReading)
+        delimiter = "" if are_numbers else column_statistics.delimiter
         cells = Cells(column, "words", delimiter) if delimiter else Cells(column)
         return _by_items(cells, span, statistics, is_category, frequent)
 
@@ -123,9 +138,12 @@ def numbers_in_text(
     """
 
     def when(draft: Draft, applies: Callable[[str], bool]) -> Draft:
-        own = draft.applies
+        applies_already = draft.applies
         return replace(
-            draft, applies=lambda found: applies(decimal_mark(found[column].counts)) and own(found)
+            draft,
+            applies=lambda all_statistics: (
+                applies(decimal_mark(all_statistics[column].counts)) and applies_already(all_statistics)
+            ),
         )
 
     drafts = [when(draft, lambda mark: not mark) for draft in category]
@@ -156,28 +174,28 @@ def _by_items(
     if not cells.several:
         return words(cells, span, frequent=frequent).fit(statistics)
     lists = statistics[cells.column].lists
-    numbers, weighted = lists[_numbers(cells)], lists[_weighted(cells)]
+    numbers, weighted = lists[_numbers(cells)], lists[_add_weights(cells)]
     mean, std = numbers.vector
     if not is_category and len(mean) > 1 and numbers.error is None:
         return spec.Vector(cells.column, mean, std, cells.delimiter)
     has_weights = weighted.distinct > 0 and weighted.error is None
-    return words(_weighted(cells) if has_weights else cells, span).fit(statistics)
+    return words(_add_weights(cells) if has_weights else cells, span).fit(statistics)
 
 
 def _readings(cells: Cells) -> tuple[Cells, ...]:
     """Return the possible readings of the items."""
-    return cells, _numbers(cells), _weighted(cells)
+    return cells, _numbers(cells), _add_weights(cells)
 
 
 def _numbers(cells: Cells) -> Cells:
     return replace(cells, items="numbers")
 
 
-def _weighted(cells: Cells) -> Cells:
+def _add_weights(cells: Cells) -> Cells:
     return replace(cells, separator=":")
 
 
-def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
+def list_readings(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
     """Yield the possible readings of the texts that turned out to be lists."""
     for column, want in wants.items():
         if Want.TEXT in want and (delimiter := statistics[column].delimiter):
@@ -189,11 +207,11 @@ def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
     column = spec.category_of(fitted)
     several = isinstance(column, spec.Concat) and draft.is_concat
     parts = column.categories if isinstance(column, spec.Concat) else (column,)
-    for part, found in zip(draft.parts if several else (draft,), parts, strict=True):
-        if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):
-            weights = " with weights" if isinstance(found, spec.ListOf) and found.weights else ""
-            what = "numbers" if isinstance(found, spec.Vector) else f"categories{weights}"
-            yield f"{found.column}, a text, is read as lists of {what} between {found.delimiter!r}"
+    for part, part_fitted in zip(draft.parts if several else (draft,), parts, strict=True):
+        if Want.TEXT in part.wants and isinstance(part_fitted, spec.ListOf | spec.Vector):
+            weights = " with weights" if isinstance(part_fitted, spec.ListOf) and part_fitted.weights else ""
+            what = "numbers" if isinstance(part_fitted, spec.Vector) else f"categories{weights}"
+            yield f"{part_fitted.column}, a text, is read as lists of {what} between {part_fitted.delimiter!r}"
 
 
 def calendar(
@@ -212,7 +230,7 @@ def calendar(
         f"{column} ({kind.removeprefix('a ')}) becomes {1 + len(recurring)} features: {', '.join(['time', *recurring])}"
     )
     time = (
-        binned(column, why=f"{kind}, in bins")
+        draft_bins(column, why=f"{kind}, in bins")
         if encoded
         else trend_of(
             column, span, why="" if span else f"{kind}, from the first to the last of the training rows"
@@ -225,36 +243,44 @@ def calendar(
     return [*values, *(replace(each, applies=values[0].applies) for each in parts)]
 
 
-def _is_free_text(found: ColumnStatistics) -> bool:
+def _is_free_text(column_statistics: ColumnStatistics) -> bool:
     """Return True for a text of many values that mostly occur once: a remark, a title, a full address."""
-    known = found.rows - found.nulls
-    return not found.delimiter and found.distinct >= FEWEST_TEXTS and 2 * found.distinct > known
+    present = column_statistics.rows - column_statistics.nulls
+    return (
+        not column_statistics.delimiter
+        and column_statistics.distinct >= FEWEST_TEXTS
+        and 2 * column_statistics.distinct > present
+    )
 
 
 def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str, str] | None:
     """Return which part of a derived feature is left out and why, or None if it is kept."""
     column = draft.columns[0]
-    found = statistics[column]
+    column_statistics = statistics[column]
     named = draft.span is not None
-    if draft.part and found.parts[draft.part] <= 1 and (named or not found.constant):
+    if draft.part and column_statistics.parts[draft.part] <= 1 and (named or not column_statistics.constant):
         return f"the {draft.part} of {column}", "it is the same in every training row"
-    if found.nulls == found.rows:
+    if column_statistics.nulls == column_statistics.rows:
         return column, "it is NULL in every training row"
-    if found.constant:
+    if column_statistics.constant:
         return column, "it is the same in every training row"
-    if is_id(column, found):
-        rows = "every row that has one" if found.nulls else "every row"
+    if is_id(column, column_statistics):
+        rows = "every row that has one" if column_statistics.nulls else "every row"
         if schema.type(column) is not ColumnType.TEXT:
             return (
                 column,
                 f"its number is different in {rows}, as an id is; name it in COLUMN to use it anyway",
             )
-        use = _use_of_sentences(column) if found.longest >= SENTENCE else "name it in COLUMN to use it anyway"
+        use = (
+            _use_of_sentences(column)
+            if column_statistics.longest >= SENTENCE
+            else "name it in COLUMN to use it anyway"
+        )
         return column, f"its text is different in {rows}; {use}"
-    if Want.TEXT in draft.wants and _is_free_text(found):
+    if Want.TEXT in draft.wants and _is_free_text(column_statistics):
         function = f"HASH({expressions.argument(column)})"
         use = f"write {function} in COLUMN to use it anyway"
-        if found.longest >= SENTENCE:
+        if column_statistics.longest >= SENTENCE:
             use = _use_of_sentences(column)
         return column, f"most of its texts occur once; {use}"
     return None

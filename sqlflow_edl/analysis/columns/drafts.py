@@ -82,7 +82,7 @@ ParameterType = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FunctionParameter:
     name: str
     type: ParameterType
     aliases: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ColumnFunction:
     """Row of the table of COLUMN functions.
 
     usage: shown if a call does not fit. reads: defines how a column is read, and may be an argument of others.
@@ -99,7 +99,7 @@ class Function:
 
     name: str
     usage: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     build: Callable[[Bound], Draft]
     aliases: tuple[str, ...] = ()
     reads: bool = False
@@ -111,7 +111,7 @@ class Bound:
     """Call with checked arguments: columns are `Cells` of the query's columns, categories are drafts."""
 
     call: ast.Call
-    function: Function
+    function: ColumnFunction
     values: Mapping[str, Any]
     schema: Schema
 
@@ -158,32 +158,32 @@ class Bound:
         """Return the column argument, which must hold dates or times with that part."""
         column = self.column
         if part not in self.schema.parts(column):
-            wanted = "a time" if part in TIME_PARTS else "a date"
+            what = "a time" if part in TIME_PARTS else "a date"
             cast = expressions.timestamp(column, self.schema.dialect)
             hint = f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table"
-            if isinstance(column, expressions.Written):
-                hint = f"compute {wanted} in the SELECT, and name its column"
+            if isinstance(column, expressions.WrittenName):
+                hint = f"compute {what} in the SELECT, and name its column"
             raise self.fail(
-                f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
+                f"{self.function.name} needs {what}, {column} is {self.schema.type(column).words}",
                 hint=hint,
             )
         return column
 
 
-def known(statistics: Statistics, cells: Cells, span: Span | None) -> ColumnStatistics:
+def require_statistics(statistics: Statistics, cells: Cells, span: Span | None) -> ColumnStatistics:
     """Return the statistics of a column's values, or of the items in its cells.
 
     Raises SemanticError if a cell cannot be read.
     """
-    found = statistics[cells.column]
+    column_statistics = statistics[cells.column]
     if not cells.several:
-        return found
-    found = found.lists[cells]
-    if found.error:
-        hint = found.error.hint
+        return column_statistics
+    column_statistics = column_statistics.lists[cells]
+    if column_statistics.error:
+        hint = column_statistics.error.hint
         raise SemanticError(
-            found.error.message,
+            column_statistics.error.message,
             span=span,
             hint=f"{hint}; another is written as delimiter=';'" if hint else None,
         )
-    return found
+    return column_statistics

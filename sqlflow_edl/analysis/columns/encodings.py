@@ -23,14 +23,14 @@ MOST_CLASSES = 50
 
 def target_encode(bound: Bound) -> Draft:
     smoothing = float(bound["smoothing"] or SMOOTHING)
-    return _encoded(bound, lambda category: spec.TargetMean(category, smoothing))
+    return _draft_encoding(bound, lambda category: spec.TargetMean(category, smoothing))
 
 
 def count_encode(bound: Bound) -> Draft:
-    return _encoded(bound, spec.LogCount)
+    return _draft_encoding(bound, spec.LogCount)
 
 
-def _encoded(bound: Bound, encode: Callable[[spec.features.Plain], spec.Encoding]) -> Draft:
+def _draft_encoding(bound: Bound, encode: Callable[[spec.features.Plain], spec.Encoding]) -> Draft:
     inner: Draft = bound["category"]
     column = inner.columns[0]
     by_type = Want.TEXT in inner.wants  # a column by itself

@@ -31,18 +31,22 @@ def written_input(clause: ast.ColumnClause, inputs: InputNames, errors: list[SQL
     """Return the input of the model that the clause's FOR names; empty without FOR."""
     if clause.for_input is None:
         return ""
-    written = clause.for_input.text
-    known = {name.casefold(): own for own, aliases in inputs.items() for name in (own, *aliases)}
-    if written.casefold() in known:
-        return known[written.casefold()]
+    input_name = clause.for_input.text
+    by_alias = {
+        name.casefold(): name_of_input
+        for name_of_input, aliases in inputs.items()
+        for name in (name_of_input, *aliases)
+    }
+    if input_name.casefold() in by_alias:
+        return by_alias[input_name.casefold()]
     if len(inputs) == 1:
         message, hint = (
-            f"the model has no input {written}; it has one, {ONE_INPUT['features'][0]}",
+            f"the model has no input {input_name}; it has one, {ONE_INPUT['features'][0]}",
             "leave FOR out",
         )
     else:
-        message = f"the model has no input {written}; it has {' and '.join(inputs)}"
-        hint = did_you_mean(written, known, list_up_to=0) or f"write FOR {' or FOR '.join(inputs)}"
+        message = f"the model has no input {input_name}; it has {' and '.join(inputs)}"
+        hint = did_you_mean(input_name, by_alias, list_up_to=0) or f"write FOR {' or FOR '.join(inputs)}"
     errors.append(SemanticError(message, span=clause.for_input.span, hint=hint))
     return ""
 

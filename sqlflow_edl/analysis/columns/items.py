@@ -22,16 +22,22 @@ from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
 from sqlflow_edl.analysis.columns.computed import FUNCTIONS as COMPUTED
-from sqlflow_edl.analysis.columns.computed import Kind, check_call, computed, fixed, is_computed
+from sqlflow_edl.analysis.columns.computed import (
+    Kind,
+    bind_expression,
+    check_call,
+    fix_statistics,
+    is_computed,
+)
 from sqlflow_edl.analysis.columns.derive import calendar, lists, text
-from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
+from sqlflow_edl.analysis.columns.drafts import Bound, ColumnFunction, Draft, FunctionParameter, Statistics
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.columns.numeric import numeric, standardized
-from sqlflow_edl.analysis.columns.shared import shared
+from sqlflow_edl.analysis.columns.numeric import draft_standardized, numeric
+from sqlflow_edl.analysis.columns.shared import share_vectors
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 OF_TEXTS = ("VOCABULARIZE", "CATEGORY_HASH", "NGRAMS")  # functions of texts, also of those in JSON
@@ -73,25 +79,25 @@ class Resolver:
         used: set[str] = set()
         self._used = used
         items = list(items)
-        self._named = {_folded(item.alias) for item in items if item.alias}
+        self._named = {_fold_name(item.alias) for item in items if item.alias}
         items = [replace(item, value=self._with_names(item.value)) for item in items]
         for item in items:
-            alias = _folded(item.alias) if item.alias else None
+            alias = _fold_name(item.alias) if item.alias else None
             try:
-                found = self._item(item.value)
-                if item.alias and len(found) == 1:
-                    self._name(item.alias, found[0])
+                item_drafts = self._item(item.value)
+                if item.alias and len(item_drafts) == 1:
+                    self._name(item.alias, item_drafts[0])
                 elif item.alias:
-                    self._several.add(_folded(item.alias))
+                    self._several.add(_fold_name(item.alias))
             except SQLFlowError as error:
                 self.errors.append(error)
                 continue
             is_column = isinstance(item.value, ast.Name | ast.Operation) or is_computed(
                 item.value, nested=False
             )
-            if alias and len(found) == 1 and is_column:
-                self._columns_of[alias] = found[0].columns[0]
-            drafts.extend((draft, alias) for draft in found)
+            if alias and len(item_drafts) == 1 and is_column:
+                self._columns_of[alias] = item_drafts[0].columns[0]
+            drafts.extend((draft, alias) for draft in item_drafts)
         return self.over_the_table(draft for draft, alias in drafts if alias is None or alias not in used)
 
     def number_in_text(self, column: str, decimal: str) -> str:
@@ -126,12 +132,12 @@ class Resolver:
 
     def _over_the_table(self, draft: Draft) -> Draft:
         """Return the draft whose feature has expressions in the place of their names."""
-        own = {name: self.computed[name] for name in draft.columns if name in self.computed}
+        sources_here = {name: self.computed[name] for name in draft.columns if name in self.computed}
 
         def fit(statistics: Statistics) -> Fitted:
-            with at(draft.span):
-                numbered = {name: fixed(source, statistics) for name, source in own.items()}
-            for name, source in own.items():
+            with set_missing_spans(draft.span):
+                numbered = {name: fix_statistics(source, statistics) for name, source in sources_here.items()}
+            for name, source in sources_here.items():
                 if statistics[name].nulls == statistics[name].rows:
                     hint = (
                         "it is where a part is NULL, and for a division by 0 and the logarithm of 0 and below"
@@ -141,11 +147,11 @@ class Resolver:
                     raise SemanticError(f"{name} is NULL in every training row", span=draft.span, hint=hint)
             return spec.with_columns(draft.fit(statistics), numbered)
 
-        return replace(draft, fit=fit) if own else draft
+        return replace(draft, fit=fit) if sources_here else draft
 
     def _item(self, value: ast.Value) -> list[Draft]:
         if is_computed(value, nested=False):
-            return [standardized(self._compute(value), value.span)]
+            return [draft_standardized(self._compute(value), value.span)]
         if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
             return [draft for item in self._combined(value) for draft in self._item(item)]
         if isinstance(value, ast.Call) and (model := ast.reused_model(value)) and str(model) in self.models:
@@ -153,7 +159,7 @@ class Resolver:
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name) and self.schema.find(str(value)) is None:
-            alias = _folded(value)
+            alias = _fold_name(value)
             if alias in self.aliases:  # use the item again, in another input of the model
                 self._used.add(alias)
                 return [self.aliases[alias]]
@@ -167,8 +173,8 @@ class Resolver:
         """Return the features of another model."""
         function = BY_NAME[call.function.casefold()]
         chosen = _arguments(call, function).get("columns")
-        columns = _converted(function, function.parameters[1], chosen) if chosen else ()
-        source = reused.Source(self.models[str(model)], call.span, columns)
+        columns = _convert_value(function, function.parameters[1], chosen) if chosen else ()
+        source = reused.ReusedSource(self.models[str(model)], call.span, columns)
         drafts = reused.drafts(source, self.schema, self.reserved, self._tables)
         self._tables = max([self._tables, *(draft.table for draft in drafts)])
         return drafts
@@ -184,7 +190,7 @@ class Resolver:
         """Return the features of a column that stands in COLUMN by itself, by its type."""
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
-            return [standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
+            return [draft_standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
         if kind.temporal:
             return calendar(column, self.schema, self.notes, span)
         return [self._as_category(column, span, is_category=False)]
@@ -214,12 +220,14 @@ class Resolver:
 
     def _name(self, alias: ast.Name, draft: Draft) -> None:
         """Give an item its name. Raises SemanticError if another one has it."""
-        if self.aliases.setdefault(_folded(alias), draft) is not draft:
+        if self.aliases.setdefault(_fold_name(alias), draft) is not draft:
             raise SemanticError(
                 f"two items are named {alias}", span=alias.span, hint="give one of them another name"
             )
 
-    def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
+    def _argument(
+        self, function: ColumnFunction, parameter: FunctionParameter, value: ast.Value
+    ) -> list[Any]:
         """Return the values of the argument: several if it is a regular expression."""
         if parameter.type == "column":
             return self._cells(value, function)
@@ -233,9 +241,9 @@ class Resolver:
         if parameter.type == "crossed":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(part for item in items for part in self._crossed(item, function))]
-        return [_converted(function, parameter, value)]
+        return [_convert_value(function, parameter, value)]
 
-    def _embedded(self, value: ast.Value, function: Function) -> list[Draft]:
+    def _embedded(self, value: ast.Value, function: ColumnFunction) -> list[Draft]:
         """Return categories, of which those in brackets share their vectors."""
         if not isinstance(value, ast.ListValue):
             return self._categories(value, function)
@@ -247,19 +255,19 @@ class Resolver:
             )
         drafts = [draft for item in value.items for draft in self._categories(item, function)]
         self._tables += 1
-        return shared(drafts, self._tables, value.span)
+        return share_vectors(drafts, self._tables, value.span)
 
-    def _crossed(self, value: ast.Value, function: Function) -> Sequence[str | Draft]:
+    def _crossed(self, value: ast.Value, function: ColumnFunction) -> Sequence[str | Draft]:
         """Return columns by name, whose values are crossed, and categories, whose ids are."""
         is_alias = (
             isinstance(value, ast.Name)
-            and _folded(value) in self.aliases.keys() - self._columns_of.keys()
+            and _fold_name(value) in self.aliases.keys() - self._columns_of.keys()
             and self.schema.find(str(value)) is None
         )
         is_category = isinstance(value, ast.Call) and not is_computed(value)
         return self._categories(value, function) if is_alias or is_category else self._columns(value)
 
-    def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
+    def _cells(self, value: ast.Value, function: ColumnFunction) -> list[Cells]:
         """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
         if not isinstance(value, ast.Call) or is_computed(value):
             return [Cells(column) for column in self._columns(value, text=function.name in OF_TEXTS)]
@@ -274,7 +282,7 @@ class Resolver:
             hint=f"write {function.usage}",
         )
 
-    def _categories(self, value: ast.Value, function: Function) -> list[Draft]:
+    def _categories(self, value: ast.Value, function: ColumnFunction) -> list[Draft]:
         if isinstance(value, ast.ListValue) and len(value.items) > 1:
             raise SemanticError(
                 f"{function.name} takes one category, here are {len(value.items)}",
@@ -287,12 +295,12 @@ class Resolver:
                 if not draft.is_category:
                     raise _no_category(function, value.function, value.span)
             return drafts
-        if isinstance(value, ast.Name) and _folded(value) in self.aliases:
-            self._used.add(_folded(value))
-            return [self._aliased(self.aliases[_folded(value)], value, function)]
+        if isinstance(value, ast.Name) and _fold_name(value) in self.aliases:
+            self._used.add(_fold_name(value))
+            return [self._aliased(self.aliases[_fold_name(value)], value, function)]
         return [self._as_category(column, value.span) for column in self._columns(value, text=True)]
 
-    def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
+    def _aliased(self, draft: Draft, name: ast.Name, function: ColumnFunction) -> Draft:
         """Return a named category; a named text becomes one where it is needed."""
         if not draft.is_category and Want.TEXT not in draft.wants:
             raise _no_category(function, name.text, name.span)
@@ -312,7 +320,7 @@ class Resolver:
 
     def _column(self, name: ast.Name) -> str:
         """Return the column of a name, which may be an alias."""
-        alias = _folded(name)
+        alias = _fold_name(name)
         if alias in self._columns_of and self.schema.find(str(name)) is None:
             self._used.add(alias)
             return self._columns_of[alias]
@@ -334,18 +342,18 @@ class Resolver:
 
         text: a value in JSON is wanted as the text of a category.
         """
-        found = computed(value, self._operand)
-        if text and found.operator == "JSON":
-            found = msgspec.structs.replace(found, operator="JSON_TEXT")
-        return self._computed_name(found, is_text=found.operator == "JSON_TEXT")
+        source = bind_expression(value, self._operand)
+        if text and source.operator == "JSON":
+            source = msgspec.structs.replace(source, operator="JSON_TEXT")
+        return self._computed_name(source, is_text=source.operator == "JSON_TEXT")
 
-    def _computed_name(self, found: spec.Computed, *, is_text: bool) -> str:
+    def _computed_name(self, source: spec.Computed, *, is_text: bool) -> str:
         """Return the name of a computed column, which it gets if it has none."""
-        name = expressions.Written(found)
-        while name in self.schema.names or self.computed.get(name, found) != found:
-            name = expressions.Written(f"{name} ")  # SELECT x / y has a column of that name
+        name = expressions.WrittenName(source)
+        while name in self.schema.names or self.computed.get(name, source) != source:
+            name = expressions.WrittenName(f"{name} ")  # SELECT x / y has a column of that name
         if name not in self.computed:
-            self.computed[name] = found
+            self.computed[name] = source
             self.schema = self.schema.with_column(name, text=is_text)
         return name
 
@@ -399,7 +407,7 @@ class Resolver:
         return column
 
 
-def _folded(name: ast.Name) -> str:
+def _fold_name(name: ast.Name) -> str:
     return str(name).casefold()
 
 
@@ -427,10 +435,10 @@ def _check_call(call: ast.Call) -> None:
     _check_required(call, function, arguments)
     for parameter in function.parameters:
         if parameter.name in arguments and parameter.type in CONVERTERS:
-            _converted(function, parameter, arguments[parameter.name])
+            _convert_value(function, parameter, arguments[parameter.name])
 
 
-def _check_required(call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
+def _check_required(call: ast.Call, function: ColumnFunction, arguments: Mapping[str, ast.Value]) -> None:
     for parameter in function.parameters:
         if parameter.required and parameter.name not in arguments:
             raise SemanticError(
@@ -438,7 +446,7 @@ def _check_required(call: ast.Call, function: Function, arguments: Mapping[str, 
             )
 
 
-def _converted(function: Function, parameter: Parameter, value: ast.Value) -> Any:
+def _convert_value(function: ColumnFunction, parameter: FunctionParameter, value: ast.Value) -> Any:
     converted = CONVERTERS[parameter.type](value)
     if converted is None:
         raise SemanticError(
@@ -449,10 +457,10 @@ def _converted(function: Function, parameter: Parameter, value: ast.Value) -> An
     return converted
 
 
-def _no_category(function: Function, given: str, span: Span) -> SemanticError:
-    what = "a sequence" if given.upper() == "SEQUENCE" else "numbers"
+def _no_category(function: ColumnFunction, other_name: str, span: Span) -> SemanticError:
+    what = "a sequence" if other_name.upper() == "SEQUENCE" else "numbers"
     return SemanticError(
-        f"{function.name} needs a category, and {given} gives {what}",
+        f"{function.name} needs a category, and {other_name} gives {what}",
         span=span,
         hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
     )
@@ -468,15 +476,15 @@ def _unknown_function(call: ast.Call) -> SemanticError:
     if call.function.upper() in _POWERS:
         hint = "write x * x for a square, or compute it in the SELECT"
         return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
-    known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
-    names = [COMBINE, *known, *(each.name for each in COMPUTED)]
+    names_of_functions = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
+    names = [COMBINE, *names_of_functions, *(function_of_numbers.name for function_of_numbers in COMPUTED)]
     hint = did_you_mean(call.function, names) or "compute it in the SELECT, or use one of " + ", ".join(
         f.name for f in (*FUNCTIONS, *COMPUTED)
     )
     return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
 
 
-def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
+def _arguments(call: ast.Call, function: ColumnFunction) -> dict[str, ast.Value]:
     """Map parameter names to arguments, positional and keyword ones together."""
     if function.variadic and len(call.args) > 1:
         call = replace(call, args=(ast.ListValue(call.args, call.span),))

@@ -10,7 +10,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.binning import DEFAULT_BINS, boundaries
 from sqlflow_edl.analysis.columns.categories import category_ids, one_hot
 from sqlflow_edl.analysis.columns.cells import Cells
-from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics.fitting import Want
 
@@ -21,7 +21,7 @@ def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
     return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
 
 
-def standardized(column: str, span: Span | None = None, why: str = "", limit: float = 0.0) -> Draft:
+def draft_standardized(column: str, span: Span | None = None, why: str = "", limit: float = 0.0) -> Draft:
     def fit(statistics: Statistics) -> spec.Standardize:
         numbers = statistics[column]
         return spec.Standardize(column, numbers.mean, numbers.std, limit)
@@ -33,27 +33,29 @@ def trend_of(column: str, span: Span | None, why: str) -> Draft:
     """Scale a time to 0 at the first and 1 at the last of the training rows, and clip it outside."""
 
     def fit(statistics: Statistics) -> spec.PiecewiseLinear | spec.Standardize:
-        found = statistics[column]
-        if found.min < found.max:
-            return spec.PiecewiseLinear(column, (found.min, found.max), found.nulls > 0)
-        return spec.Standardize(column, found.mean, found.std)
+        column_statistics = statistics[column]
+        if column_statistics.min < column_statistics.max:
+            return spec.PiecewiseLinear(
+                column, (column_statistics.min, column_statistics.max), column_statistics.nulls > 0
+            )
+        return spec.Standardize(column, column_statistics.mean, column_statistics.std)
 
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
 
 
-def binned(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, why: str = "") -> Draft:
+def draft_bins(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, why: str = "") -> Draft:
     """Encode a number piecewise linearly, in bins by the quantiles of the training rows."""
 
     def fit(statistics: Statistics) -> spec.PiecewiseLinear:
-        found = statistics[column]
-        cuts = boundaries(found.sample, bins)
+        column_statistics = statistics[column]
+        cuts = boundaries(column_statistics.sample, bins)
         if len(cuts) < 2:
             raise SemanticError(
                 f"{column} is {'the same' if len(cuts) else 'NULL'} in every training row, and bins need two values",
                 span=span,
                 hint="leave it out",
             )
-        return spec.PiecewiseLinear(column, cuts, found.nulls > 0)
+        return spec.PiecewiseLinear(column, cuts, column_statistics.nulls > 0)
 
     return Draft((column,), Want.MOMENTS | Want.QUANTILES, fit, span, why=why)
 
@@ -62,17 +64,19 @@ def in_bins_too(column: str, bins: int, why: str) -> Draft:
     """Encode a number in bins in addition to the number itself, unless there is only one bin."""
 
     def applies(statistics: Statistics) -> bool:
-        found = statistics[column]
-        return found.min < found.max and (found.nulls > 0 or len(boundaries(found.sample, 2)) > 2)
+        column_statistics = statistics[column]
+        return column_statistics.min < column_statistics.max and (
+            column_statistics.nulls > 0 or len(boundaries(column_statistics.sample, 2)) > 2
+        )
 
-    return replace(binned(column, bins=bins, why=why), applies=applies)
+    return replace(draft_bins(column, bins=bins, why=why), applies=applies)
 
 
 def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why: str = "") -> Draft:
     """Use the numbers of a cell, unchanged or standardised."""
 
     def fit(statistics: Statistics) -> spec.Vector:
-        mean, std = known(statistics, cells, span).vector
+        mean, std = require_statistics(statistics, cells, span).vector
         if not mean:
             raise SemanticError(
                 f"{cells.column} holds no number in the training rows", span=span, hint="leave it out"
@@ -110,19 +114,19 @@ def dense(bound: Bound) -> Draft:
 
 def _size(bound: Bound) -> int:
     """Return the number of elements in each cell; 0 means as many as the data has."""
-    written: int = bound["shape"] or 0
+    shape: int = bound["shape"] or 0
     inner = bound.cells.size
-    if written and inner and written != inner:
+    if shape and inner and shape != inner:
         raise bound.fail(
-            f"{bound.cells.column} has {inner:,} numbers in the inner function and {written:,} in the outer one"
+            f"{bound.cells.column} has {inner:,} numbers in the inner function and {shape:,} in the outer one"
         )
-    return written or inner
+    return shape or inner
 
 
 def standardize(bound: Bound) -> Draft:
     if bound.cells.items == "numbers":
         return vector(bound.cells, bound.span, scaled=True)
-    return standardized(bound.numeric_column(times=True), bound.span)
+    return draft_standardized(bound.numeric_column(times=True), bound.span)
 
 
 def normalize(bound: Bound) -> Draft:
@@ -151,7 +155,7 @@ def log(bound: Bound) -> Draft:
 
 
 def piecewise_linear(bound: Bound) -> Draft:
-    return binned(bound.numeric_column(times=True), bound.span, bins=bound["bins"] or DEFAULT_BINS)
+    return draft_bins(bound.numeric_column(times=True), bound.span, bins=bound["bins"] or DEFAULT_BINS)
 
 
 def periodic(bound: Bound) -> Draft:

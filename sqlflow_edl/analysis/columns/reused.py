@@ -43,7 +43,7 @@ def item_only(bound: Bound) -> Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReusedSource:
     """FEATURES(m, columns) in a statement. columns: those of m whose features are wanted; empty for all."""
 
     model: Reused
@@ -51,7 +51,7 @@ class Source:
     columns: tuple[str, ...] = ()
 
 
-def drafts(source: Source, schema: Schema, reserved: Mapping[str, str], tables: int) -> list[Draft]:
+def drafts(source: ReusedSource, schema: Schema, reserved: Mapping[str, str], tables: int) -> list[Draft]:
     """Return the features of the model over the columns of the query; shared tables are numbered behind `tables`.
 
     Raises SemanticError if the query lacks a column, or the model has features that are no other's.
@@ -64,18 +64,20 @@ def drafts(source: Source, schema: Schema, reserved: Mapping[str, str], tables: 
             span=source.span,
             hint="FEATURES takes a model that was trained on the columns of a query",
         )
-    wanted = {column.casefold() for column in source.columns} or {each.casefold() for each in trained.columns}
-    known = {column.casefold() for column in trained.columns}
-    if unknown := [column for column in source.columns if column.casefold() not in known]:
+    selected = {column.casefold() for column in source.columns} or {
+        column_name.casefold() for column_name in trained.columns
+    }
+    trained_names = {column.casefold() for column in trained.columns}
+    if unknown := [column for column in source.columns if column.casefold() not in trained_names]:
         raise SemanticError(
             f"{reference} reads no column {unknown[0]}",
             span=source.span,
             hint=did_you_mean(unknown[0], trained.columns, list_up_to=12),
         )
     features = [
-        _numbered(feature, tables)
+        _shift_table(feature, tables)
         for feature in _each_once(trained)
-        if {column.casefold() for column in spec.source_columns(feature)} <= wanted
+        if {column.casefold() for column in spec.source_columns(feature)} <= selected
     ]
     if not features:
         raise SemanticError(
@@ -86,7 +88,7 @@ def drafts(source: Source, schema: Schema, reserved: Mapping[str, str], tables: 
     return [_draft(feature, source, schema, reserved) for feature in features]
 
 
-def _numbered(feature: spec.Feature, tables: int) -> spec.Feature:
+def _shift_table(feature: spec.Feature, tables: int) -> spec.Feature:
     if isinstance(feature, spec.Embedding) and feature.table:
         return msgspec.structs.replace(feature, table=feature.table + tables)
     return feature
@@ -103,10 +105,14 @@ def with_parent(name: ast.Name, parent: str) -> SemanticError:
 
 def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
     """Return the features; of a category that has vectors and is one-hot too, in two parts of a model, the vectors."""
-    found = dict.fromkeys(itertools.chain(*trained.inputs.values()))
-    embedded = {each.category for each in found if isinstance(each, spec.Embedding)}
+    distinct = dict.fromkeys(itertools.chain(*trained.inputs.values()))
+    embedded = {
+        feature_of_model.category
+        for feature_of_model in distinct
+        if isinstance(feature_of_model, spec.Embedding)
+    }
     together: dict[object, list[spec.Feature]] = {}  # features of one table are neighbours
-    for feature in found:
+    for feature in distinct:
         if isinstance(feature, spec.OneHot) and feature.category in embedded:
             continue
         table = feature.table if isinstance(feature, spec.Embedding) else 0
@@ -114,20 +120,20 @@ def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
     return [feature for features in together.values() for feature in features]
 
 
-def _draft(feature: spec.Feature, source: Source, schema: Schema, reserved: Mapping[str, str]) -> Draft:
+def _draft(feature: spec.Feature, source: ReusedSource, schema: Schema, reserved: Mapping[str, str]) -> Draft:
     model, span = source.model, source.span
     names: dict[str, str] = {}
     for column in dict.fromkeys(spec.source_columns(feature)):
-        own = schema.find(column)
-        if own is None or own in reserved:
+        column_here = schema.find(column)
+        if column_here is None or column_here in reserved:
             message = (
                 f"the query lacks the column {column} that {model.reference} reads"
-                if own is None
-                else f"{model.reference} reads {own}, {reserved[own]}; a model must not see it"
+                if column_here is None
+                else f"{model.reference} reads {column_here}, {reserved[column_here]}; a model must not see it"
             )
-            raise SemanticError(message, span=span, hint=_without(source, schema, reserved))
-        names[column] = own
-        _check_kind(feature, column, own, source, schema)
+            raise SemanticError(message, span=span, hint=_drop_unneeded_columns(source, schema, reserved))
+        names[column] = column_here
+        _check_kind(feature, column, column_here, source, schema)
     if isinstance(feature, ENCODING_TYPES):
         what = "TARGET_ENCODE" if isinstance(feature, spec.TargetMean) else "COUNT_ENCODE"
         raise SemanticError(
@@ -146,29 +152,37 @@ def _draft(feature: spec.Feature, source: Source, schema: Schema, reserved: Mapp
     )
 
 
-def _check_kind(feature: spec.Feature, column: str, own: str, source: Source, schema: Schema) -> None:
+def _check_kind(
+    feature: spec.Feature, column: str, column_here: str, source: ReusedSource, schema: Schema
+) -> None:
     """Raise SemanticError if the query's column is of another kind than the model's; a category may be either."""
     fields = {field.name: field for field in source.model.spec.query.schema}
     if column not in fields:
         return
     theirs = Schema(schema_of([fields[column]])).type(column)
-    kinds = {theirs, schema.type(own)}
+    kinds = {theirs, schema.type(column_here)}
     numeric = {ColumnType.NUMBER, ColumnType.BOOLEAN}
     plain = isinstance(spec.category_of(feature), spec.Vocabulary | spec.HashBucket)
     if len(kinds) > 1 and not kinds <= (numeric | {ColumnType.TEXT} if plain else numeric):
         raise SemanticError(
-            f"{own} is {schema.type(own).words}, and {theirs.words} in {source.model.reference}",
+            f"{column_here} is {schema.type(column_here).words}, and {theirs.words} in {source.model.reference}",
             span=source.span,
             hint="cast it in the SELECT, or name the other columns in FEATURES(m, [x, y])",
         )
 
 
-def _without(source: Source, schema: Schema, reserved: Mapping[str, str]) -> str | None:
+def _drop_unneeded_columns(source: ReusedSource, schema: Schema, reserved: Mapping[str, str]) -> str | None:
     """Return the call with the columns of the model that the query has."""
-    found = ((column, schema.find(column)) for column in source.model.spec.columns)
-    there = [argument(column) for column, own in found if own is not None and own not in reserved]
+    pairs = ((column, schema.find(column)) for column in source.model.spec.columns)
+    usable = [
+        argument(column)
+        for column, column_here in pairs
+        if column_here is not None and column_here not in reserved
+    ]
     name = model_name(source.model.reference)
-    return f"write FEATURES({name}, [{', '.join(there)}]) for those of these columns alone" if there else None
+    return (
+        f"write FEATURES({name}, [{', '.join(usable)}]) for those of these columns alone" if usable else None
+    )
 
 
 def _wants(columns: tuple[str, ...], schema: Schema) -> Want:

@@ -18,7 +18,7 @@ from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, ValueCounts
 
 
-def shared(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft]:
+def share_vectors(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft]:
     """Return the categories with one set of ids, and the number of their table.
 
     Raises SemanticError for a column that stands there twice.
@@ -37,9 +37,9 @@ def shared(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft]:
     def fit_all(statistics: Statistics) -> list[Fitted]:
         if not fitted or fitted[0][0] is not statistics:
             merged = _together(drafts, statistics)
-            found = [draft.fit(merged) for draft in drafts]
-            _check_alike(found, span)
-            fitted[:] = [(statistics, found)]
+            fitted_drafts = [draft.fit(merged) for draft in drafts]
+            _check_alike(fitted_drafts, span)
+            fitted[:] = [(statistics, fitted_drafts)]
         return fitted[0][1]
 
     def fitting(place: int) -> Draft:
@@ -60,35 +60,38 @@ def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
     return merged
 
 
-def _with_values_of_all(found: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
+def _with_values_of_all(of_columns: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
     """Return the statistics of each column with the values and numbers of all, and likewise those of the items."""
-    numbers = [each for each in found if each.numbers]
-    counts = _counts([each.counts for each in found])
+    numbers = [one for one in of_columns if one.numbers]
+    counts = _counts([one.counts for one in of_columns])
     common: dict[str, Any] = {
         "counts": counts,
-        "distinct": len(counts.values) if counts else sum(each.distinct for each in found),
-        "integers": all(each.integers for each in numbers),
-        "sample": np.concatenate([each.sample for each in found]),
+        "distinct": len(counts.values) if counts else sum(one.distinct for one in of_columns),
+        "integers": all(one.integers for one in numbers),
+        "sample": np.concatenate([one.sample for one in of_columns]),
     }
     if numbers:
-        common |= {"min": min(each.min for each in numbers), "max": max(each.max for each in numbers)}
-    lists = [dict(each.lists) for each in found]
+        common |= {"min": min(one.min for one in numbers), "max": max(one.max for one in numbers)}
+    lists = [dict(one.lists) for one in of_columns]
     alike: dict[tuple[str, str], list[tuple[int, Cells]]] = {}
-    for place, each in enumerate(found):
-        for cells, items in each.lists.items():
+    for place, one in enumerate(of_columns):
+        for cells, items in one.lists.items():
             if not items.error:
                 alike.setdefault((cells.items, cells.separator), []).append((place, cells))
     for places in alike.values():
-        together = _with_values_of_all([found[place].lists[cells] for place, cells in places])
+        together = _with_values_of_all([of_columns[place].lists[cells] for place, cells in places])
         for (place, cells), items in zip(places, together, strict=True):
             lists[place][cells] = items
-    return [replace(each, **common, lists=own) for each, own in zip(found, lists, strict=True)]
+    return [
+        replace(one, **common, lists=lists_of_one)
+        for one, lists_of_one in zip(of_columns, lists, strict=True)
+    ]
 
 
-def _counts(found: Sequence[ValueCounts | None]) -> ValueCounts | None:
+def _counts(all_counts: Sequence[ValueCounts | None]) -> ValueCounts | None:
     """Return the counts of all columns together, None if those of one are not known."""
     total: Counter[tuple[str, str | int]] = Counter()
-    for counts in found:
+    for counts in all_counts:
         if counts is None:
             return None
         words = ((type(value).__name__, value) for value in counts.values)  # 1 is not true
@@ -99,25 +102,26 @@ def _counts(found: Sequence[ValueCounts | None]) -> ValueCounts | None:
 
 def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
     """Raise SemanticError if an id does not mean the same in all categories."""
-    plain = [_unnamed(each) for each in fitted]
-    for other, found in zip(plain[1:], fitted[1:], strict=True):
+    plain = [_normalize_category(category) for category in fitted]
+    for other, other_category in zip(plain[1:], fitted[1:], strict=True):
         if other != plain[0]:
             raise SemanticError(
                 "columns that share vectors must be categories of one kind and size; "
-                f"{_described(fitted[0])}; {_described(found)}",
+                f"{_describe_category(fitted[0])}; {_describe_category(other_category)}",
                 span=span,
                 hint="write one function with one size, as in EMBEDDING([CATEGORY_ID(a, 9), CATEGORY_ID(b, 9)], 8)",
             )
     words = fitted[0].category if isinstance(fitted[0], spec.ListOf) else fitted[0]
     if isinstance(words, spec.Vocabulary) and len(set(map(type, words.values))) > 1:
         raise SemanticError(
-            f"columns that share vectors must have values of one type; {_described(fitted[0])} of texts and numbers",
+            "columns that share vectors must have values of one type; "
+            f"{_describe_category(fitted[0])} of texts and numbers",
             span=span,
             hint="cast them to one type in the SELECT",
         )
 
 
-def _described(category: Fitted) -> str:
+def _describe_category(category: Fitted) -> str:
     """Return such as `tags: list of vocabulary, 20 ids`."""
     listed, item = ("list of ", category.category) if isinstance(category, spec.ListOf) else ("", category)
     kind = str(item.__struct_config__.tag).replace("_", " ")
@@ -125,12 +129,12 @@ def _described(category: Fitted) -> str:
     return f"{names}: {listed}{kind}, {spec.num_ids(category):,} ids"  # type: ignore[arg-type]
 
 
-def _unnamed(category: Fitted) -> Fitted:
+def _normalize_category(category: Fitted) -> Fitted:
     """Return the category without what may differ in those that share vectors: columns and delimiters."""
     names: Mapping[str, spec.Source] = {
         column: f"f{place}" for place, column in enumerate(dict.fromkeys(map(str, spec.sources(category))))
     }
-    found = spec.with_columns(category, names)
-    if isinstance(found, spec.ListOf):
-        return msgspec.structs.replace(found, delimiter=",", weights=":" if found.weights else "")
-    return found
+    renamed = spec.with_columns(category, names)
+    if isinstance(renamed, spec.ListOf):
+        return msgspec.structs.replace(renamed, delimiter=",", weights=":" if renamed.weights else "")
+    return renamed

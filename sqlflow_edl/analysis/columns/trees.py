@@ -21,7 +21,7 @@ WIDEST = 1000  # columns of the ids of lists
 RESCALED = (spec.Numeric, spec.Standardize, spec.Normalize, spec.Log, spec.PiecewiseLinear, spec.Periodic)
 
 
-def fitted(column: Fitted, span: Span | None) -> spec.Feature:
+def fit_column(column: Fitted, span: Span | None) -> spec.Feature:
     """Return the column in the form that trees take. Raises SemanticError if they cannot."""
     if isinstance(column, spec.Embedding):
         raise SemanticError(
@@ -45,11 +45,11 @@ def fitted(column: Fitted, span: Span | None) -> spec.Feature:
     if isinstance(category, spec.Bucket) and not category.boundaries:
         return spec.Raw(category.column)  # present or not: NaN is missing in trees anyway
     if isinstance(category, spec.ListOf | spec.NGrams | spec.Concat):
-        return _counted(category, span)
+        return _count_ids(category, span)
     return spec.Codes(category)
 
 
-def described(draft: Draft) -> Draft:
+def describe_draft(draft: Draft) -> Draft:
     """Return the draft with the reason that holds for trees, which standardise nothing."""
     return replace(draft, why=draft.why.removesuffix(", standardised"))
 
@@ -64,7 +64,7 @@ def wide_decision(column: Fitted) -> Decision | None:
     return Decision(columns, f"{why}; VOCABULARIZE(x, max_size=500) in COLUMN keeps the frequent ones")
 
 
-def _counted(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | None) -> spec.OneHot:
+def _count_ids(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | None) -> spec.OneHot:
     """Return a column for each id of a list."""
     if spec.num_ids(category) > WIDEST:
         raise SemanticError(

@@ -48,9 +48,9 @@ def check_types(
         if before.get(field.name.casefold(), "") != str(field.type) and not schema.is_of_database(field.name)
     ]
     label = used.label if used.kind == "evaluate" else None
-    found: dict[str, SemanticError] = dict(_unfit_columns_of_series(used, before, schema, changed))
+    unfit: dict[str, SemanticError] = dict(_unfit_columns_of_series(used, before, schema, changed))
     if changed:
-        found.update(find_unfit_columns(used.features, label, schema.arrow, changed))
+        unfit.update(find_unfit_columns(used.features, label, schema.arrow, changed))
     raise_all(
         [
             SemanticError(
@@ -58,7 +58,7 @@ def check_types(
                 span=_place(statement, name, schema.dialect),
                 hint=expression_of_training(trained.query, name) or error.hint,
             )
-            for name, error in found.items()
+            for name, error in unfit.items()
             if has_values(_values_of(name, statement.select, schema.dialect))
         ]
     )
@@ -95,13 +95,13 @@ def _unfit_columns_of_series(
 def expression_of_training(query: spec.Query, column: str) -> str | None:
     """Return the hint with the expression that made a column of the training rows, or None if not one is found."""
     tokens = list(code_tokens(query.select, 0, dialect_named(query.dialect)))
-    made = set[str]()
+    expressions_found = set[str]()
     for at, token in enumerate(tokens):
         if at > 1 and tokens[at - 1].word == "AS" and _is_named(token, column):
             first = _beginning(tokens, at - 2)
             if first is not None and first < at - 2:  # more than another name
-                made.add(" ".join(query.select[tokens[first].start : token.end].split()))
-    if len(made) != 1 or len(expression := made.pop()) > _LONGEST:
+                expressions_found.add(" ".join(query.select[tokens[first].start : token.end].split()))
+    if len(expressions_found) != 1 or len(expression := expressions_found.pop()) > _LONGEST:
         return None
     return f"the training selected {expression}"
 

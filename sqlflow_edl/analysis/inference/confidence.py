@@ -36,19 +36,19 @@ def add_hint(error: SourceError, query: str, source: Source) -> None:
     with contextlib.suppress(SQLFlowError):  # as in a transaction that has failed
         names = [".".join(name(part, source.dialect) for part in table.parts) for table in tables]
         columns = [[column for column, _ in source.column_types(each)] for each in names]
-        if (found := find_renamed(error.message, columns)) is not None:
-            error.hint = found.hint
+        if (renamed := find_renamed(error.message, columns)) is not None:
+            error.hint = renamed.hint
 
 
 def find_renamed(message: str, tables: Iterable[Sequence[str]]) -> Renamed | None:
     """Return the former name that a database does not know, if one of the tables with these columns has the new one."""
-    unknown = {each.casefold() for each in re.findall(rf"\w+{_FORMER_END}\b", message, re.IGNORECASE)}
+    unknown = {word.casefold() for word in re.findall(rf"\w+{_FORMER_END}\b", message, re.IGNORECASE)}
     for columns in tables:
-        known = {column.casefold() for column in columns}
+        present = {column.casefold() for column in columns}
         for column in columns:
             base = column[: -len(_END)]
             former = base + _FORMER_END
-            if column.endswith(_END) and former.casefold() in unknown - known:
+            if column.endswith(_END) and former.casefold() in unknown - present:
                 return Renamed(former, _hint(base, columns))
     return None
 

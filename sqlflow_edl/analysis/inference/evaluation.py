@@ -9,14 +9,14 @@ from edl.errors import SemanticError, SQLFlowError, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
-    checked,
+    check_use,
     cluster_of,
     columns,
     columns_read,
     spec_of,
     value_of,
 )
-from sqlflow_edl.analysis.labels import refused, resolve_metrics
+from sqlflow_edl.analysis.labels import refuse_labels, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.dictionary import Resolved
@@ -30,13 +30,13 @@ UNSEEN_ONLY = "validation.unseen_only"
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EVALUATE. Raises errors that need no database."""
     without = {row.name: "EVALUATE without a model" for row in MEASUREMENT}
-    return checked(statement, statement.model, EVALUATE, [], without)
+    return check_use(statement, statement.model, EVALUATE, [], without)
 
 
 def unseen_only(statement: ast.Statement) -> Resolved | None:
     """Return the attribute that leaves out the rows that trained the model, or None."""
-    found = check_evaluation(statement)[1].get(UNSEEN_ONLY)
-    return found if found is not None and found.value else None
+    attribute = check_evaluation(statement)[1].get(UNSEEN_ONLY)
+    return attribute if attribute is not None and attribute.value else None
 
 
 def evaluation(
@@ -50,26 +50,26 @@ def evaluation(
         if isinstance(trained.label, spec.SeveralLabels):
             trained = _with_labels(trained, trained.label, statement, schema)
         elif isinstance(trained.label, spec.Unlabelled):
-            errors.extend(refused(statement, reference))
+            errors.extend(refuse_labels(statement, reference))
         elif statement.labels:
             column = schema.resolve(statement.labels[0])
         else:
             column = _label_column(statement, schema, trained.label.column)
     except SQLFlowError as error:
         errors.append(error)
-    wanted = [name for name in columns_read(trained) if name != trained.label.column]
-    renamed = columns(statement, schema, wanted, errors, trained.query)
+    needed = [name for name in columns_read(trained) if name != trained.label.column]
+    renamed = columns(statement, schema, needed, errors, trained.query)
     names = trained.metrics
     if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
         # the backtest of the training has no share of its own: it calibrates them
         names = (*names, "coverage")
     if "validation.metrics" in attributes:
-        written = attributes["validation.metrics"]
-        names = resolve_metrics(written.value, trained.label, written.span, errors)
+        metrics_attribute = attributes["validation.metrics"]
+        names = resolve_metrics(metrics_attribute.value, trained.label, metrics_attribute.span, errors)
         trained = _measured_by_name(trained)
     if trained.forecast is not None and column:
         renamed[trained.label.column] = column
-    own_label = row_groups.evaluated(trained.label, column, statement, schema, errors)
+    own_label = row_groups.evaluate_groups(trained.label, column, statement, schema, errors)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
     threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), model, reference, errors)
     raise_all(errors)
@@ -94,19 +94,19 @@ def _with_labels(
 
     Raises SemanticError for another number of them.
     """
-    written, parts = statement.labels, label.labels
-    if written and len(written) != len(parts):
+    label_names, parts = statement.labels, label.labels
+    if label_names and len(label_names) != len(parts):
         raise SemanticError(
-            f"the model predicts {len(parts)} labels, and LABEL names {len(written)}",
-            span=written[-1].span,
+            f"the model predicts {len(parts)} labels, and LABEL names {len(label_names)}",
+            span=label_names[-1].span,
             hint=f"name the columns that hold {label.column}, or leave LABEL out",
         )
     columns = (
-        [schema.resolve(each) for each in written]
-        if written
-        else [_label_column(statement, schema, each.column) for each in parts]
+        [schema.resolve(label_name) for label_name in label_names]
+        if label_names
+        else [_label_column(statement, schema, one_label.column) for one_label in parts]
     )
-    again = [each for place, each in enumerate(written) if columns[place] in columns[:place]]
+    again = [label_name for place, label_name in enumerate(label_names) if columns[place] in columns[:place]]
     if again:
         raise SemanticError(
             f"{again[0].text} is a label twice",
@@ -114,13 +114,14 @@ def _with_labels(
             hint=f"name the columns that hold {label.column}, each once",
         )
     renamed = tuple(
-        msgspec.structs.replace(each, column=column) for each, column in zip(parts, columns, strict=True)
+        msgspec.structs.replace(one_label, column=column)
+        for one_label, column in zip(parts, columns, strict=True)
     )
     names = tuple(
-        f"{own.column}{name.removeprefix(each.column)}"
-        for each, own in zip(parts, renamed, strict=True)
+        f"{renamed_label.column}{name.removeprefix(one_label.column)}"
+        for one_label, renamed_label in zip(parts, renamed, strict=True)
         for name in trained.metrics
-        if name.rpartition(".")[0] == each.column
+        if name.rpartition(".")[0] == one_label.column
     )
     return msgspec.structs.replace(trained, label=spec.SeveralLabels(renamed), metrics=names)
 
@@ -147,12 +148,12 @@ def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schem
     )
 
 
-def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
+def _report(attribute: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
     """Return the kind of report; add an error if the label does not allow it."""
-    report: spec.job.Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    report: spec.job.Report = attribute.value if attribute else "figures"  # type: ignore[assignment]  # of these choices
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
     classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
-    if written and (classes < least or (report == "roc_curve" and classes > 2)):
+    if attribute and (classes < least or (report == "roc_curve" and classes > 2)):
         needs = "two classes" if report == "roc_curve" else "classes"
         has = f"{label.column} has {classes}" if classes else f"{label.column} has none"
         if isinstance(label, spec.SeveralLabels):
@@ -160,7 +161,7 @@ def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowErr
         errors.append(
             SemanticError(
                 f"{report} needs a label with {needs}; {has}",
-                span=written.span,
+                span=attribute.span,
                 hint="write evaluate.report = confusion_matrix"
                 if classes > 2
                 else "leave evaluate.report out",
@@ -179,14 +180,16 @@ def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
 
 def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
     """Return the column that weighted the training rows, if the query has it."""
-    written = trained.weights
-    found = schema.find(written.column) if written else None
-    return spec.Weights(found, written.mean) if written and found else None
+    weights_of_training = trained.weights
+    column_here = schema.find(weights_of_training.column) if weights_of_training else None
+    return (
+        spec.Weights(column_here, weights_of_training.mean) if weights_of_training and column_here else None
+    )
 
 
 def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str:
-    if found := schema.find(trained):
-        return found
+    if column_here := schema.find(trained):
+        return column_here
     raise SemanticError(
         f"the query lacks the label {trained}",
         span=statement.select_span,

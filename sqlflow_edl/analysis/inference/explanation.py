@@ -12,7 +12,7 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
-    checked,
+    check_use,
     cluster_of,
     columns,
     columns_read,
@@ -60,7 +60,7 @@ def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Res
                 or "leave USING out: columns are explained by their Shapley values, whatever the model is",
             )
         )
-    return checked(statement, statement.model, EXPLAIN, errors)
+    return check_use(statement, statement.model, EXPLAIN, errors)
 
 
 def explanation(
@@ -81,10 +81,10 @@ def explanation(
         )
     if isinstance(trained.label, spec.Unlabelled):
         column = trained.label.column
-        found = "clusters" if column == "cluster" else "anomalies"
+        what = "clusters" if column == "cluster" else "anomalies"
         errors.append(
             SemanticError(
-                f"{reference} finds {found}, and EXPLAIN is of predicted numbers and classes",
+                f"{reference} finds {what}, and EXPLAIN is of predicted numbers and classes",
                 span=statement.span,
                 hint=f"predict into a table, and compare the means of its columns: GROUP BY {column}",
             )
@@ -120,13 +120,13 @@ def one_row_explanation(
 
     It keeps the columns that the model reads.
     """
-    written = {each.key.casefold() for each in statement.attributes}
+    keys = {attribute.key.casefold() for attribute in statement.attributes}
     explanation = planned.explanation
     if explanation is None or planned.rows.total != 1 or planned.forecast is not None:
         return None
-    if "explain.level" in written or planned.output.name:
+    if "explain.level" in keys or planned.output.name:
         return None
-    samples = explanation.samples if "explain.samples" in written else default_samples(trained, of_rows=True)
+    samples = explanation.samples if "explain.samples" in keys else default_samples(trained, of_rows=True)
     of_row = msgspec.structs.replace(explanation, level="rows", samples=samples, rows=msgspec.UNSET)
     keep = tuple(name for name in planned.columns if name.casefold() != planned.output.column.casefold())
     output = msgspec.structs.replace(planned.output, keep=keep)
@@ -135,10 +135,10 @@ def one_row_explanation(
 
 def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["query"] | msgspec.UnsetType:
     """Return whether rows are compared with rows of the query instead of those that the model keeps."""
-    written = "explain.background" in attributes and attributes["explain.background"].value == "query"
+    asks_for_query = "explain.background" in attributes and attributes["explain.background"].value == "query"
     if model.spec.framework in spec.TREES:
         return msgspec.UNSET
-    return "query" if written or not model.has_background else msgspec.UNSET
+    return "query" if asks_for_query or not model.has_background else msgspec.UNSET
 
 
 def default_samples(trained: spec.JobSpec, *, of_rows: bool) -> int:

@@ -54,18 +54,20 @@ class ModelFunction:
 
     def setting(self, name: str, least: float, most: float) -> float | None:
         """Return a setting that is above `least` and below `most`, or None without it."""
-        written = self.written(name)
-        if written is None:
+        attribute = self.written(name)
+        if attribute is None:
             return None
-        value: Any = getattr(written.value, "value", None)
+        value: Any = getattr(attribute.value, "value", None)
         if isinstance(value, bool | str) or not least < value < most:
-            raise SemanticError(f"{name} is a number between {least:g} and {most:g}", span=written.value.span)
+            raise SemanticError(
+                f"{name} is a number between {least:g} and {most:g}", span=attribute.value.span
+            )
         return float(value)
 
     def written(self, name: str) -> Attribute | None:
         """Return the setting as it is written, the last one if it is written twice."""
-        found = [each for each in self.call.settings if each.key.casefold() == name]
-        return found[-1] if found else None
+        attributes = [attribute for attribute in self.call.settings if attribute.key.casefold() == name]
+        return attributes[-1] if attributes else None
 
     def predicted(self, *, training: bool) -> tuple[pa.Table, tuple[str, ...]]:
         """Predict the rows of the call's query or of the training query; return the names of the new columns, too."""
@@ -96,9 +98,9 @@ class ModelFunction:
 
     def refuse(self, setting: str, instead_of: str) -> None:
         """Raise SemanticError if a setting of another kind of model is written."""
-        if written := self.written(setting):
+        if attribute := self.written(setting):
             raise SemanticError(
-                f"{self.call.model} has no {setting}", span=written.key_span, hint=f"write {instead_of}"
+                f"{self.call.model} has no {setting}", span=attribute.key_span, hint=f"write {instead_of}"
             )
 
     @property
@@ -114,58 +116,58 @@ def is_derived(call: PredictCall, trained: JobSpec) -> bool:
 # Anomalies -------------------------------------------------------------------------------------------------
 
 
-def _anomalies(found: ModelFunction) -> pa.Table:
+def _anomalies(function: ModelFunction) -> pa.Table:
     """Return the rows with `is_anomaly` and the number that decides it.
 
     That is the score of an isolation forest, and the probability of a value that is nearer to its forecast. Of clusters
     it is the distance to the nearest centre, divided by the root
     mean square of the distances of the training rows to it, as in BigQuery ML.
     """
-    label = found.trained.label
-    if isinstance(label, ForecastLabel) and found.trained.forecast is not None:
-        found.refuse("contamination", "0.95 AS anomaly_prob_threshold")
-        return _of_forecast(found, found.trained.forecast, label)
+    label = function.trained.label
+    if isinstance(label, ForecastLabel) and function.trained.forecast is not None:
+        function.refuse("contamination", "0.95 AS anomaly_prob_threshold")
+        return _of_forecast(function, function.trained.forecast, label)
     if not isinstance(label, AnomalyLabel | ClusterLabel):
         raise SemanticError(
-            f"{found.call.model} tells no anomalies",
-            span=found.span,
+            f"{function.call.model} tells no anomalies",
+            span=function.span,
             hint="train an IsolationForest, KMeans, or a Forecast with quantiles",
         )
-    found.refuse("anomaly_prob_threshold", "0.1 AS contamination")
-    share = found.setting("contamination", 0, 0.5)
+    function.refuse("anomaly_prob_threshold", "0.1 AS contamination")
+    share = function.setting("contamination", 0, 0.5)
     if isinstance(label, AnomalyLabel):
-        return _of_forest(found, share)
+        return _of_forest(function, share)
     if share is None:
         raise SemanticError(
             "ML.DETECT_ANOMALIES of clusters needs the share of anomalies among the training rows",
-            span=found.span,
-            hint=f"write ML.DETECT_ANOMALIES(MODEL {found.call.model}, STRUCT(0.1 AS contamination), …)",
+            span=function.span,
+            hint=f"write ML.DETECT_ANOMALIES(MODEL {function.call.model}, STRUCT(0.1 AS contamination), …)",
         )
-    return _of_clusters(found, share, label.clusters)
+    return _of_clusters(function, share, label.clusters)
 
 
-def _of_forest(found: ModelFunction, share: float | None) -> pa.Table:
+def _of_forest(function: ModelFunction, share: float | None) -> pa.Table:
     """Return the rows with their scores; without another share the model's own threshold decides."""
-    rows, computed = found.predicted(training=False)
+    rows, computed = function.predicted(training=False)
     flags, scores = (rows.column(name) for name in computed)
-    if share is not None and share != found.trained.loss.params.get("contamination"):
-        past, names = found.predicted(training=True)
+    if share is not None and share != function.trained.loss.params.get("contamination"):
+        past, names = function.predicted(training=True)
         limit = np.nanquantile(past.column(names[1]).to_numpy(), 1 - share)
-        flags = _above(scores.to_numpy(), limit)
+        flags = _mask_above(scores.to_numpy(), limit)
     return with_columns(rows.drop_columns(list(computed)), {"is_anomaly": flags, "anomaly_score": scores})
 
 
-def _of_clusters(found: ModelFunction, share: float, count: int) -> pa.Table:
+def _of_clusters(function: ModelFunction, share: float, count: int) -> pa.Table:
     """Return the rows with their distances in units of the radius of their cluster."""
-    rows, computed = found.predicted(training=False)
-    past, names = found.predicted(training=True)
+    rows, computed = function.predicted(training=False)
+    past, names = function.predicted(training=True)
     clusters, distances = (past.column(name).to_numpy() for name in names)
     radius = _radius(clusters, distances, count)
     limit = np.nanquantile(distances / radius[clusters], 1 - share)
     clusters, distances = (rows.column(name).to_numpy() for name in computed)
     normalized = distances / radius[clusters]
     added = {
-        "is_anomaly": _above(normalized, limit),
+        "is_anomaly": _mask_above(normalized, limit),
         "normalized_distance": normalized,
         "centroid_id": clusters + 1,
     }
@@ -174,25 +176,28 @@ def _of_clusters(found: ModelFunction, share: float, count: int) -> pa.Table:
 
 def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarray:
     """Return the root mean square distance of each cluster; that of all rows for a cluster without distances."""
-    known = np.isfinite(distances)
-    squares = np.bincount(clusters[known], distances[known] ** 2, count)
-    rows = np.bincount(clusters[known], minlength=count)
+    is_finite = np.isfinite(distances)
+    squares = np.bincount(clusters[is_finite], distances[is_finite] ** 2, count)
+    rows = np.bincount(clusters[is_finite], minlength=count)
     total = squares.sum() / max(rows.sum(), 1)
     means = np.divide(squares, rows, out=np.full(count, total), where=squares > 0)
     return np.sqrt(np.where(means > 0, means, 1.0))
 
 
-def _separation(found: ModelFunction) -> pa.Table:
+def _separation(function: ModelFunction) -> pa.Table:
     """Return the Davies-Bouldin index and the mean squared distance to the centre, of a query or the training rows."""
-    if settings := found.call.attributes:
+    if settings := function.call.attributes:
         raise SemanticError(
-            f"{found.call.model} has clusters, whose evaluation has no settings", span=settings[0].key_span
+            f"{function.call.model} has clusters, whose evaluation has no settings", span=settings[0].key_span
         )
-    predicts = replace(found.statement, kind="predict", using=found.call.model, model=None)
-    rows, computed = replace(found, statement=predicts).predicted(training=not found.call.query)
+    predicts = replace(function.statement, kind="predict", using=function.call.model, model=None)
+    rows, computed = replace(function, statement=predicts).predicted(training=not function.call.query)
     distances = rows.column(computed[1]).to_numpy()
-    known, centres = np.isfinite(distances), found.centres(found.call.model)
-    clusters, distances = rows.column(computed[0]).to_numpy()[known].astype(np.int64), distances[known]
+    is_finite, centres = np.isfinite(distances), function.centres(function.call.model)
+    clusters, distances = (
+        rows.column(computed[0]).to_numpy()[is_finite].astype(np.int64),
+        distances[is_finite],
+    )
     figures = {
         "davies_bouldin_index": math.nan
         if centres is None
@@ -220,49 +225,49 @@ def _davies_bouldin(clusters: npt.NDArray[np.int64], distances: Floats, centres:
         return float(((spread[:, np.newaxis] + spread) / apart).max(axis=1).mean())
 
 
-def _above(values: np.ndarray, limit: float) -> pa.Array:
+def _mask_above(values: np.ndarray, limit: float) -> pa.Array:
     return pa.array(values > limit, mask=np.isnan(values))
 
 
 # Explanations ----------------------------------------------------------------------------------------------
 
 
-def _explanation(found: ModelFunction) -> pa.Table:
+def _explanation(function: ModelFunction) -> pa.Table:
     """Return the mean size of the Shapley values of each column, over the training rows or a query."""
-    by_class = found.written("class_level_explain")
+    by_class = function.written("class_level_explain")
     if by_class and getattr(by_class.value, "value", None) is not False:
         raise SemanticError(
             "there is no explanation for each class",
             span=by_class.value.span,
             hint="write FALSE, or leave it out: that of the predicted class",
         )
-    level = Attribute("explain.level", Constant("model", found.span), found.span)
-    attributes = (*found.statement.attributes, level)
+    level = Attribute("explain.level", Constant("model", function.span), function.span)
+    attributes = (*function.statement.attributes, level)
     explains = replace(
-        found.statement, kind="explain", model=found.call.model, using=None, attributes=attributes
+        function.statement, kind="explain", model=function.call.model, using=None, attributes=attributes
     )
-    rows, _ = replace(found, statement=explains).predicted(training=not found.call.query)
+    rows, _ = replace(function, statement=explains).predicted(training=not function.call.query)
     return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
 
 
 # Forecasts -------------------------------------------------------------------------------------------------
 
 
-def _forecasts(found: ModelFunction) -> pa.Table:
+def _forecasts(function: ModelFunction) -> pa.Table:
     """Return the next steps of each series, with the interval of a confidence level if the model has quantiles."""
-    forecast, label = found.trained.forecast, found.trained.label
+    forecast, label = function.trained.forecast, function.trained.label
     if forecast is None or not isinstance(label, ForecastLabel):
         raise SemanticError(
-            f"{found.call.model} is no forecast",
-            span=found.span,
+            f"{function.call.model} is no forecast",
+            span=function.span,
             hint="train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))",
         )
-    horizon, level = _horizon(found, forecast), found.setting("confidence_level", 0, 1)
+    horizon, level = _horizon(function, forecast), function.setting("confidence_level", 0, 1)
     has_interval = _has_interval(label)
     if level is not None and not has_interval:
-        written = found.written("confidence_level")
-        raise _no_quantiles(found, written.span if written else None)
-    rows, computed = found.predicted(training=not found.call.query)
+        level_attribute = function.written("confidence_level")
+        raise _no_quantiles(function, level_attribute.span if level_attribute else None)
+    rows, computed = function.predicted(training=not function.call.query)
     rows = _first_steps(rows, forecast, horizon)
     columns = {name: rows.column(name) for name in forecast.series}
     columns |= {"forecast_timestamp": rows.column(forecast.time), "forecast_value": rows.column(computed[0])}
@@ -291,35 +296,37 @@ def _has_interval(label: ForecastLabel) -> bool:
     return len(label.quantiles) > 1 and label.quantiles[0] < 0.5 < label.quantiles[-1]
 
 
-def _no_quantiles(found: ModelFunction, span: Span | None) -> SemanticError:
+def _no_quantiles(function: ModelFunction, span: Span | None) -> SemanticError:
     return SemanticError(
-        f"{found.call.model} has no quantiles, which an interval needs",
+        f"{function.call.model} has no quantiles, which an interval needs",
         span=span,
         hint="train it WITH forecast.quantiles = [0.1, 0.9]",
     )
 
 
-def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
+def _of_forecast(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
     """Return the rows with the probability that a value is nearer to its forecast than theirs, and the interval of it.
 
     The past is that of the training query before the first row of the series. Distances are distributed as in a normal
     distribution that has the outermost quantiles of the forecast, on each side its own.
     """
     if not _has_interval(label):
-        raise _no_quantiles(found, found.span)
-    limit = found.setting("anomaly_prob_threshold", 0, 1) or _LEVEL
-    rows = found.source.stream(found.statement.select).read_all()
+        raise _no_quantiles(function, function.span)
+    limit = function.setting("anomaly_prob_threshold", 0, 1) or _LEVEL
+    rows = function.source.stream(function.statement.select).read_all()
     if lacking := [
-        each for each in (*forecast.series, forecast.time, label.column) if each not in rows.column_names
+        column
+        for column in (*forecast.series, forecast.time, label.column)
+        if column not in rows.column_names
     ]:
         raise SemanticError(
             f"the query lacks the columns {', '.join(lacking)} of the training query",
-            span=found.statement.select_span,
+            span=function.statement.select_span,
         )
-    known, computed = found.of_query(_with_past(found, forecast, label))
-    places = _places(rows, known, (*forecast.series, forecast.time))
+    predicted, computed = function.of_query(_with_past(function, forecast, label))
+    places = _places(rows, predicted, (*forecast.series, forecast.time))
     value, low, high = (
-        known.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
+        predicted.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
         for name in (computed[0], computed[1], computed[-1])
     )
     actual = numbers(rows.column(label.column).combine_chunks(), label.column)
@@ -335,7 +342,7 @@ def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel)
     probability = _ERROR_FUNCTION(deviations / np.sqrt(2)).astype(np.float64)
     times = normal.inv_cdf((1 + limit) / 2)
     added = {
-        "is_anomaly": _above(probability, limit),
+        "is_anomaly": _mask_above(probability, limit),
         "lower_bound": value - times * below,
         "upper_bound": value + times * above,
         "anomaly_probability": probability,
@@ -343,17 +350,17 @@ def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel)
     return with_columns(rows, added)
 
 
-def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
+def _with_past(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
     """Return the query of the rows without their values, behind those of the training query.
 
     Of these it has the rows of each series before its first one that is to be judged.
     """
-    quote = dialect_named(found.source.dialect).name_quotes[0]
+    quote = dialect_named(function.source.dialect).name_quotes[0]
     time, since = quote_part(forecast.time, quote), quote_part(free_name("since", forecast.series), quote)
     series = [quote_part(name, quote) for name in forecast.series]
-    names = [quote_part(name, quote) for name in columns_read(found.trained)]
+    names = [quote_part(name, quote) for name in columns_read(function.trained)]
     unknown = [f"NULL AS {name}" if name == quote_part(label.column, quote) else name for name in names]
-    rows = f"(\n{found.statement.select}\n)"
+    rows = f"(\n{function.statement.select}\n)"
     begin = f"SELECT {', '.join([*series, f'MIN({time}) AS {since}'])} FROM {rows} AS later"
     if series:
         same = " AND ".join(f"past.{name} = first.{name}" for name in series)
@@ -361,32 +368,34 @@ def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -
     else:
         joined = f"CROSS JOIN ({begin}) AS first"
     return (
-        f"SELECT {', '.join(f'past.{name}' for name in names)} FROM (\n{found.training_query}\n) AS past {joined} "
+        f"SELECT {', '.join(f'past.{name}' for name in names)} FROM (\n{function.training_query}\n) AS past {joined} "
         f"WHERE past.{time} < first.{since} UNION ALL SELECT {', '.join(unknown)} FROM {rows} AS later"
     )
 
 
-def _places(rows: pa.Table, known: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """Return the place of each row in `known`, where the keys are the same; NULL if it is not there."""
+def _places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """Return the place of each row in `other_rows`, where the keys are the same; NULL if it is not there."""
     row, place = free_name("row", keys), free_name("place", keys)
     left = rows.select(keys).append_column(row, pa.array(np.arange(rows.num_rows)))
     types = [(name, rows.schema.field(name).type) for name in keys]
     right = (
-        known.select(keys).cast(pa.schema(types)).append_column(place, pa.array(np.arange(known.num_rows)))
+        other_rows.select(keys)
+        .cast(pa.schema(types))
+        .append_column(place, pa.array(np.arange(other_rows.num_rows)))
     )
-    found = left.join(right, list(keys), join_type="left outer").sort_by(row)
-    return found.column(place).combine_chunks()
+    joined = left.join(right, list(keys), join_type="left outer").sort_by(row)
+    return joined.column(place).combine_chunks()
 
 
-def _horizon(found: ModelFunction, forecast: Forecast) -> int:
-    horizon = found.setting("horizon", 0, float("inf"))
-    written = found.written("horizon")
-    if horizon is None or written is None:
+def _horizon(function: ModelFunction, forecast: Forecast) -> int:
+    horizon = function.setting("horizon", 0, float("inf"))
+    attribute = function.written("horizon")
+    if horizon is None or attribute is None:
         return min(_HORIZON, forecast.horizon)
     if horizon > forecast.horizon or horizon % 1:
         raise SemanticError(
-            f"{found.call.model} forecasts up to {forecast.horizon:,} steps, a whole number",
-            span=written.value.span,
+            f"{function.call.model} forecasts up to {forecast.horizon:,} steps, a whole number",
+            span=attribute.value.span,
             hint=f"train it with a horizon of {int(horizon):,}" if horizon > forecast.horizon else None,
         )
     return int(horizon)
@@ -408,15 +417,17 @@ def _first_steps(rows: pa.Table, forecast: Forecast, horizon: int) -> pa.Table:
 
 
 def _bound(
-    values: np.ndarray, known: Mapping[float, pa.ChunkedArray], wanted: float, side: int
+    values: np.ndarray, by_level: Mapping[float, pa.ChunkedArray], level: float, side: int
 ) -> pa.Array | pa.ChunkedArray:
-    """Return the quantile `wanted`: the model's own, or one as far away as in a normal distribution."""
-    if exact := [found for each, found in known.items() if abs(each - wanted) < 1e-9]:
+    """Return the quantile `level`: the model's own, or one as far away as in a normal distribution."""
+    if exact := [
+        exact_column for some_level, exact_column in by_level.items() if abs(some_level - level) < 1e-9
+    ]:
         return exact[0]
-    outermost = max(known) if side > 0 else min(known)
+    outermost = max(by_level) if side > 0 else min(by_level)
     normal = NormalDist()
-    scale = normal.inv_cdf(wanted) / normal.inv_cdf(outermost)
-    distances = np.maximum((known[outermost].to_numpy() - values) * side, 0)
+    scale = normal.inv_cdf(level) / normal.inv_cdf(outermost)
+    distances = np.maximum((by_level[outermost].to_numpy() - values) * side, 0)
     return _array(values + side * scale * distances)
 
 

@@ -13,7 +13,7 @@ from edl.models.archive import Archive
 from edl.worker.evaluation.prediction import predicted_columns
 from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
-    checked,
+    check_use,
     cluster_of,
     columns,
     columns_read,
@@ -49,7 +49,7 @@ def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
                 hint="name it behind PREDICT: TO PREDICT my_table USING my_model APPEND",
             )
         )
-    return checked(statement, statement.using, PREDICT, errors)
+    return check_use(statement, statement.using, PREDICT, errors)
 
 
 def prediction(
@@ -95,17 +95,17 @@ def prediction(
 
 
 def _rows_or_report(
-    written: Resolved | None,
+    attribute: Resolved | None,
     statement: ast.Statement,
     model: Archive,
     reference: str,
     errors: list[SQLFlowError],
 ) -> spec.job.Report:
     """Return the kind of report of PREDICT; add an error if the model has no statistics or features for it."""
-    if written is None or written.value == "rows":
+    if attribute is None or attribute.value == "rows":
         return "figures"
-    if written.value == "features":
-        span = written.span
+    if attribute.value == "features":
+        span = attribute.span
         if statement.target:
             message, hint = (
                 "features are a result set",
@@ -117,7 +117,7 @@ def _rows_or_report(
             errors.append(SemanticError(f"the features of {reference} are {why}", span=span))
         return "features"
     if model.fitting is None:
-        errors.append(without_statistics(reference, written.span))
+        errors.append(without_statistics(reference, attribute.span))
     return "drift"
 
 

@@ -92,23 +92,23 @@ def has_columns_of_its_own(call: PredictCall) -> bool:
     return call.function in _COLUMNS
 
 
-def requested(call: PredictCall, statement: Statement, trained: JobSpec) -> Statement:
+def request_settings(call: PredictCall, statement: Statement, trained: JobSpec) -> Statement:
     """Return the statement of a call with the settings that the columns of the reference need."""
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     span = call.model.span
     if call.function == "PREDICT" and isinstance(trained.label, ClassLabel):
-        found["predict.probabilities"] = Constant(True, span)
+        settings["predict.probabilities"] = Constant(True, span)
     elif call.function == "PREDICT" and isinstance(trained.label, ClusterLabel):
         if DISTANCES in extra_outputs(trained):
-            found["predict.extra_outputs"] = Constant(DISTANCES, span)
+            settings["predict.extra_outputs"] = Constant(DISTANCES, span)
     elif call.function == "EVALUATE" and statement.kind == "evaluate" and (figures := _figures_of(trained)):
         metrics = dict.fromkeys(figures.values())
         if isinstance(trained.label, ForecastLabel):
             of_quantiles = ("coverage",) if len(trained.label.quantiles) > 1 else ()
             metrics |= dict.fromkeys((*trained.metrics, *of_quantiles))
-        found["validation.metrics"] = ListValue(tuple(Constant(name, span) for name in metrics), span)
-    written = {each.key.casefold() for each in statement.attributes}
-    needed = (Attribute(key, value, span) for key, value in found.items() if key not in written)
+        settings["validation.metrics"] = ListValue(tuple(Constant(name, span) for name in metrics), span)
+    keys = {attribute.key.casefold() for attribute in statement.attributes}
+    needed = (Attribute(key, value, span) for key, value in settings.items() if key not in keys)
     return replace(statement, attributes=(*statement.attributes, *needed))
 
 
@@ -139,10 +139,10 @@ def _evaluation(answer: _Answer) -> pa.Table:
     [figures] = answer.rows.to_pylist()
     if (rmse := figures.get("rmse")) is not None:
         figures.setdefault("mse", rmse**2)
-    found = {name: figures.pop(own, None) for name, own in names.items()}
+    row = {name: figures.pop(our_name, None) for name, our_name in names.items()}
     if isinstance(answer.trained.label, ForecastLabel):
-        found |= {name: value for name, value in figures.items() if name != "loss"}  # of the baselines
-    return pa.Table.from_batches([one_row(found)])
+        row |= {name: value for name, value in figures.items() if name != "loss"}  # of the baselines
+    return pa.Table.from_batches([one_row(row)])
 
 
 def _confusion(answer: _Answer) -> pa.Table:
@@ -154,7 +154,7 @@ def _confusion(answer: _Answer) -> pa.Table:
     classes = pa.array(label.classes)
     numbers = np.zeros((len(classes), len(classes)), count.type.to_pandas_dtype())
     numbers[pc.index_in(true, classes).to_numpy(), pc.index_in(predicted, classes).to_numpy()] = count
-    names = unique_names([_column_name(each) for each in label.classes], taken=("expected_label",))
+    names = unique_names([_column_name(class_) for class_ in label.classes], taken=("expected_label",))
     columns = {name: pa.array(numbers[:, place]) for place, name in enumerate(names)}
     return pa.table({"expected_label": classes, **columns})
 
@@ -177,7 +177,7 @@ def _iterations(answer: _Answer) -> pa.Table:
     nothing = pa.nulls(count, pa.float64())
     seconds = rows.column("seconds").to_numpy() if "seconds" in rows.column_names else np.full(count, np.nan)
     rate = trained.optimizer.params.get("learning_rate") if trained.schedule is None else None
-    found = {
+    columns = {
         "training_run": pa.array(np.zeros(count, np.int64)),
         "iteration": pa.array(np.arange(count)),
         "loss": rows.column("loss") if "loss" in rows.column_names else nothing,
@@ -188,8 +188,8 @@ def _iterations(answer: _Answer) -> pa.Table:
         ),
     }
     if isinstance(trained.label, ClusterLabel):
-        del found["eval_loss"]
-    return pa.table(found)
+        del columns["eval_loss"]
+    return pa.table(columns)
 
 
 # Predictions -----------------------------------------------------------------------------------------------
@@ -220,15 +220,15 @@ def _with_probabilities(answer: _Answer, label: ClassLabel) -> pa.Table:
 def _with_distances(answer: _Answer) -> pa.Table:
     """Return the clusters, numbered from 1, with the nearest centres and the distances to them."""
     cluster, _, texts = (answer.rows.column(name).combine_chunks() for name in answer.computed)
-    known = texts.is_valid().to_numpy(zero_copy_only=False)
+    is_valid = texts.is_valid().to_numpy(zero_copy_only=False)
     numbers = pc.list_flatten(pc.split_pattern(texts, ",")).cast(pa.float64()).to_numpy()
-    distances = numbers.reshape(int(known.sum()), -1) if known.any() else np.empty((0, 1))
+    distances = numbers.reshape(int(is_valid.sum()), -1) if is_valid.any() else np.empty((0, 1))
     order = np.argsort(distances, axis=1, kind="stable")[:, :_NEAREST]
     nearest = np.take_along_axis(distances, order, axis=1)
     columns = {
         "CENTROID_ID": pc.add(cluster, 1),
         "NEAREST_CENTROIDS_DISTANCE": _lists(
-            {"CENTROID_ID": order.reshape(-1) + 1, "DISTANCE": nearest}, nearest, known
+            {"CENTROID_ID": order.reshape(-1) + 1, "DISTANCE": nearest}, nearest, is_valid
         ),
     }
     return answer.with_columns(columns)
@@ -242,8 +242,8 @@ def _explanations(answer: _Answer) -> pa.Table:
     error.
     """
     label, computed, rows = answer.trained.label, answer.computed, answer.rows
-    own = len(answer.trained.columns)
-    base, *shares = answer.numbers(computed[-own - 1 :]).T
+    count = len(answer.trained.columns)
+    base, *shares = answer.numbers(computed[-count - 1 :]).T
     values = np.column_stack(shares)
     predicted = rows.column(computed[0])
     if isinstance(label, ClassLabel) and label.binary:
@@ -268,23 +268,27 @@ def _explanations(answer: _Answer) -> pa.Table:
 
 def _top_features(call: PredictCall) -> int:
     """Return the setting top_k_features. Raises SemanticError if it is no whole number above 0."""
-    found = [each.value for each in call.attributes if each.key.casefold() == "explain.top_k_features"]
-    number = getattr(found[-1], "value", None) if found else _TOP_FEATURES
+    settings = [
+        attribute.value
+        for attribute in call.attributes
+        if attribute.key.casefold() == "explain.top_k_features"
+    ]
+    number = getattr(settings[-1], "value", None) if settings else _TOP_FEATURES
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise SemanticError("top_k_features is a whole number above 0", span=found[-1].span)
+        raise SemanticError("top_k_features is a whole number above 0", span=settings[-1].span)
     return number
 
 
 def _lists(
     fields: Mapping[str, pa.Array | npt.NDArray[np.generic]],
     shape: _Floats,
-    known: npt.NDArray[np.bool_] | None = None,
+    is_valid: npt.NDArray[np.bool_] | None = None,
 ) -> pa.Array:
     """Return a list of records for each row: fields of as many values as `shape`, (rows, records), has, row by row.
 
-    known: flags of all rows, of which those that are not set have NULL and no values.
+    is_valid: flags of all rows, of which those that are not set have NULL and no values.
     """
-    flags = np.full(len(shape), True) if known is None else known
+    flags = np.full(len(shape), True) if is_valid is None else is_valid
     offsets = np.concatenate([[0], np.cumsum(flags * shape.shape[1])])
     records = pa.StructArray.from_arrays(
         [

@@ -26,13 +26,13 @@ _TEXT_FILES = ("csv:", "excel:")  # schemes whose types are found in texts
 def differing(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
     """Return the query with those of the readings that its schema does not tell."""
     types = _types(query)
-    found = {
+    changed = {
         name: reading
         for name, reading in readings.items()
         if types.get(name.casefold()) != reading
         and (name.casefold() in types or _mentions(query.select, name))
     }
-    return msgspec.structs.replace(query, readings=found) if found else query
+    return msgspec.structs.replace(query, readings=changed) if changed else query
 
 
 def apply(
@@ -49,25 +49,25 @@ def apply(
     """
     source.read_as({})
     names = {name.casefold() for name in columns}
-    found = {
+    present = {
         name: reading
         for name, reading in source.readings.items()
         if name.casefold() in names or _mentions(select, name)
     }
-    stated = _stated(trained, found)
-    wanted = {**_told(trained, found), **stated}
-    wanted = {name: reading for name, reading in wanted.items() if found[name] != reading}
-    misfits = source.misfits(wanted)
+    stated = _stated_readings(trained, present)
+    readings = {**_readings_of_schema(trained, present), **stated}
+    readings = {name: reading for name, reading in readings.items() if present[name] != reading}
+    misfits = source.misfits(readings)
     for name, error in misfits.items():
         if name in stated:
             error.hint = _hint(trained)
             raise error
-        del wanted[name]
-    source.read_as(wanted)
+        del readings[name]
+    source.read_as(readings)
     for name, error in misfits.items():
-        if not csv_readings.are_alike(found[name], _told(trained, found)[name]) and _is_passed(
-            schema(), name, found[name]
-        ):
+        if not csv_readings.are_alike(
+            present[name], _readings_of_schema(trained, present)[name]
+        ) and _is_passed(schema(), name, present[name]):
             error.hint = _hint(trained)
             raise error
 
@@ -79,14 +79,14 @@ def _hint(trained: spec.Query) -> str:
     return "correct the value, leave out its row, or train the model again"
 
 
-def _stated(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
+def _stated_readings(trained: spec.Query, present: Mapping[str, str]) -> dict[str, str]:
     """Return the readings that the model keeps, of the columns found."""
     kept = trained.readings or {}
     by_name = {name.casefold(): reading for name, reading in kept.items()}
-    return {name: by_name[name.casefold()] for name in found if name.casefold() in by_name}
+    return {name: by_name[name.casefold()] for name in present if name.casefold() in by_name}
 
 
-def _told(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
+def _readings_of_schema(trained: spec.Query, present: Mapping[str, str]) -> dict[str, str]:
     """Return the readings that the schema of the training tells.
 
     Of a model of another database only texts: its numbers may come from any type. A column that is not in the schema
@@ -94,7 +94,7 @@ def _told(trained: spec.Query, found: Mapping[str, str]) -> dict[str, str]:
     """
     types, is_csv = _types(trained), trained.source.startswith(_TEXT_FILES)
     told = {}
-    for name, reading in found.items():
+    for name, reading in present.items():
         kind = types.get(name.casefold())
         if kind is not None and (is_csv or kind == csv_readings.TEXT):
             told[name] = kind

@@ -13,7 +13,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import running
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
@@ -36,21 +36,25 @@ def is_of_other_explainers(statement: ast.Statement, key: str) -> bool:
 def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """Return notes on the use of a model, once its rows are pinned."""
     if used.kind == "explain":
-        without = [each.key for each in statement.attributes if is_of_other_explainers(statement, each.key)]
+        without = [
+            attribute.key
+            for attribute in statement.attributes
+            if is_of_other_explainers(statement, attribute.key)
+        ]
         if statement.using is not None:
             without.append(f"USING {statement.using}")
-        found = []
+        sentences = []
         if without:
             has = "has" if len(without) == 1 else "have"
             why = "columns are explained by their Shapley values, which need neither plot nor label"
-            found.append(f"{', '.join(without)} {has} no effect: {why}")
+            sentences.append(f"{', '.join(without)} {has} no effect: {why}")
         if used.framework in spec.TREES:
-            if any(each.key.casefold() == "explain.samples" for each in statement.attributes):
-                found.append("explain.samples has no effect: the Shapley values of trees are exact")
-            return tuple(found)
-        return (*found, *_compared_with_query(used))
+            if any(attribute.key.casefold() == "explain.samples" for attribute in statement.attributes):
+                sentences.append("explain.samples has no effect: the Shapley values of trees are exact")
+            return tuple(sentences)
+        return (*sentences, *_compared_with_query(used))
     decided = _of_training(statement, trained, used)
-    taken = [each for each in used.columns if each.casefold() == used.output.column.casefold()]
+    taken = [column for column in used.columns if column.casefold() == used.output.column.casefold()]
     if used.kind == "predict" and taken:
         decided = (*decided, f"the prediction stands in the place of {taken[0]}, which the model reads")
     refit = trained.forecast is not None and trained.forecast.refit
@@ -76,10 +80,10 @@ def with_rows(planned: spec.JobSpec, rows: int, digest: str) -> tuple[spec.JobSp
     taken = rows
     if planned.explanation is not None and planned.explanation.rows:
         taken = min(rows, planned.explanation.rows)
-    found = msgspec.structs.replace(planned, rows=spec.Rows(True, taken, 0, 0, digest))
+    spec_with_rows = msgspec.structs.replace(planned, rows=spec.Rows(True, taken, 0, 0, digest))
     if taken == rows:
-        return found, ()
-    return found, (
+        return spec_with_rows, ()
+    return spec_with_rows, (
         f"importances over {taken:,} of the {rows:,} rows, drawn at random; WITH explain.rows = 0 takes all",
     )
 
@@ -92,10 +96,10 @@ def check_explains(statement: ast.Statement, used: spec.JobSpec) -> None:
     explanation = used.explanation
     if explanation is None or not explanation.background or used.rows.total != 1:
         return
-    written = any(each.key.casefold() == "explain.background" for each in statement.attributes)
+    is_written = any(attribute.key.casefold() == "explain.background" for attribute in statement.attributes)
     remedy = (
         "leave explain.background out"
-        if written
+        if is_written
         else "train the model again: it then keeps rows to compare with"
     )
     raise SemanticError(
@@ -144,8 +148,8 @@ def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
 
 def _of_training(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """Return a note on a threshold that the training chose, and not the statement."""
-    written = any(each.key.casefold().endswith("threshold") for each in statement.attributes)
-    if used.threshold is None or written or not isinstance(trained.label, spec.ClassLabel):
+    is_written = any(attribute.key.casefold().endswith("threshold") for attribute in statement.attributes)
+    if used.threshold is None or is_written or not isinstance(trained.label, spec.ClassLabel):
         return ()
     why = f"validation.threshold = {trained.training.threshold} of the training"
     return (f"{trained.label.classes[1]} is predicted from its probability {used.threshold:.4g} on: {why}",)
@@ -173,7 +177,7 @@ def spec_of(
         query=query,
         validation=None,
         inputs=renamed_inputs(trained, renamed),
-        members=tuple(_renamed(member, renamed) for member in trained.members),
+        members=tuple(_rename_member(member, renamed) for member in trained.members),
         trained_model=reference,
         device=_device(trained, kind, attributes),
     )
@@ -181,10 +185,10 @@ def spec_of(
 
 def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
     """Return the device, whatever that of the training was. Raises SemanticError if trees have to use a GPU."""
-    written = attributes.get(f"{kind}.device")
-    device = running.device(written.value if written else None)
-    if written and device == "cuda" and trained.framework in spec.TREES:
-        raise SemanticError("trees compute on the CPU", span=written.span, hint=f"leave {kind}.device out")
+    attribute = attributes.get(f"{kind}.device")
+    device = running.device(attribute.value if attribute else None)
+    if attribute and device == "cuda" and trained.framework in spec.TREES:
+        raise SemanticError("trees compute on the CPU", span=attribute.span, hint=f"leave {kind}.device out")
     return device
 
 
@@ -192,8 +196,8 @@ def columns_read(trained: spec.JobSpec) -> list[str]:
     """Return the columns that the model reads; of a forecast also those of its series, and the known labels."""
     if trained.forecast is None:
         return list(trained.columns)
-    own = (name for name in trained.columns if not name.startswith(PREFIX))
-    return list(dict.fromkeys((*trained.forecast.columns, *own, trained.label.column)))
+    of_features = (name for name in trained.columns if not name.startswith(PREFIX))
+    return list(dict.fromkeys((*trained.forecast.columns, *of_features, trained.label.column)))
 
 
 def _renamed_series(trained: spec.JobSpec, renamed: Mapping[str, str]) -> spec.JobSpec:
@@ -210,7 +214,7 @@ def _renamed_series(trained: spec.JobSpec, renamed: Mapping[str, str]) -> spec.J
     )
 
 
-def _renamed(member: spec.Member, renamed: Mapping[str, str]) -> spec.Member:
+def _rename_member(member: spec.Member, renamed: Mapping[str, str]) -> spec.Member:
     inputs = renamed_inputs(member.spec, renamed)
     return msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, inputs=inputs))
 
@@ -225,25 +229,27 @@ def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[st
 
 def over_schema(trained: spec.JobSpec, schema: Schema) -> spec.JobSpec:
     """Return the JobSpec with its features over the columns of a query that has them all."""
-    renamed = {name: found for name in trained.columns if (found := schema.find(name)) is not None}
+    renamed = {
+        name: column_here for name in trained.columns if (column_here := schema.find(name)) is not None
+    }
     return msgspec.structs.replace(trained, inputs=renamed_inputs(trained, renamed))
 
 
 def columns(
     statement: ast.Statement,
     schema: Schema,
-    wanted: Sequence[str],
+    needed: Sequence[str],
     errors: list[SQLFlowError],
     trained: spec.Query,
 ) -> dict[str, str]:
     """Map the model's columns to the query's; add an error for missing ones. trained: query of the training."""
-    found = {column: schema.find(column) for column in wanted}
-    missing = [column for column, name in found.items() if name is None]
+    by_column = {column: schema.find(column) for column in needed}
+    missing = [column for column, name in by_column.items() if name is None]
     if missing:
         near = did_you_mean(missing[0], schema.names, list_up_to=0) if len(missing) == 1 else None
-        made = (expression_of_training(trained, column) for column in missing)
-        hint = near or next(filter(None, made), None)
-        hint = hint or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
+        expressions_of_training = (expression_of_training(trained, column) for column in missing)
+        hint = near or next(filter(None, expressions_of_training), None)
+        hint = hint or f"the model reads {', '.join(needed[:20])}{', …' if len(needed) > 20 else ''}"
         plural = "s" if len(missing) > 1 else ""
         errors.append(
             SemanticError(
@@ -252,13 +258,13 @@ def columns(
                 hint=hint,
             )
         )
-    return {column: name for column, name in found.items() if name is not None}
+    return {column: name for column, name in by_column.items() if name is not None}
 
 
-def checked(
+def check_use(
     statement: ast.Statement,
     model: ast.Name | None,
-    rows: tuple[Attribute, ...],
+    rows: tuple[AttributeRow, ...],
     errors: list[SQLFlowError],
     elsewhere: Mapping[str, str] | None = None,
 ) -> tuple[ast.Name, dict[str, Resolved]]:
@@ -271,8 +277,12 @@ def checked(
         verb = statement.kind
         message, hint = f"there is no SELECT to {verb}", f"write SELECT … FROM … before TO {verb.upper()}"
         errors = [SemanticError(message, span=statement.span, hint=hint), *errors]
-    written = [each for each in statement.attributes if not is_of_other_explainers(statement, each.key)]
-    resolved = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(written, errors, [])
+    attributes_here = [
+        attribute
+        for attribute in statement.attributes
+        if not is_of_other_explainers(statement, attribute.key)
+    ]
+    resolved = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(attributes_here, errors, [])
     if model is None:
         missing = SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model")
         raise_all([*errors, missing])

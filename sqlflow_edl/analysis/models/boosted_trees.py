@@ -17,7 +17,7 @@ def _assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
     """Take the columns as `columns.trees.fitted` made them, each once."""
-    features = (each.column for each in columns if not isinstance(each.column, CATEGORY_TYPES))
+    features = (placed.column for placed in columns if not isinstance(placed.column, CATEGORY_TYPES))
     return {"features": tuple(dict.fromkeys(features))}
 
 

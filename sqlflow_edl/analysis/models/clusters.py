@@ -16,10 +16,10 @@ from edl.spec.features import CATEGORY_TYPES
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
-TOLERANCE = Attribute(
+TOLERANCE = AttributeRow(
     "train.tolerance",
     "number",
     "End the training after an epoch whose loss is not lower than that of the one before by this share of it; 0 never.",
@@ -28,7 +28,7 @@ TOLERANCE = Attribute(
     high=1,
     aliases=("tolerance", "model.tolerance"),
 )
-CLUSTERS = Attribute(
+CLUSTERS = AttributeRow(
     "model.n_clusters",
     "integer",
     "Number of clusters.",
@@ -50,7 +50,7 @@ def assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
     """Make categories one-hot. Raises SemanticError for features whose form is learned from a label."""
-    return {"features": tuple(_feature(each) for each in columns)}
+    return {"features": tuple(_feature(placed) for placed in columns)}
 
 
 def _feature(placed: Placed) -> spec.Feature:
@@ -74,7 +74,7 @@ def _feature(placed: Placed) -> spec.Feature:
 
 DEEP = (
     replace(CLUSTERS, default=10),
-    Attribute(
+    AttributeRow(
         "model.pretrain_dims",
         "integers",
         "Units of the encoder's layers, the last one those of the codes; the decoder has them in reverse.",
@@ -83,14 +83,14 @@ DEEP = (
         high=65_536,
         aliases=("pretrain_dims",),
     ),
-    Attribute(
+    AttributeRow(
         "model.run_pretrain",
         "boolean",
         "Train the autoencoder before the clusters.",
         True,
         aliases=("run_pretrain",),
     ),
-    Attribute(
+    AttributeRow(
         "model.pretrain_epochs",
         "integer",
         "Epochs of the autoencoder over the first rows of the training.",
@@ -99,7 +99,7 @@ DEEP = (
         high=10_000,
         aliases=("pretrain_epochs",),
     ),
-    Attribute(
+    AttributeRow(
         "model.pretrain_lr",
         "number",
         "Step size of the autoencoder at first; it is divided by 10 where the error does not fall.",
@@ -108,7 +108,7 @@ DEEP = (
         high=100,
         aliases=("pretrain_lr",),
     ),
-    Attribute(
+    AttributeRow(
         "model.kmeans_init",
         "integer",
         "Starts of k-means on the codes, of which the best is taken.",
@@ -133,7 +133,7 @@ def _deep_values(job: spec.JobSpec) -> Mapping[str, object]:
 
 
 def _deep_size(job: spec.JobSpec) -> int:
-    dims = [int(each) for each in job.model.params["pretrain_dims"]]  # type: ignore[union-attr,arg-type]  # integers
+    dims = [int(units) for units in job.model.params["pretrain_dims"]]  # type: ignore[union-attr,arg-type]  # integers
     widths = [sum(map(spec.width, job.features)), *dims]
     layers = sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
     return layers + job.label.outputs * dims[-1]

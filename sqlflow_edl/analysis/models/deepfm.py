@@ -10,9 +10,9 @@ from edl.spec.features import DENSE_TYPES
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import CLASSES, HIDDEN_LAYERS, deep_size, linear_size
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
-_EMBEDDING_DIM = Attribute(
+_EMBEDDING_DIM = AttributeRow(
     "model.embedding_dim",
     "integer",
     "Length of the vector of each category.",
@@ -28,7 +28,7 @@ def _assemble(
 ) -> ModelInputs:
     """Make every category, indicators too, an embedding of the one length; numbers are unchanged."""
     dim = int(parameters["embedding_dim"])  # type: ignore[arg-type]
-    features = tuple(_field(each, dim) for each in columns)
+    features = tuple(_field(placed, dim) for placed in columns)
     if not any(isinstance(feature, spec.Embedding) for feature in features):
         raise SemanticError(
             "DeepFM learns from categories, and no column is one",

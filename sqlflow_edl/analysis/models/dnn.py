@@ -13,10 +13,10 @@ from sqlflow_edl.analysis.models.parts import (
     linear_feature,
     one_input,
 )
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
-MEMBERS = Attribute(
+MEMBERS = AttributeRow(
     "model.members",
     "integer",
     "Networks that share their layers, except for scales of the features and the outputs, and whose predictions are "

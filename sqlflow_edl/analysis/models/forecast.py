@@ -17,25 +17,25 @@ from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import DROPOUT, deep_feature
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 NAME = "Forecast"
 KNOWN = "known"  # input of a network: features of the time to forecast
 ATTRIBUTES = (
-    Attribute(
+    AttributeRow(
         "forecast.time",
         "text",
         "Column of the time of a row: a date, a timestamp or a whole number. Required.",
         aliases=("time", "time_column", "forecast.time_column", "time_series_timestamp_col"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.series",
         "texts",
         "Columns whose values tell series apart, such as store or [store, item]; without it there is one series.",
         aliases=("series", "forecast.series_columns", "time_series_id_col"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.horizon",
         "integer",
         "Number of steps that are forecast. Required.",
@@ -43,7 +43,7 @@ ATTRIBUTES = (
         high=10_000,
         aliases=("horizon", "n_out", "model.n_out"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.season",
         "integer",
         "Number of steps after which a pattern repeats; 1 for none. By default a week of days, a year of weeks, months "
@@ -52,7 +52,7 @@ ATTRIBUTES = (
         high=100_000,
         aliases=("season", "season_length", "forecast.season_length", "period"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.lags",
         "integer",
         "Number of last values that the model sees. By default those of a season, from 2 to 12, beside values of "
@@ -61,7 +61,7 @@ ATTRIBUTES = (
         high=1000,
         aliases=("lags", "n_in", "model.n_in"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.windows",
         "integer",
         "Number of windows of the backtest, on which the model is validated: each has forecast.horizon steps, the last "
@@ -70,7 +70,7 @@ ATTRIBUTES = (
         high=100,
         aliases=("forecast.backtest_windows", "n_windows"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.quantiles",
         "numbers",
         "Quantiles that are forecast beside the value, such as [0.1, 0.9] for an interval of 80 %.",
@@ -78,7 +78,7 @@ ATTRIBUTES = (
         high=0.999,
         aliases=("quantiles", "forecast.levels"),
     ),
-    Attribute(
+    AttributeRow(
         "forecast.refit",
         "boolean",
         "Train the model once more after the backtest, on all rows, in as many rounds or epochs.",
@@ -95,7 +95,7 @@ OF_ROWS = (
 )  # fmt: skip
 
 NETWORK = (
-    Attribute(
+    AttributeRow(
         "model.hidden_size",
         "integer",
         "Units of the hidden layers of encoder and decoder.",
@@ -104,7 +104,7 @@ NETWORK = (
         high=4096,
         aliases=("hidden_size",),
     ),
-    Attribute(
+    AttributeRow(
         "model.layers",
         "integer",
         "Residual blocks of the encoder, and as many of the decoder.",
@@ -127,7 +127,7 @@ def _assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
     """Return the features of the time to forecast, in the forms of a dense network."""
-    features = dict.fromkeys(deep_feature(each.column, label) for each in columns)
+    features = dict.fromkeys(deep_feature(placed.column, label) for placed in columns)
     return {KNOWN: tuple(features)} if features else {}
 
 
@@ -141,16 +141,16 @@ def _size(job: spec.JobSpec) -> int | None:
     if job.forecast is None:
         return None
     size, layers = (int(job.model.params[name]) for name in ("hidden_size", "layers"))  # type: ignore[arg-type]
-    known, lags, horizon = (
+    known_numbers, lags, horizon = (
         sum(map(spec.width, job.inputs.get(KNOWN, ()))),
         job.forecast.lags,
         job.forecast.horizon,
     )
-    widths = [lags + known, *[size] * (2 * layers - 1), horizon * DECODED]
+    widths = [lags + known_numbers, *[size] * (2 * layers - 1), horizon * DECODED]
     blocks = sum(_block(width, size, after) + 2 * after for width, after in itertools.pairwise(widths))
     outputs = job.label.outputs
-    tables = sum(spec.num_ids(each.category) * each.dim for each in with_tables(job.features))
-    return blocks + _block(DECODED + known, TEMPORAL_UNITS, outputs) + (lags + 1) * horizon + tables
+    tables = sum(spec.num_ids(feature.category) * feature.dim for feature in with_tables(job.features))
+    return blocks + _block(DECODED + known_numbers, TEMPORAL_UNITS, outputs) + (lags + 1) * horizon + tables
 
 
 def _block(width: int, hidden: int, outputs: int) -> int:

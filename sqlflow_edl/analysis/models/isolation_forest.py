@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from edl import spec
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model
 from sqlflow_edl.analysis.models.clusters import assemble
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
-TREES = Attribute(
+TREES = AttributeRow(
     "model.n_trees",
     "integer",
     "Number of trees.",
@@ -23,7 +23,7 @@ TREES = Attribute(
     high=1000,
     aliases=("n_trees", "n_estimators", "model.n_estimators", "num_trees", "model.num_trees"),
 )
-SAMPLE_ROWS = Attribute(
+SAMPLE_ROWS = AttributeRow(
     "model.sample_rows",
     "integer",
     "Rows from which each tree is made.",
@@ -32,7 +32,7 @@ SAMPLE_ROWS = Attribute(
     high=4096,
     aliases=("sample_rows", "max_samples", "model.max_samples"),
 )
-CONTAMINATION = Attribute(
+CONTAMINATION = AttributeRow(
     "model.contamination",
     "number",
     "Share of the training rows beyond the threshold, which are anomalies.",
@@ -50,7 +50,7 @@ _DEFAULTS: Mapping[str, Setting] = {
 
 def _values(job: spec.JobSpec) -> Mapping[str, object]:
     names = {"trees": "n_trees", "sample_rows": "sample_rows", "contamination": "contamination"}
-    return {name: job.model.params[own] for name, own in names.items()}
+    return {name: job.model.params[parameter] for name, parameter in names.items()}
 
 
 MODELS = (

@@ -10,9 +10,9 @@ from edl.errors import Span
 from edl.spec.features import CATEGORY_TYPES, with_tables
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embedding_dim
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
-HIDDEN_UNITS = Attribute(
+HIDDEN_UNITS = AttributeRow(
     "model.hidden_units",
     "integers",
     "Units of the hidden layers, first to last.",
@@ -21,7 +21,7 @@ HIDDEN_UNITS = Attribute(
     high=65_536,
     aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
 )
-ACTIVATION = Attribute(
+ACTIVATION = AttributeRow(
     "model.activation",
     "text",
     "Activation of the hidden layers.",
@@ -29,7 +29,7 @@ ACTIVATION = Attribute(
     choices=("relu", "elu", "selu", "gelu", "silu", "mish", "tanh", "sigmoid"),
     aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
 )
-DROPOUT = Attribute(
+DROPOUT = AttributeRow(
     "model.dropout",
     "number",
     "Share of hidden units dropped in training.",
@@ -38,7 +38,7 @@ DROPOUT = Attribute(
     high=0.95,
     aliases=("dropout", "model.dnn_dropout"),
 )
-BATCH_NORM = Attribute(
+BATCH_NORM = AttributeRow(
     "model.batch_norm",
     "boolean",
     "Normalise each hidden layer over the minibatch.",
@@ -46,7 +46,7 @@ BATCH_NORM = Attribute(
     aliases=("batch_norm",),
 )
 HIDDEN_LAYERS = (HIDDEN_UNITS, ACTIVATION, DROPOUT, BATCH_NORM)
-CLASSES = Attribute(
+CLASSES = AttributeRow(
     "model.n_classes",
     "integer",
     "Number of classes of the label; by default counted.",
@@ -75,7 +75,7 @@ def one_input(feature: Callable[[Fitted, spec.Label], spec.Feature]) -> Assemble
     def assemble(
         columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
     ) -> ModelInputs:
-        return {"features": tuple(feature(each.column, label) for each in columns)}
+        return {"features": tuple(feature(placed.column, label) for placed in columns)}
 
     return assemble
 
@@ -102,16 +102,16 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
 def linear_size(features: Iterable[spec.Feature]) -> int:
     """Count the weights of a linear sum over the numbers and the ids, for one output."""
     features = list(features)
-    one_hot = [each.category for each in features if isinstance(each, spec.OneHot)]
-    embedded = [each.category for each in with_tables(features)]
-    numbers = (each for each in features if not isinstance(each, spec.OneHot | spec.Embedding))
+    one_hot = [feature.category for feature in features if isinstance(feature, spec.OneHot)]
+    embedded = [embedding.category for embedding in with_tables(features)]
+    numbers = (feature for feature in features if not isinstance(feature, spec.OneHot | spec.Embedding))
     return sum(map(spec.num_ids, one_hot + embedded)) + sum(map(spec.width, numbers))
 
 
 def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
     """Count embeddings and the dense layers over them, normalised or not; without hidden layers, a linear model."""
     units = job.model.params.get("hidden_units")
-    hidden = [each for each in units if isinstance(each, int)] if isinstance(units, tuple) else []
+    hidden = [number for number in units if isinstance(number, int)] if isinstance(units, tuple) else []
     widths = [sum(map(spec.width, features)), *hidden, job.label.outputs]
     *layers, last = [(inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths)]
     scales = 2 * sum(hidden) if job.model.params.get("batch_norm") else 0
@@ -123,6 +123,6 @@ def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
 def _embeddings_size(features: Iterable[spec.Feature]) -> int:
     """Count the vectors of ids, and the frequencies and linear functions of periodic embeddings."""
     features = list(features)
-    periodic = (each.frequencies for each in features if isinstance(each, spec.Periodic))
-    vectors = sum(spec.num_ids(each.category) * each.dim for each in with_tables(features))
+    periodic = (feature.frequencies for feature in features if isinstance(feature, spec.Periodic))
+    vectors = sum(spec.num_ids(embedding.category) * embedding.dim for embedding in with_tables(features))
     return vectors + sum(2 * frequencies * (frequencies + 1) for frequencies in periodic)

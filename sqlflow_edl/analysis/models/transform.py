@@ -26,7 +26,7 @@ def assemble(
 
     Raises SemanticError for a statistic of the label, which there is not.
     """
-    return {"features": tuple(_feature(each) for each in columns)}
+    return {"features": tuple(_feature(placed) for placed in columns)}
 
 
 def _feature(placed: Placed) -> spec.Feature:

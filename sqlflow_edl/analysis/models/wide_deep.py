@@ -28,13 +28,13 @@ def _assemble(
     """
     wide: list[spec.Feature] = []
     deep: list[spec.Feature] = []
-    for each in columns:
-        where = (each.input,) if each.input else _wide_or_deep(each.column)
+    for placed in columns:
+        where = (placed.input,) if placed.input else _wide_or_deep(placed.column)
         if "wide" in where:
-            wide.append(_wide_feature(each, label))
+            wide.append(_wide_feature(placed, label))
         if "deep" in where:
-            deep.append(deep_feature(each.column, label))
-    free = [each.column for each in columns if not each.input]
+            deep.append(deep_feature(placed.column, label))
+    free = [placed.column for placed in columns if not placed.input]
     wide = wide or [column for column in free if isinstance(column, DENSE_TYPES)]
     deep = deep or [deep_feature(column, label) for column in free]
     for name, features in (("wide", wide), ("deep", deep)):

@@ -54,7 +54,7 @@ def _attributes(statement: Statement, errors: list[SQLFlowError]) -> dict[str, R
         errors.append(SemanticError("there is no SELECT to optimize", span=statement.span, hint=hint))
     attributes = _DICTIONARY.resolve(statement.attributes, errors, [])
     errors += _missing(statement)
-    _collected(errors, lambda: _check_solver(statement.using))
+    _collect_error(errors, lambda: _check_solver(statement.using))
     return attributes
 
 
@@ -62,8 +62,12 @@ def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
     """Return the problem of the statement. Raises all its errors together."""
     errors: list[SQLFlowError] = []
     attributes = _attributes(statement, errors)
-    written = attributes.get(VARIABLES)
-    variables = _collected(errors, lambda: _variables(written, schema)) if written else None
+    variables_attribute = attributes.get(VARIABLES)
+    variables = (
+        _collect_error(errors, lambda: _variables(variables_attribute, schema))
+        if variables_attribute
+        else None
+    )
     if variables is None:
         raise_all(errors)
         raise RuntimeError("an error says why there are no variables")
@@ -71,10 +75,10 @@ def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
     formula, direction = statement.objective, statement.direction
     if formula is None or direction is None:
         raise RuntimeError("the grammar demands an objective")
-    objective = _collected(errors, lambda: terms.objective(formula))
+    objective = _collect_error(errors, lambda: terms.objective(formula))
     conditions: list[Condition] = []
-    for each in statement.constraints:
-        conditions += _collected(errors, _conditions(terms, each)) or ()
+    for constraint in statement.constraints:
+        conditions += _collect_error(errors, _conditions(terms, constraint)) or ()
     raise_all(errors)
     if objective is None:
         raise RuntimeError("an error says why there is no objective")
@@ -96,18 +100,18 @@ def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
 
 def notes(statement: Statement) -> tuple[str, ...]:
     """Return a sentence for each thing of the statement that has another effect than in SQLFlow."""
-    found: list[str] = []
-    _DICTIONARY.resolve(statement.attributes, [], found)
+    sentences: list[str] = []
+    _DICTIONARY.resolve(statement.attributes, [], sentences)
     if statement.using is not None and str(statement.using).casefold() != "highs":
-        found.append(f"HiGHS solves the problem in place of {statement.using}")
-    return tuple(found)
+        sentences.append(f"HiGHS solves the problem in place of {statement.using}")
+    return tuple(sentences)
 
 
 def _conditions(terms: Terms, formula: Formula) -> Callable[[], tuple[Condition, ...]]:
     return lambda: tuple(terms.conditions(formula))
 
 
-def _collected(errors: list[SQLFlowError], step: Callable[[], T]) -> T | None:
+def _collect_error(errors: list[SQLFlowError], step: Callable[[], T]) -> T | None:
     try:
         return step()
     except SQLFlowError as error:
@@ -120,7 +124,9 @@ def _collected(errors: list[SQLFlowError], step: Callable[[], T]) -> T | None:
 
 def _missing(statement: Statement) -> Iterator[SQLFlowError]:
     """Yield errors for attributes that the statement lacks."""
-    places: Iterable[Span] = (each.span for each in (statement.objective, *statement.constraints) if each)
+    places: Iterable[Span] = (
+        formula.span for formula in (statement.objective, *statement.constraints) if formula
+    )
     end = max(places, key=lambda span: span.end, default=None)
     examples = {VARIABLES: "amount(product)", DOMAIN: "NonNegativeIntegers"}
     for name, example in examples.items():
@@ -129,21 +135,21 @@ def _missing(statement: Statement) -> Iterator[SQLFlowError]:
             yield SemanticError(f"the statement needs {name}", span=end, hint=hint)
 
 
-def _variables(written: Resolved, schema: Schema) -> _Variables:
+def _variables(attribute: Resolved, schema: Schema) -> _Variables:
     """Return the variable; `variables="product"` alone is the variable of each product."""
-    found = _VARIABLES.fullmatch(str(written.value))
-    if found is None:
+    match = _VARIABLES.fullmatch(str(attribute.value))
+    if match is None:
         raise SemanticError(
             "variables is a name with columns in parentheses",
-            span=written.span,
+            span=attribute.span,
             hint='such as "amount(product)": a variable amount for each product',
         )
-    keys = [each.strip() for each in (found[2] or found[1]).split(",")]
-    resolved = tuple(_resolved(schema, key, written.span) for key in keys)
-    return _Variables(found[1], tuple(dict.fromkeys(resolved)))
+    keys = [key_text.strip() for key_text in (match[2] or match[1]).split(",")]
+    resolved = tuple(_resolve_key(schema, key, attribute.span) for key in keys)
+    return _Variables(match[1], tuple(dict.fromkeys(resolved)))
 
 
-def _resolved(schema: Schema, key: str, span: Span) -> str:
+def _resolve_key(schema: Schema, key: str, span: Span) -> str:
     return schema.resolve(Name((key,), key, span))
 
 

@@ -40,13 +40,13 @@ class Terms:
 
     def objective(self, formula: Formula) -> spec.Term:
         """Return the term of the objective. Raises SemanticError unless it is one number that the variable decides."""
-        found = self._term(formula.expression)
-        self._require_variable(found)
-        if not found.total:
+        checked = self._term(formula.expression)
+        self._require_variable(checked)
+        if not checked.total:
             raise SemanticError(
-                "the objective has a value for each row", span=found.span, hint=f"write SUM({formula.text})"
+                "the objective has a value for each row", span=checked.span, hint=f"write SUM({formula.text})"
             )
-        return found.term
+        return checked.term
 
     def conditions(self, formula: Formula) -> Iterator[spec.Condition]:
         """Yield the conditions of a constraint; AND and `1 <= x <= 3` make several."""
@@ -63,8 +63,8 @@ class Terms:
         self, node: Expression
     ) -> Iterator[tuple[Expression, Literal["<=", ">=", "="], Expression]]:
         if isinstance(node, Operation) and node.operator == "AND":
-            for each in node.operands:
-                yield from self._comparisons(each)
+            for operand in node.operands:
+                yield from self._comparisons(operand)
             return
         if not isinstance(node, Operation) or node.operator not in COMPARISONS:
             raise SemanticError("a constraint compares two sides", span=node.span, hint="write <=, >= or =")
@@ -95,7 +95,7 @@ class Terms:
                 return self._named(node)
             case Aggregate():
                 return self._aggregate(node, depth)
-        operands = [self._term(each, depth + 1) for each in node.operands]
+        operands = [self._term(operand, depth + 1) for operand in node.operands]
         return self._operation(node, operands)
 
     def _named(self, node: Name) -> Checked:
@@ -112,8 +112,8 @@ class Terms:
             hint = f"the variable is {self._name}"
             if kind.temporal:
                 dialect = self._schema.dialect
-                written = f"{expressions.seconds(column, dialect)} AS {expressions.name(column, dialect)}"
-                hint = f"select its seconds: {written}"
+                seconds = f"{expressions.seconds(column, dialect)} AS {expressions.name(column, dialect)}"
+                hint = f"select its seconds: {seconds}"
             raise SemanticError(f"{column} is {words}", span=node.span, hint=hint)
         self.columns[column] = None
         return Checked(spec.Column(column), False, False, node.span)
@@ -121,10 +121,10 @@ class Terms:
     def _operation(self, node: Operation, operands: list[Checked]) -> Checked:
         match node.operator:
             case "+":
-                found = operands[0]
-                for each in operands[1:]:
-                    found = self._sum(found, each)
-                return found
+                result = operands[0]
+                for operand in operands[1:]:
+                    result = self._sum(result, operand)
+                return result
             case "-":
                 return self._product(Checked(_NEGATIVE, False, False, node.span), operands[0], node.span)
             case "*":
@@ -137,14 +137,14 @@ class Terms:
 
     def _sum(self, left: Checked, right: Checked) -> Checked:
         self._require_one_level(left, right)
-        return _joined("+", left, right, Span(left.span.start, right.span.end))
+        return _join_terms("+", left, right, Span(left.span.start, right.span.end))
 
     def _product(self, left: Checked, right: Checked, span: Span | None = None) -> Checked:
         span = span or Span(left.span.start, right.span.end)
         if left.variable and right.variable:
             raise self._nonlinear(span, "two terms with the variable are multiplied")
         self._require_one_level(left, right)
-        return _joined("*", left, right, span)
+        return _join_terms("*", left, right, span)
 
     def _of_data(
         self, operator: Literal["/", "%", "^"], left: Checked, right: Checked, span: Span
@@ -153,7 +153,7 @@ class Terms:
             which = {"/": "the divisor", "%": "a remainder", "^": "a power"}[operator]
             raise self._nonlinear(span, f"{which} has the variable")
         self._require_one_level(left, right)
-        return _joined(operator, left, right, span)
+        return _join_terms(operator, left, right, span)
 
     def _aggregate(self, node: Aggregate, depth: int) -> Checked:
         function = node.function.upper()
@@ -189,16 +189,18 @@ class Terms:
                     hint="write SUM(…) around it",
                 )
 
-    def _require_variable(self, found: Checked) -> None:
-        if not found.variable:
+    def _require_variable(self, checked: Checked) -> None:
+        if not checked.variable:
             raise SemanticError(
-                f"the variable {self._name} is not in it, so there is nothing to decide", span=found.span
+                f"the variable {self._name} is not in it, so there is nothing to decide", span=checked.span
             )
 
     def _nonlinear(self, span: Span, why: str) -> SemanticError:
         return SemanticError(f"only linear expressions can be solved, and {why}", span=span)
 
 
-def _joined(operator: Literal["+", "*", "/", "%", "^"], left: Checked, right: Checked, span: Span) -> Checked:
+def _join_terms(
+    operator: Literal["+", "*", "/", "%", "^"], left: Checked, right: Checked, span: Span
+) -> Checked:
     term = spec.Arithmetic(operator, left.term, right.term)
     return Checked(term, left.variable or right.variable, left.total or right.total, span)

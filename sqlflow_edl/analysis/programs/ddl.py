@@ -32,13 +32,14 @@ class Changes:
 def changes(statement: Statement, dialect: str) -> Changes:
     """Return the changes that the statement makes when it runs."""
     if statement.kind != "sql":
-        return Changes(tuple(each for each in effects(statement, dialect).makes if each.kind == "table"))
+        return Changes(tuple(thing for thing in effects(statement, dialect).makes if thing.kind == "table"))
     try:
-        found = [_changes(tree) for tree in trees(statement.text, dialect_named(dialect))]
+        by_tree = [_changes(tree) for tree in trees(statement.text, dialect_named(dialect))]
     except ValueError:
         return Changes(unknown=True)
     return Changes(
-        tuple(thing for each in found for thing in each.tables), any(each.unknown for each in found)
+        tuple(thing for tree_changes in by_tree for thing in tree_changes.tables),
+        any(tree_changes.unknown for tree_changes in by_tree),
     )
 
 
@@ -63,5 +64,5 @@ def _changes(tree: exp.Expr) -> Changes:
         return Changes(unknown=_NAMES_RESOLVE_ANEW.search(tree.sql()) is not None)
     targets = list(tree.find_all(exp.Table)) if isinstance(tree, exp.Drop) else targets_of(tree)
     of_tables = not isinstance(tree, exp.Create | exp.Drop) or tree.kind in ("TABLE", "VIEW")
-    found = [table_named(target) if of_tables else None for target in targets]
-    return Changes(tuple(filter(None, found)), unknown=not found or None in found)
+    tables = [table_named(target) if of_tables else None for target in targets]
+    return Changes(tuple(filter(None, tables)), unknown=not tables or None in tables)

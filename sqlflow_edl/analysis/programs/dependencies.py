@@ -48,10 +48,10 @@ class Access:
         if earlier.unknown or earlier.of_connection:
             return True
         return any(
-            (self.all_models and written.kind == "model")
-            or (self.all_tables and written.kind == "table")
-            or any(map(written.is_same, (*self.reads, *self.writes)))
-            for written in earlier.writes
+            (self.all_models and thing.kind == "model")
+            or (self.all_tables and thing.kind == "table")
+            or any(map(thing.is_same, (*self.reads, *self.writes)))
+            for thing in earlier.writes
         )
 
     def follows(self, earlier: Access) -> bool:
@@ -66,35 +66,35 @@ def accesses(
 
     views: folded names of the views that exist before the program runs, or None if any table may be one.
     """
-    found: list[Access] = []
-    made: dict[Thing, Access] = {}  # views of the program, with what their queries read
+    all_accesses: list[Access] = []
+    views_made: dict[Thing, Access] = {}  # views of the program, with what their queries read
     for statement in statements:
-        access = _with_views(_access(statement, dialect), made, views)
+        access = _with_views(_access(statement, dialect), views_made, views)
         if _writes_rows(statement, dialect):
-            access = _through_views(access, made.items(), views or frozenset())
+            access = _through_views(access, views_made.items(), views or frozenset())
         if _makes_view(statement, dialect):
-            made |= dict.fromkeys(access.writes, access)
-        found.append(access)
-    return found
+            views_made |= dict.fromkeys(access.writes, access)
+        all_accesses.append(access)
+    return all_accesses
 
 
-def needed(accessed: Sequence[Access], chosen: set[int]) -> set[int]:
+def find_needed(accessed: Sequence[Access], chosen: set[int]) -> set[int]:
     """Return the positions of the chosen statements and of all earlier ones that they need."""
-    found = set(chosen)
+    positions = set(chosen)
     for position in reversed(range(len(accessed))):
-        if position in found:
-            found |= {each for each in range(position) if accessed[position].needs(accessed[each])}
-    return found
+        if position in positions:
+            positions |= {other for other in range(position) if accessed[position].needs(accessed[other])}
+    return positions
 
 
 def _access(statement: Statement, dialect: str) -> Access:
-    found, changed = effects(statement, dialect), changes(statement, dialect)
-    reads, writes = list(found.uses), [*found.makes, *changed.tables]
+    statement_effects, changed = effects(statement, dialect), changes(statement, dialect)
+    reads, writes = list(statement_effects.uses), [*statement_effects.makes, *changed.tables]
     reads += map(_model, models_used(statement))
     if statement.traits.changes_model and statement.model is not None:
         writes.append(_model(statement.model))
     queries = [statement.select, held_out(statement)]
-    unread = any(each and tables_read(each, dialect) is None for each in queries)
+    unread = any(query and tables_read(query, dialect) is None for query in queries)
     return Access(
         tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys(writes)),
@@ -110,11 +110,11 @@ def _model(name: Name) -> Thing:
     return Thing("model", (split_reference(str(name))[0],))
 
 
-def _with_views(access: Access, made: dict[Thing, Access], views: frozenset[str] | None) -> Access:
+def _with_views(access: Access, views_made: dict[Thing, Access], views: frozenset[str] | None) -> Access:
     """Add what the views read that the statement reads."""
     reads, all_tables = list(access.reads), access.all_tables
     for thing in access.reads:
-        for view, of_view in made.items():
+        for view, of_view in views_made.items():
             if thing.is_same(view):
                 reads += of_view.reads
                 all_tables = all_tables or of_view.all_tables
@@ -123,10 +123,15 @@ def _with_views(access: Access, made: dict[Thing, Access], views: frozenset[str]
     return replace(access, reads=tuple(dict.fromkeys(reads)), all_tables=all_tables)
 
 
-def _through_views(access: Access, made: Iterable[tuple[Thing, Access]], views: frozenset[str]) -> Access:
+def _through_views(
+    access: Access, views_made: Iterable[tuple[Thing, Access]], views: frozenset[str]
+) -> Access:
     """Add what a statement changes that writes rows into views."""
     behind = [
-        thing for view, of_view in made if any(map(view.is_same, access.writes)) for thing in of_view.reads
+        thing
+        for view, of_view in views_made
+        if any(map(view.is_same, access.writes))
+        for thing in of_view.reads
     ]
     unknown = any(thing.kind == "table" and thing.parts[-1].casefold() in views for thing in access.writes)
     return replace(
@@ -174,14 +179,14 @@ def _is_of_connection(text: str, dialect: str) -> bool:
     """Return True for settings, transactions, attached databases, temporary tables, `@x` of MySQL, and unknown SQL."""
     from sqlglot import exp
 
-    found = _trees(text, dialect)
+    parsed = _trees(text, dialect)
     kinds = (
         *(exp.Set, exp.Use, exp.Pragma, exp.Transaction, exp.Commit, exp.Rollback),
         *(exp.Attach, exp.Detach, exp.Command),
     )
-    return not found or any(
+    return not parsed or any(
         isinstance(tree, kinds)
         or tree.find(exp.Parameter) is not None
         or (isinstance(tree, exp.Create) and tree.find(exp.TemporaryProperty) is not None)
-        for tree in found
+        for tree in parsed
     )

@@ -63,7 +63,7 @@ def title(statement: Statement, dialect: str) -> str:
     if statement.kind == "sql":
         return _sql_title(statement.text, dialect)
     if statement.shows_features:
-        return f"SHOW FEATURES FOR {_shown(statement.using)}"
+        return f"SHOW FEATURES FOR {_join_names(statement.using)}"
     return "EXPLAIN " * statement.plan + _words(statement)
 
 
@@ -75,23 +75,23 @@ def verb(statement: Statement) -> str:
 def _words(statement: Statement) -> str:
     model = statement.model
     fields = {
-        "model": _shown(model),
-        "name": _shown(replace(model, version=None) if model else None),
+        "model": _join_names(model),
+        "name": _join_names(replace(model, version=None) if model else None),
         "version": model.version if model else "",
-        "target": _shown(statement.target),
+        "target": _join_names(statement.target),
         "append": "APPEND" if statement.append else "",
-        "labels": _shown(*statement.labels),
-        "using": _shown(statement.using),
-        "into": _shown(*statement.into),
-        "result": f"INTO {_shown(*statement.into)}" if statement.into else "",
+        "labels": _join_names(*statement.labels),
+        "using": _join_names(statement.using),
+        "into": _join_names(*statement.into),
+        "result": f"INTO {_join_names(*statement.into)}" if statement.into else "",
         "direction": (statement.direction or "").upper(),
-        "image": _shown(statement.image),
+        "image": _join_names(statement.image),
         "tag": statement.tag,
     }
     return " ".join(statement.traits.title.format_map(fields).split())
 
 
-def _shown(*names: Name | None) -> str:
+def _join_names(*names: Name | None) -> str:
     return ", ".join(_short(str(name)) for name in names if name is not None)
 
 
@@ -139,12 +139,12 @@ def _sql_title(text: str, dialect: str) -> str:
         if token.word in _NOUNS:
             words.append(token.word)
         elif token.word not in _BETWEEN:
-            name = _dotted(text, token.start, dialect)
+            name = _read_dotted_name(text, token.start, dialect)
             return " ".join([*words, _short(name)] if name else words)
     return " ".join(words)
 
 
-def _dotted(text: str, start: int, dialect: str) -> str:
+def _read_dotted_name(text: str, start: int, dialect: str) -> str:
     """Return the dotted name that begins there, without its quotes."""
     name = ""
     for token in sql_tokens(text, start, dialect_named(dialect)):
@@ -161,14 +161,14 @@ def _dotted(text: str, start: int, dialect: str) -> str:
 def effects(statement: Statement, dialect: str) -> Effects:
     """Return the tables and models that the statement makes and uses."""
     if statement.kind == "sql":
-        found = sql_effects(statement.text, dialect)
-        return Effects(found.makes, (*found.uses, *_models(*_predicting(statement, dialect))))
+        of_sql = sql_effects(statement.text, dialect)
+        return Effects(of_sql.makes, (*of_sql.uses, *_models(*_predicting(statement, dialect))))
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
     queries = [statement.select, held_out(statement)]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
     used = _models(*models_used(statement))
-    makes = () if statement.plan else _made(statement)
+    makes = () if statement.plan else _things_made(statement)
     return Effects(makes, (*query, *used, *(makes if statement.append else ())))
 
 
@@ -179,9 +179,9 @@ def models_used(statement: Statement) -> list[Name]:
 
 def held_out(statement: Statement) -> str:
     """Return the query of the validation rows of a training, or an empty string."""
-    written = statement.attribute("validation.select")
-    own = getattr(written.value, "value", "") if written else ""
-    return (statement.validate and statement.validate.query) or str(own)
+    attribute = statement.attribute("validation.select")
+    select_text = getattr(attribute.value, "value", "") if attribute else ""
+    return (statement.validate and statement.validate.query) or str(select_text)
 
 
 def _predicting(statement: Statement, dialect: str) -> list[Name]:
@@ -197,13 +197,13 @@ def _predicting(statement: Statement, dialect: str) -> list[Name]:
 def depends(effects: Effects, missing: Iterable[Thing]) -> Thing | None:
     """Return the first of the missing objects that a statement of these effects uses or changes, or None."""
     missing = list(missing)
-    return next((each for used in effects.uses for each in missing if used.is_same(each)), None)
+    return next((thing for used in effects.uses for thing in missing if used.is_same(thing)), None)
 
 
 def _models(*names: Name | None) -> tuple[Thing, ...]:
     """Return models by name; only one without a number can be missing, as that version existed before."""
-    known = (name for name in names if name is not None and not isinstance(name.version, int))
-    return tuple(Thing("model", (str(name),)) for name in known)
+    readable = (name for name in names if name is not None and not isinstance(name.version, int))
+    return tuple(Thing("model", (str(name),)) for name in readable)
 
 
 def _tables(*names: Name | None) -> tuple[Thing, ...]:
@@ -217,7 +217,7 @@ def _result(target: Name | None) -> tuple[Thing, ...]:
     return (Thing("table", target.parts[:-1] if len(target.parts) > 1 else target.parts),)
 
 
-def _made(statement: Statement) -> tuple[Thing, ...]:
+def _things_made(statement: Statement) -> tuple[Thing, ...]:
     match statement.traits.makes:
         case "model":
             return _models(*statement.into)
@@ -235,8 +235,8 @@ def sql_effects(text: str, dialect: str) -> Effects:
         effects = [_tree_effects(tree) for tree in trees(text, dialect_named(dialect))]
     except ValueError:
         return Effects()
-    makes = (thing for each in effects for thing in each.makes)
-    uses = (thing for each in effects for thing in each.uses)
+    makes = (thing for part in effects for thing in part.makes)
+    uses = (thing for part in effects for thing in part.uses)
     return Effects(tuple(dict.fromkeys(makes)), tuple(dict.fromkeys(uses)))
 
 
@@ -253,8 +253,8 @@ def _tree_effects(tree: exp.Expr) -> Effects:
         and not (len(thing.parts) == 1 and _is_cte(table))
     ]
     is_table = not isinstance(tree, exp.Create) or tree.kind in ("TABLE", "VIEW")
-    made = [table_named(target) for target in targets_of(tree)] if is_table else []
-    return Effects(tuple(filter(None, made)), tuple(used))
+    targets = [table_named(target) for target in targets_of(tree)] if is_table else []
+    return Effects(tuple(filter(None, targets)), tuple(used))
 
 
 def _is_cte(table: exp.Table) -> bool:
@@ -272,7 +272,7 @@ def _is_cte(table: exp.Table) -> bool:
             visible = parent.expressions[: None if parent.recursive else child.index]
         elif not isinstance(child, exp.With) and (before := parent.args.get("with_")):
             visible = before.expressions
-        if any(each.alias.casefold() == name for each in visible):
+        if any(cte.alias.casefold() == name for cte in visible):
             return True
         child = parent
     return False
@@ -285,16 +285,16 @@ def targets_of(tree: exp.Expr) -> list[exp.Table]:
     """
     from sqlglot import exp
 
-    found: list[exp.Expr | None] = []
+    nodes: list[exp.Expr | None] = []
     if isinstance(tree, exp.Create | exp.Alter):
         moves = (exp.AlterRename, exp.SwapTable)
-        renamed = (each.this for each in tree.args.get("actions") or () if isinstance(each, moves))
-        found += [_named_by(tree), *renamed]
+        renamed = (action.this for action in tree.args.get("actions") or () if isinstance(action, moves))
+        nodes += [_named_by(tree), *renamed]
     for change in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge):
         target = _named_by(change)
         joined = target.args.get("joins") or () if target is not None else ()
-        found += [target, *(join.this for join in joined)]
-    return [each for each in found if isinstance(each, exp.Table)]
+        nodes += [target, *(join.this for join in joined)]
+    return [node for node in nodes if isinstance(node, exp.Table)]
 
 
 def _named_by(tree: exp.Expr) -> exp.Expr | None:

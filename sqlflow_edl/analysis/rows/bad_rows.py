@@ -18,7 +18,7 @@ from sqlflow_edl.analysis.schema import Schema
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.rows.plan import RowPlan
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 
@@ -45,15 +45,17 @@ class BadRows:
             return cls()
         columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))
         dialect = plan.query.dialect
-        known = [each for column in columns for each in _known(column, plan.schema, dialect)]
+        conditions = [
+            condition for column in columns for condition in _usable_conditions(column, plan.schema, dialect)
+        ]
         valid = _VALID_JSON.get(dialect, "")
-        found = (column for each in plan.computed.values() for column in json_columns(each))
-        texts = tuple(dict.fromkeys(found)) if valid else ()
-        names = [expressions.name(each, dialect) for each in texts]
-        known += (f"({name} IS NULL OR {valid}({name}))" for name in names)
-        listed = [f"{expressions.name(each, dialect)} IS NULL" for each in columns]
+        json_operands = (column for operand in plan.computed.values() for column in json_columns(operand))
+        texts = tuple(dict.fromkeys(json_operands)) if valid else ()
+        names = [expressions.name(text, dialect) for text in texts]
+        conditions += (f"({name} IS NULL OR {valid}({name}))" for name in names)
+        listed = [f"{expressions.name(column, dialect)} IS NULL" for column in columns]
         listed += (f"NOT {valid}({name})" for name in names)
-        return cls((*columns, *(f"JSON in {each}" for each in texts)), tuple(known), " OR ".join(listed))
+        return cls((*columns, *(f"JSON in {text}" for text in texts)), tuple(conditions), " OR ".join(listed))
 
     def among(self, query: str) -> str:
         """Return a query of two numbers: how many of the rows of the query are bad, and how many there are."""
@@ -65,7 +67,7 @@ class BadRows:
         return f"{bad:,} of {total:,} rows have no {lacking} and are left out: WHERE {self.listing}"
 
 
-def check(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> None:
+def check(settings: TrainSettings, schema: Schema, label: str, errors: list[SQLFlowError]) -> None:
     """Add an error if a training has no such rows, or needs every row in its place."""
     if settings.get(ON_BAD_ROW) != SKIP:
         return
@@ -80,7 +82,7 @@ def check(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowEr
         errors.append(SemanticError(message, span=span, hint=hint))
 
 
-def _known(column: str, schema: Schema, dialect: str) -> Iterator[str]:
+def _usable_conditions(column: str, schema: Schema, dialect: str) -> Iterator[str]:
     """Yield the conditions of a value that can be trained on."""
     name = expressions.name(column, dialect)
     yield f"{name} IS NOT NULL"

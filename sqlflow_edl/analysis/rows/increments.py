@@ -21,7 +21,7 @@ from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.rows.plan import RowPlan
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 Plan = TypeVar("Plan", bound="RowPlan")
 
@@ -32,12 +32,12 @@ _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 
 def are_in(statement: ast.Statement) -> bool:
     """Return True if the statement trains on new rows alone."""
-    found = (_TRAIN.find(each.key) for each in statement.attributes)
-    return any(row is not None and row.name == INCREMENTAL for row in found)
+    rows = (_TRAIN.find(attribute.key) for attribute in statement.attributes)
+    return any(row is not None and row.name == INCREMENTAL for row in rows)
 
 
 @contextmanager
-def hinted(select: str) -> Iterator[None]:
+def hint_at_increments(select: str) -> Iterator[None]:
     """Say how a training reads new rows only, where the database knows no column LAST, as in `WHERE id > LAST`."""
     try:
         yield
@@ -47,7 +47,7 @@ def hinted(select: str) -> Iterator[None]:
         raise
 
 
-def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQLFlowError]) -> str:
+def column(settings: TrainSettings, schema: Schema, others: set[str], errors: list[SQLFlowError]) -> str:
     """Return the column that grows with new rows, empty without one; add an error for an unusable one.
 
     others: columns with another part in the training.
@@ -55,30 +55,30 @@ def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQ
     if settings.get(INCREMENTAL) is None:
         return ""
     taken = "cannot tell which rows are new: it is the label or the weight"
-    found, error = settings.column(INCREMENTAL, schema, others, taken)
+    name, error = settings.column(INCREMENTAL, schema, others, taken)
     wrong, hint = "", None
     if settings.get("train.shuffle") is False:
         wrong = f"train.shuffle = FALSE keeps the order of the rows, which {INCREMENTAL} may change"
         hint = "leave one of them out"
     elif error:
         errors.append(error)
-    elif schema.type(found) in _TIMES:
+    elif schema.type(name) in _TIMES:
         if schema.dialect == "sqlite":
             wrong, hint = (
-                f"{found} is a time, which SQLite stores as a text of any form",
+                f"{name} is a time, which SQLite stores as a text of any form",
                 "name a whole number",
             )
-        elif getattr(schema.arrow.field(found).type, "tz", None):
-            wrong, hint = f"{found} is a time with a zone", "select it without one, or name a whole number"
-    elif not schema.is_integer(found):
-        wrong = f"{found} is {schema.type(found).words}, and new rows are told by a whole number or a time"
+        elif getattr(schema.arrow.field(name).type, "tz", None):
+            wrong, hint = f"{name} is a time with a zone", "select it without one, or name a whole number"
+    elif not schema.is_integer(name):
+        wrong = f"{name} is {schema.type(name).words}, and new rows are told by a whole number or a time"
         hint = "name another column"
     if wrong:
         errors.append(SemanticError(wrong, span=settings.span(INCREMENTAL), hint=hint))
-    return found
+    return name
 
 
-def since(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query:
+def select_new_rows(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query:
     """Return the query of the rows above those of the last training. last: its query, if there was one."""
     if not column:
         return query
@@ -98,7 +98,7 @@ def greatest(plan: RowPlan) -> str:
     return f"SELECT max({name}) AS last FROM (\n{plan.statement.select}{BEHIND}{where}"
 
 
-def bounded(plan: Plan, last: object) -> Plan:
+def bound_rows(plan: Plan, last: object) -> Plan:
     """Return the plan of the rows up to `last`, the value of `greatest`: later rows are left to the next training.
 
     Raises SemanticError if no row is new.

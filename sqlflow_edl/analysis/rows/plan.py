@@ -15,7 +15,7 @@ from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis import labels
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RowPlan:
     statement: ast.Statement
     query: spec.Query
     schema: Schema
-    settings: Settings
+    settings: TrainSettings
     label: str  # empty for clusters and anomalies, which have none
     weight: str  # the weight column; empty without one
     held_out: HeldOut

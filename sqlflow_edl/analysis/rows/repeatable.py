@@ -28,19 +28,19 @@ _FUNCTIONS = ("isfinite", "isnan", "isinf")  # without a class of sqlglot
 _COMMENTS = ("/*", "--", "#")  # MySQL runs some of them
 
 
-def reads_other_tables(stored: str, given: str, dialect: str) -> bool:
+def reads_other_tables(stored: str, query: str, dialect: str) -> bool:
     """Return True if the stored query reads tables that the query of the statement does not read."""
-    before, now = tables_read(stored, dialect), tables_read(given, dialect)
+    before, now = tables_read(stored, dialect), tables_read(query, dialect)
     if not before or not now:
-        return stored != given
-    return not all(any(map(each.is_same, now)) for each in before)
+        return stored != query
+    return not all(any(map(table.is_same, now)) for table in before)
 
 
-def is_repeatable(stored: str, given: str, dialect: str) -> bool:
-    """Return True if the stored query may be run in a statement over the query `given`."""
-    if stored == given:
+def is_repeatable(stored: str, query: str, dialect: str) -> bool:
+    """Return True if the stored query may be run in a statement over the query `query`."""
+    if stored == query:
         return True
-    if reads_other_tables(stored, given, dialect) or any(each in stored for each in _COMMENTS):
+    if reads_other_tables(stored, query, dialect) or any(mark in stored for mark in _COMMENTS):
         return False
     try:
         [tree] = trees(stored, dialect_named(dialect))

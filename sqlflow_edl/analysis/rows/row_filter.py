@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from edl.errors import Span, SQLFlowError
-from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.errors.spans import shift_spans
 
 BEHIND = "\n) AS sqlflow_edl_given"
 
@@ -27,7 +27,7 @@ class RowFilter:
     @contextmanager
     def placed(self, select: Span | None) -> Iterator[None]:
         """Provide a context for `of` the query at `select`, in which errors are placed in the statement."""
-        with placed(select):
+        with shift_spans(select):
             try:
                 yield
             except SQLFlowError as error:

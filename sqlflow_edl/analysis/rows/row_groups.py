@@ -14,13 +14,13 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 COLUMN, SHUFFLE = "train.group_column", "train.shuffle"
 
 
 def column(
-    settings: Settings,
+    settings: TrainSettings,
     schema: Schema,
     label: str,
     statement: ast.Statement,
@@ -39,15 +39,15 @@ def column(
             )
         )
         return ""
-    found, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot group the rows too")
-    if error is None and schema.type(found) is ColumnType.OTHER:
-        error = schema.unusable(found, settings.span(COLUMN))
+    name, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot group the rows too")
+    if error is None and schema.type(name) is ColumnType.OTHER:
+        error = schema.unusable(name, settings.span(COLUMN))
     errors += [error] if error else []
-    errors += _divided(settings, held_out)
-    return found
+    errors += _refuse_divided_groups(settings, held_out)
+    return name
 
 
-def _divided(settings: Settings, held_out: HeldOut) -> Iterator[SQLFlowError]:
+def _refuse_divided_groups(settings: TrainSettings, held_out: HeldOut) -> Iterator[SQLFlowError]:
     """Yield errors for attributes that would put rows of one group on several sides."""
     if settings.get(TEST):
         yield SemanticError(
@@ -63,22 +63,22 @@ def _divided(settings: Settings, held_out: HeldOut) -> Iterator[SQLFlowError]:
         )
 
 
-def evaluated(
+def evaluate_groups(
     label: spec.Label, name: str, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> spec.Label:
     """Return the label of a trained model in the column `name` of another query; add an error if that has no groups."""
     if isinstance(label, spec.Unlabelled | spec.SeveralLabels):  # they have their columns, or none
         return label
-    own = msgspec.structs.replace(label, column=name)
-    if not isinstance(own, spec.RankingLabel):
-        return own
-    found = schema.find(own.group)
-    if found is None:
+    renamed = msgspec.structs.replace(label, column=name)
+    if not isinstance(renamed, spec.RankingLabel):
+        return renamed
+    group_here = schema.find(renamed.group)
+    if group_here is None:
         errors.append(
             SemanticError(
-                f"the query lacks the column {own.group}, of the groups in which the model ranks rows",
+                f"the query lacks the column {renamed.group}, of the groups in which the model ranks rows",
                 span=statement.select_span,
                 hint="select it, by that name",
             )
         )
-    return msgspec.structs.replace(own, group=found or own.group)
+    return msgspec.structs.replace(renamed, group=group_here or renamed.group)

@@ -14,66 +14,72 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 COLUMN, CLASSES = "train.weight_column", "train.class_weights"
 
 
-def column(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> str:
+def column(settings: TrainSettings, schema: Schema, label: str, errors: list[SQLFlowError]) -> str:
     """Return the weight column, empty without one; add an error if it is unusable."""
     if settings.get(COLUMN) is None:
         return ""
-    found, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot weigh the rows too")
-    if error is None and schema.type(found) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
-        wrong = f"{found} is {schema.type(found).words}, and a weight is a number"
+    name, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot weigh the rows too")
+    if error is None and schema.type(name) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+        wrong = f"{name} is {schema.type(name).words}, and a weight is a number"
         error = SemanticError(wrong, span=settings.span(COLUMN))
     errors += [error] if error else []
-    return found
+    return name
 
 
 def of_rows(
-    settings: Settings, column: str, statistics: Mapping[str, ColumnStatistics], errors: list[SQLFlowError]
+    settings: TrainSettings,
+    column: str,
+    statistics: Mapping[str, ColumnStatistics],
+    errors: list[SQLFlowError],
 ) -> spec.Weights | None:
     """Return the weights of a JobSpec, or None if all rows weigh the same."""
     if not column:
         return None
-    found = statistics[column]
+    column_statistics = statistics[column]
     wrong = None
-    if found.nulls:
-        wrong = unusable(column, "NULL or not finite", found.nulls, found.rows)
-    elif found.min < 0:
+    if column_statistics.nulls:
+        wrong = unusable(column, "NULL or not finite", column_statistics.nulls, column_statistics.rows)
+    elif column_statistics.min < 0:
         wrong = SemanticError(
-            f"the weight {column} is negative in some rows, down to {found.min:g}",
+            f"the weight {column} is negative in some rows, down to {column_statistics.min:g}",
             hint="a weight must be 0 or more",
         )
-    elif found.max <= 0:
+    elif column_statistics.max <= 0:
         wrong = SemanticError(f"the weight {column} is 0 in every training row", hint="0 leaves a row out")
     if wrong:
         wrong.span = settings.span(COLUMN)
         errors.append(wrong)
         return None
-    return spec.Weights(column, found.mean)
+    return spec.Weights(column, column_statistics.mean)
 
 
 def of_classes(
-    settings: Settings, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
+    settings: TrainSettings,
+    label: spec.Label,
+    column_statistics: ColumnStatistics,
+    errors: list[SQLFlowError],
 ) -> tuple[float, ...]:
     """Return a weight for each class of the label, in their order; empty if none is written."""
-    written = settings.resolved.get(CLASSES)
-    if written is None:
+    attribute = settings.resolved.get(CLASSES)
+    if attribute is None:
         return ()
     if not isinstance(label, spec.ClassLabel):
         hint = f"name a column of weights for the rows: {COLUMN}"
         what = "found without a label" if isinstance(label, spec.Unlabelled) else "a number"
         message = f"{label.column} is {what} and has no classes to weigh"
-        errors.append(SemanticError(message, span=written.span, hint=hint))
+        errors.append(SemanticError(message, span=attribute.span, hint=hint))
         return ()
-    if isinstance(written.written.value, ast.MapValue):
-        return _written(label, written.written.value, errors)
-    return _balanced(label, found)
+    if isinstance(attribute.written.value, ast.MapValue):
+        return _read_weights(label, attribute.written.value, errors)
+    return _balance_weights(label, column_statistics)
 
 
-def refuse_classes(settings: Settings, loss: str) -> SemanticError:
+def refuse_classes(settings: TrainSettings, loss: str) -> SemanticError:
     """Return the error for class weights with a user's own loss, which does not take them."""
     return SemanticError(
         f"classes are weighed by losses of this language, and the loss is {loss}",
@@ -82,7 +88,9 @@ def refuse_classes(settings: Settings, loss: str) -> SemanticError:
     )
 
 
-def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]) -> tuple[float, ...]:
+def _read_weights(
+    label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]
+) -> tuple[float, ...]:
     """Return the written weights by class, 1 for other classes."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)
     for name, value in given.items:
@@ -99,11 +107,15 @@ def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowEr
     return tuple(weights.values())
 
 
-def _balanced(label: spec.ClassLabel, found: ColumnStatistics) -> tuple[float, ...]:
+def _balance_weights(label: spec.ClassLabel, column_statistics: ColumnStatistics) -> tuple[float, ...]:
     """Weight classes inversely to their frequency in the training rows, 1 on average; absent classes have weight 1."""
-    counts = dict(zip(found.counts.values, found.counts.counts, strict=True)) if found.counts else {}
+    counts = (
+        dict(zip(column_statistics.counts.values, column_statistics.counts.counts, strict=True))
+        if column_statistics.counts
+        else {}
+    )
     return tuple(
-        round(found.rows / (len(counts) * counts[value]), 9) if value in counts else 1.0
+        round(column_statistics.rows / (len(counts) * counts[value]), 9) if value in counts else 1.0
         for value in label.classes
     )
 

@@ -24,7 +24,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 SPLIT, COLUMN = "validation.split", "validation.column"
 FEWEST_TIMES = 20  # distinct dates that order rows; fewer are editions or snapshots
@@ -132,7 +132,7 @@ class Times:
 
 
 def choose(
-    settings: Settings,
+    settings: TrainSettings,
     schema: Schema,
     label: str,
     held_out: HeldOut,
@@ -143,12 +143,12 @@ def choose(
 
     label: empty if there is none. group: column of the groups of a ranking, which stay whole.
     """
-    written = next((name for name in (SPLIT, COLUMN) if name in settings.resolved), None)
+    attribute = next((name for name in (SPLIT, COLUMN) if name in settings.resolved), None)
     nothing = _nothing_to_split(settings, held_out)
     if nothing or not label:
-        if written and nothing:
+        if attribute and nothing:
             message, hint = nothing
-            errors.append(SemanticError(f"{written} {message}", span=settings.span(written), hint=hint))
+            errors.append(SemanticError(f"{attribute} {message}", span=settings.span(attribute), hint=hint))
         return Splitting()
     fraction = held_out.share
     amount = spec.Split("random", label, DEFAULT_FRACTION if fraction is None else fraction)
@@ -158,19 +158,21 @@ def choose(
         if group:
             return _of_ranking(settings, schema, label, amount, group)
         if settings.get(SPLIT) == "column":
-            return _marked(settings, schema, label, held_out)
+            return _split_by_mark(settings, schema, label, held_out)
         return (
-            _written(settings, schema, label, amount)
-            if written
-            else _derived(settings, schema, label, amount)
+            _split_as_written(settings, schema, label, amount)
+            if attribute
+            else _derive_split(settings, schema, label, amount)
         )
     except SQLFlowError as error:
-        error.span = error.span or settings.span(written or SPLIT)
+        error.span = error.span or settings.span(attribute or SPLIT)
         errors.append(error)
         return Splitting()
 
 
-def expected(splitting: Splitting, label: ColumnStatistics, mark: ColumnStatistics | None) -> int | None:
+def expected_counts(
+    splitting: Splitting, label: ColumnStatistics, mark: ColumnStatistics | None
+) -> int | None:
     """Return the number of validation rows by class or mark, None for other splits.
 
     label, mark: statistics of all rows; None without a column that marks them.
@@ -205,7 +207,7 @@ def check_found(splitting: Splitting, total: int, validation: int | None) -> Non
     )
 
 
-def _nothing_to_split(settings: Settings, held_out: HeldOut) -> tuple[str, str] | None:
+def _nothing_to_split(settings: TrainSettings, held_out: HeldOut) -> tuple[str, str] | None:
     """Return what contradicts a split, with a hint, or None."""
     if held_out.query:
         return (
@@ -223,7 +225,9 @@ def _nothing_to_split(settings: Settings, held_out: HeldOut) -> tuple[str, str] 
     return None
 
 
-def _of_ranking(settings: Settings, schema: Schema, label: str, amount: spec.Split, group: str) -> Splitting:
+def _of_ranking(
+    settings: TrainSettings, schema: Schema, label: str, amount: spec.Split, group: str
+) -> Splitting:
     """Return the split into whole groups, by their column or by a written one of which each is a part."""
     how = str(settings.get(SPLIT) or "auto")
     if how not in ("auto", "group"):
@@ -234,11 +238,11 @@ def _of_ranking(settings: Settings, schema: Schema, label: str, amount: spec.Spl
         )
     column = _column(settings, schema, label)
     split = msgspec.structs.replace(amount, by="group", column=column or group)
-    written = settings.span(COLUMN) or settings.span(SPLIT)
-    return Splitting(split, "" if written else f"{group} has groups", span=written)
+    span = settings.span(COLUMN) or settings.span(SPLIT)
+    return Splitting(split, "" if span else f"{group} has groups", span=span)
 
 
-def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+def _split_as_written(settings: TrainSettings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
     how = str(settings.get(SPLIT) or "auto")
     span = settings.span(COLUMN) or settings.span(SPLIT)
     column = _column(settings, schema, label)
@@ -251,7 +255,7 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
             )
         how = "time"
     if how == "auto":
-        return _derived(settings, schema, label, amount)
+        return _derive_split(settings, schema, label, amount)
     if how in ("random", "stratified"):
         if column:
             raise SemanticError(
@@ -261,7 +265,7 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
             )
         if how == "random":
             return Splitting(amount, span=span)
-        return _stratified(settings, schema, label, amount)
+        return _split_by_class(settings, schema, label, amount)
     if how == "time":
         column = _time(settings, schema, column)
         return Splitting(msgspec.structs.replace(amount, by="time", column=column), span=span)
@@ -273,7 +277,7 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
     return Splitting(msgspec.structs.replace(amount, by="group", column=column), span=span)
 
 
-def _marked(settings: Settings, schema: Schema, label: str, held_out: HeldOut) -> Splitting:
+def _split_by_mark(settings: TrainSettings, schema: Schema, label: str, held_out: HeldOut) -> Splitting:
     """Return the split by a column that is true in the validation rows."""
     column = _column(settings, schema, label)
     if not column:
@@ -297,30 +301,30 @@ def _marked(settings: Settings, schema: Schema, label: str, held_out: HeldOut) -
     return Splitting(spec.Split("column", column), span=settings.span(COLUMN))
 
 
-def _column(settings: Settings, schema: Schema, label: str) -> str:
+def _column(settings: TrainSettings, schema: Schema, label: str) -> str:
     """Return the written column, empty without one."""
     if settings.get(COLUMN) is None:
         return ""
     hint = f"write {SPLIT} = stratified to validate on each class, or name another column"
     taken = "is the label; it cannot divide the rows too"
-    found, error = settings.column(COLUMN, schema, {label}, taken, hint)
-    if error is None and schema.type(found) is ColumnType.OTHER:
-        error = schema.unusable(found, settings.span(COLUMN))
+    name, error = settings.column(COLUMN, schema, {label}, taken, hint)
+    if error is None and schema.type(name) is ColumnType.OTHER:
+        error = schema.unusable(name, settings.span(COLUMN))
     if error:
         raise error
-    return found
+    return name
 
 
-def _time(settings: Settings, schema: Schema, column: str) -> str:
+def _time(settings: TrainSettings, schema: Schema, column: str) -> str:
     """Return the column that orders the rows: the written one, or the only date."""
     if not column:
-        found = [name for name in schema.names if schema.type(name) in _MOMENTS]
-        if len(found) != 1:
-            counted = "none is selected" if not found else f"there are {', '.join(found)}"
+        times = [name for name in schema.names if schema.type(name) in _MOMENTS]
+        if len(times) != 1:
+            counted = "none is selected" if not times else f"there are {', '.join(times)}"
             raise SemanticError(
                 f"{SPLIT} = time needs a date, and {counted}", hint=f"name the column: {COLUMN} = order_date"
             )
-        return found[0]
+        return times[0]
     if schema.type(column) not in _ORDERED:
         raise SemanticError(
             f"{column} is {schema.type(column).words}, and rows are ordered by a date, a timestamp or a number",
@@ -330,7 +334,7 @@ def _time(settings: Settings, schema: Schema, column: str) -> str:
     return column
 
 
-def _stratified(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+def _split_by_class(settings: TrainSettings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
     is_class = _has_classes(settings, schema, label)
     if is_class is False:
         raise _without_classes(label)
@@ -338,7 +342,7 @@ def _stratified(settings: Settings, schema: Schema, label: str, amount: spec.Spl
     return Splitting(split, by_label=is_class is None, span=settings.span(SPLIT))
 
 
-def _derived(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+def _derive_split(settings: TrainSettings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
     is_class = _has_classes(settings, schema, label)
     by_label = replace(_by_class(amount, label, bool(is_class)), by_label=is_class is None)
     moments = [name for name in schema.names if schema.type(name) in _MOMENTS]
@@ -358,7 +362,7 @@ def _by_class(amount: spec.Split, label: str, is_class: bool) -> Splitting:
     return Splitting(amount, f"{label} is a number")
 
 
-def _has_classes(settings: Settings, schema: Schema, label: str) -> bool | None:
+def _has_classes(settings: TrainSettings, schema: Schema, label: str) -> bool | None:
     """Return True if the label has classes; None if the rows decide it."""
     task = settings.model.task if settings.model else None
     if task is not None:

@@ -13,7 +13,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
-from sqlflow_edl.errors.spans import instead, placed
+from sqlflow_edl.errors.spans import instead, shift_spans
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class HeldOut:
 
     def placed(self) -> AbstractContextManager[None]:
         """Return a context that sets the source span of database errors in the query."""
-        return placed(self.span) if self.in_text else instead(self.span)
+        return shift_spans(self.span) if self.in_text else instead(self.span)
 
 
 def held_out_rows(
@@ -72,26 +72,26 @@ def held_out_rows(
     none: bool = False,
 ) -> HeldOut:
     """Return the written validation rows; add an error if they are written twice. none: the model takes none."""
-    found = []
+    ways = []
     if none:
         if statement.validate is not None:
             message = "nothing is validated where nothing is trained"
             errors.append(SemanticError(message, span=statement.validate.span, hint="leave VALIDATE out"))
         return HeldOut(fraction=0.0)
-    if written := statement.validate:
-        span = written.query_span if written.query is not None else written.span
-        found.append(HeldOut(written.query or "", written.fraction, span, in_text=True))
+    if clause := statement.validate:
+        span = clause.query_span if clause.query is not None else clause.span
+        ways.append(HeldOut(clause.query or "", clause.fraction, span, in_text=True))
     if FRACTION in resolved:
-        given = resolved[FRACTION]
-        found.append(HeldOut(fraction=float(given.value), span=given.written.span))  # type: ignore[arg-type]
+        attribute = resolved[FRACTION]
+        ways.append(HeldOut(fraction=float(attribute.value), span=attribute.written.span))  # type: ignore[arg-type]
     if SELECT in resolved:
-        given = resolved[SELECT]
-        found.append(HeldOut(str(given.value).strip().rstrip(";"), span=given.span))
-    if len(found) > 1:
+        attribute = resolved[SELECT]
+        ways.append(HeldOut(str(attribute.value).strip().rstrip(";"), span=attribute.span))
+    if len(ways) > 1:
         errors.append(
-            SemanticError("the validation rows are given twice", span=found[1].span, hint="keep one of them")
+            SemanticError("the validation rows are given twice", span=ways[1].span, hint="keep one of them")
         )
-    held_out = found[0] if found else HeldOut()
+    held_out = ways[0] if ways else HeldOut()
     if TEST not in resolved:
         return held_out
     if held_out.query:
@@ -105,66 +105,79 @@ def held_out_rows(
     return replace(held_out, test=float(resolved[TEST].value))  # type: ignore[arg-type]
 
 
-def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Schema) -> list[SQLFlowError]:
+def check_columns(
+    held_out: HeldOut, training_schema: Schema, read: Iterable[str], validation_schema: Schema
+) -> list[SQLFlowError]:
     """Return errors for columns that are read and that the validation query lacks.
 
-    own: columns of the training query. given: columns of the validation query.
+    training_schema: columns of the training query. validation_schema: columns of the validation query.
     """
     errors: list[SQLFlowError] = []
     for column in dict.fromkeys(read):
-        found = given.find(column)
-        if found is None:
-            message, hint = f"the validation rows lack the column {column}", did_you_mean(column, given.names)
-        elif given.type(found) is not own.type(column) and not given.is_null(found):
-            here, there = own.type(column).words, given.type(found).words
-            message, hint = f"{column} is {here} in training and {there} in the validation rows", "cast it"
-        elif given.has_time_zone(found) is not own.has_time_zone(column):
-            here, there = (
-                "with a time zone" if each else "without a time zone"
-                for each in (own.has_time_zone(column), given.has_time_zone(found))
+        name = validation_schema.find(column)
+        if name is None:
+            message, hint = (
+                f"the validation rows lack the column {column}",
+                did_you_mean(column, validation_schema.names),
             )
-            message = f"{column} is a timestamp {here} in training and {there} in the validation rows"
+        elif validation_schema.type(name) is not training_schema.type(
+            column
+        ) and not validation_schema.is_null(name):
+            here, now = training_schema.type(column).words, validation_schema.type(name).words
+            message, hint = f"{column} is {here} in training and {now} in the validation rows", "cast it"
+        elif validation_schema.has_time_zone(name) is not training_schema.has_time_zone(column):
+            here, now = (
+                "with a time zone" if has_zone else "without a time zone"
+                for has_zone in (training_schema.has_time_zone(column), validation_schema.has_time_zone(name))
+            )
+            message = f"{column} is a timestamp {here} in training and {now} in the validation rows"
             hint = "select it AT TIME ZONE 'UTC' in one of them, for UTC the zone in which it is written"
         else:
             continue
-        errors.append(SemanticError(message, span=held_out.span, hint=hint or given.known()))
+        errors.append(SemanticError(message, span=held_out.span, hint=hint or validation_schema.known()))
     return errors
 
 
-def rows(found: Statistics) -> int:
+def rows(statistics: Statistics) -> int:
     """Return the number of validation rows by the statistics of their labels."""
-    return next((each.rows for each in found.values()), 0)
+    return next((column_statistics.rows for column_statistics in statistics.values()), 0)
 
 
-def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, schema: Schema) -> None:
+def check_labels(held_out: HeldOut, label: spec.Label, statistics: Statistics, schema: Schema) -> None:
     """Raise SemanticError unless the validation query has rows and all its labels occur in the training rows.
 
     Without a validation query there is nothing to check.
     """
     if not held_out.query:
         return
-    if not rows(found):
+    if not rows(statistics):
         raise SemanticError("the validation query yields no rows", span=held_out.span)
-    for each in spec.each_label(label):
-        if not isinstance(each, spec.Unlabelled):
-            _check_label(held_out, each, found[each.column], schema)
+    for one_label in spec.each_label(label):
+        if not isinstance(one_label, spec.Unlabelled):
+            _check_label(held_out, one_label, statistics[one_label.column], schema)
 
 
-def _check_label(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, schema: Schema) -> None:
-    if found.nulls:
+def _check_label(
+    held_out: HeldOut, label: spec.Label, column_statistics: ColumnStatistics, schema: Schema
+) -> None:
+    if column_statistics.nulls:
         has_nan = schema.has_nan(label.column)
         condition = expressions.has_value(label.column, schema.dialect, has_nan=has_nan)
         lacking = "NULL, NaN or infinite" if has_nan else "NULL"
         raise SemanticError(
-            f"{label.column} is {lacking} in {found.nulls:,} of {found.rows:,} validation rows",
+            f"{label.column} is {lacking} in {column_statistics.nulls:,} of {column_statistics.rows:,} validation rows",
             span=held_out.span,
             hint=f"add WHERE {condition} to the query",
         )
     if not isinstance(label, spec.ClassLabel):
         return
-    counts = dict(zip(found.counts.values, found.counts.counts, strict=True)) if found.counts else {}
+    counts = (
+        dict(zip(column_statistics.counts.values, column_statistics.counts.counts, strict=True))
+        if column_statistics.counts
+        else {}
+    )
     unknown = [value for value in counts if value not in label.classes]
-    if unknown or found.counts is None:
+    if unknown or column_statistics.counts is None:
         shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
         near = did_you_mean(str(unknown[0]), [str(value) for value in label.classes]) if unknown else None
         raise SemanticError(

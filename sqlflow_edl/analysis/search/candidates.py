@@ -39,8 +39,10 @@ class CandidateDraft:
 
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
-        own = [each for each in self.own if self.model or not each[0].startswith("train.")]
-        shown = [f"{name.rpartition('.')[2]} {value}" for name, value in own if name != "model.framework"]
+        settings_here = [item for item in self.own if self.model or not item[0].startswith("train.")]
+        shown = [
+            f"{name.rpartition('.')[2]} {value}" for name, value in settings_here if name != "model.framework"
+        ]
         framework = next((value for name, value in self.own if name == "model.framework"), "")
         encoded = ["texts encoded"] if self.clause else []
         named = f"{model} ({framework})" if framework else model
@@ -73,9 +75,9 @@ class CandidateDraft:
         def written(span: Span) -> str:
             return search.text[span.start - start : span.end - start]
 
-        attributes = [f"{each.key} = {_literal(each.value, written)}" for each in self.kept]
+        attributes = [f"{attribute.key} = {_literal(attribute.value, written)}" for attribute in self.kept]
         attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
-        clauses = [self._columns(each, written) for each in search.columns]
+        clauses = [self._columns(clause, written) for clause in search.columns]
         clauses += [self.clause] if self.clause else []
         if search.validate is not None:
             clauses.append(written(search.validate.span))
@@ -85,31 +87,35 @@ class CandidateDraft:
             names = (expressions.name(part, dialect) for part in (*places, f"{last}_{number}"))
             into = [f"INTO {'.'.join(names)}"]
         model = self.model or model
-        given = ["WITH", ", ".join(attributes)] if attributes else []
-        return " ".join([search.select, "TO TRAIN", model, *given, *clauses, "LABEL", label, *into])
+        with_clause = ["WITH", ", ".join(attributes)] if attributes else []
+        return " ".join([search.select, "TO TRAIN", model, *with_clause, *clauses, "LABEL", label, *into])
 
-    def _columns(self, clause: ast.ColumnClause, written: Callable[[Span], str]) -> str:
+    def _columns(self, clause: ast.ColumnClause, source_text: Callable[[Span], str]) -> str:
         """Return a COLUMN clause as text, with the candidate's own items."""
         text, end = "", clause.span.start
         for item in clause.items:
             if item.span in self.items:
-                text += written(Span(end, item.span.start)) + self.items[item.span]
+                text += source_text(Span(end, item.span.start)) + self.items[item.span]
                 end = item.span.end
-        return text + written(Span(end, clause.span.end))
+        return text + source_text(Span(end, clause.span.end))
 
 
 def of_portfolio(
-    statement: ast.Statement, variants: Iterable[portfolio.Variant], written: Mapping[str, Resolved]
+    statement: ast.Statement, variants: Iterable[portfolio.Variant], shared_attributes: Mapping[str, Resolved]
 ) -> Iterator[CandidateDraft]:
     """Yield the candidates of the short form, of the portfolio and around it."""
     span = statement.labels[0].span if statement.labels else statement.span
-    kept = tuple(each.written for name, each in written.items() if name in settings.SHARED)
-    apart = shares(statement, written)
+    kept = tuple(
+        attribute.written for name, attribute in shared_attributes.items() if name in settings.SHARED
+    )
+    apart = shares(statement, shared_attributes)
     for variant in variants:
         values = {"model.framework": variant.framework, **variant.attributes}
-        own = [ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()]
+        candidate_attributes = [
+            ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()
+        ]
         model = ast.Name((variant.family,), variant.family, span)
-        train = replace(statement, kind="train", model=model, attributes=(*kept, *own))
+        train = replace(statement, kind="train", model=model, attributes=(*kept, *candidate_attributes))
         texts = tuple((name, _text(value)) for name, value in values.items())
         point = local.coordinates(variant)
         yield CandidateDraft(train, "", kept, texts, point=point, encodes=variant.encodes)
@@ -119,55 +125,70 @@ def of_space(
     statement: ast.Statement, dimensions: Sequence[space.Dimension], trials: int, count: int, seed: int
 ) -> Iterator[CandidateDraft]:
     """Yield a candidate for each point of the space of a TRAIN statement, at most `count`; see `space.points`."""
-    varied = [each.varied for each in dimensions]
+    varied = [dimension.varied for dimension in dimensions]
     kept = tuple(
-        each for each in statement.attributes if each not in varied and not settings.is_of_search(each.key)
+        attribute
+        for attribute in statement.attributes
+        if attribute not in varied and not settings.is_of_search(attribute.key)
     )
     span = statement.model.span if statement.model else statement.span
-    known = {row.name: row for each in kept if (row := settings.find(each.key))}
+    kept_settings = {row.name: row for attribute in kept if (row := settings.find(attribute.key))}
     apart = [
-        ast.Attribute(name, _value(value, span), span) for name, value in shares(statement, known).items()
+        ast.Attribute(name, _value(value, span), span)
+        for name, value in shares(statement, kept_settings).items()
     ]
     model = statement.model.text if statement.model else ""
     for point in space.points(list(dimensions), trials, count, seed):
         chosen = list(zip(varied, point.values, strict=True))
-        own = [replace(each, value=value) for each, value in chosen if isinstance(each, ast.Attribute)]
-        texts = tuple((each.key, _source(each.value, statement)) for each in own)
-        items = {each.span: value for each, value in chosen if isinstance(each, ast.ColumnItem)}
+        candidate_attributes = [
+            replace(item, value=value) for item, value in chosen if isinstance(item, ast.Attribute)
+        ]
+        texts = tuple(
+            (attribute.key, _source(attribute.value, statement)) for attribute in candidate_attributes
+        )
+        items = {item.span: value for item, value in chosen if isinstance(item, ast.ColumnItem)}
         columns = tuple(_with_items(clause, items) for clause in statement.columns)
-        written = {place: _source(value, statement).strip("[]") for place, value in items.items()}
-        train = replace(statement, attributes=(*kept, *apart, *own), columns=columns)
-        yield CandidateDraft(train, model, kept, texts, written, point.coordinates)
+        item_texts = {place: _source(value, statement).strip("[]") for place, value in items.items()}
+        train = replace(statement, attributes=(*kept, *apart, *candidate_attributes), columns=columns)
+        yield CandidateDraft(train, model, kept, texts, item_texts, point.coordinates)
 
 
 def _with_items(clause: ast.ColumnClause, chosen: Mapping[Span, ast.Value]) -> ast.ColumnClause:
     """Return the clause with the chosen items, by the span of what they replace; a list is several items."""
-    found: list[ast.ColumnItem] = []
+    items: list[ast.ColumnItem] = []
     for item in clause.items:
         value = chosen.get(item.span, item.value)
         several = value.items if isinstance(value, ast.ListValue) and item.span in chosen else (value,)
-        found += (replace(item, value=each) for each in several)
-    return replace(clause, items=tuple(found))
+        items += (replace(item, value=each) for each in several)
+    return replace(clause, items=tuple(items))
 
 
-def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
-    """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
-    if statement.validate is not None or FRACTION in written or SELECT in written or _is_marked(statement):
+def shares(statement: ast.Statement, names_written: Collection[str]) -> dict[str, portfolio.Value]:
+    """Return the shares of validation and test rows that the statement leaves out. names_written: names in it."""
+    if (
+        statement.validate is not None
+        or FRACTION in names_written
+        or SELECT in names_written
+        or _is_marked(statement)
+    ):
         return {}
-    found: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
-    return found if TEST in written else {**found, TEST: split.TEST}
+    fractions: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
+    return fractions if TEST in names_written else {**fractions, TEST: split.TEST}
 
 
 def _is_marked(statement: ast.Statement) -> bool:
     """Return True if a column marks the validation rows, so that they are no share."""
-    found = statement.attribute(SPLIT)
-    return found is not None and str(getattr(found.value, "value", found.value)).casefold() == "column"
+    attribute = statement.attribute(SPLIT)
+    return (
+        attribute is not None
+        and str(getattr(attribute.value, "value", attribute.value)).casefold() == "column"
+    )
 
 
-def _literal(value: ast.Value, written: Callable[[Span], str]) -> str:
+def _literal(value: ast.Value, source_text: Callable[[Span], str]) -> str:
     """Return a value as a statement writes it: a constant by its value, which may differ from what is written there."""
     if not isinstance(value, ast.Constant) or value.value is None:
-        return written(value.span)
+        return source_text(value.span)
     if isinstance(value.value, str):
         return "'" + value.value.replace("\\", "\\\\").replace("'", "''") + "'"
     return str(value.value).upper() if isinstance(value.value, bool) else str(value.value)
@@ -175,7 +196,7 @@ def _literal(value: ast.Value, written: Callable[[Span], str]) -> str:
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:
     if isinstance(value, tuple):
-        return ast.ListValue(tuple(ast.Constant(each, span) for each in value), span)
+        return ast.ListValue(tuple(ast.Constant(item, span) for item in value), span)
     return ast.Constant(value, span)
 
 

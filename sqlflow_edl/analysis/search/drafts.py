@@ -34,15 +34,15 @@ def is_search(statement: ast.Statement) -> bool:
     """
     if statement.kind != "train":
         return statement.kind == "auto"
-    return bool(space.searched(statement)) or _folds(statement) is not None
+    return bool(space.searched_items(statement)) or _folds(statement) is not None
 
 
 def _folds(statement: ast.Statement) -> ast.Attribute | None:
     """Return the attribute that divides the rows into several folds, or None."""
-    for each in statement.attributes:
-        is_one = isinstance(each.value, ast.Constant) and each.value.value == 1
-        if settings.is_folds(each.key) and not is_one:
-            return each
+    for attribute in statement.attributes:
+        is_one = isinstance(attribute.value, ast.Constant) and attribute.value.value == 1
+        if settings.is_folds(attribute.key) and not is_one:
+            return attribute
     return None
 
 
@@ -60,18 +60,18 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
     refuse_search(statement)
     if statement.kind != "auto":
         return _points(statement, notes, errors, columns)
-    if several := space.searched(statement):
+    if several := space.searched_items(statement):
         raise SemanticError(
             "without a model, a search has candidates of its own",
             span=several[0].value.span,
             hint="name the model that is to be tried with several values: TO TRAIN BoostedTrees …",
         )
     dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
-    written = dictionary.resolve(statement.attributes, errors, notes)
+    resolved = dictionary.resolve(statement.attributes, errors, notes)
     raise_all(errors)
-    models, trials = (value_of(written, name) for name in (settings.MODELS, settings.TRIALS))
+    models, trials = (value_of(resolved, name) for name in (settings.MODELS, settings.TRIALS))
     variants, missing = portfolio.variants(models or (), trials or 0)
-    variants = portfolio.sort_by_cost(variants, float(value_of(written, settings.TIME_LIMIT) or math.inf))
+    variants = portfolio.sort_by_cost(variants, float(value_of(resolved, settings.TIME_LIMIT) or math.inf))
     if not trials and columns > portfolio.WIDE:
         variants = variants[: portfolio.FEWER]
     notes.extend(map(portfolio.note_on_missing, missing))
@@ -84,13 +84,13 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
     further: list[portfolio.Variant] = []
     if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
         further = local.points(variants, POOL * (trials - len(variants)) if trials else local.COUNT)
-    drafts = tuple(of_portfolio(statement, [*variants, *further], written))
-    return Drafts(drafts, len(variants) if further else 0, written)
+    drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
+    return Drafts(drafts, len(variants) if further else 0, resolved)
 
 
 def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> Drafts:
     """Return a candidate for each point of the statement's search space, or for as many as are tried."""
-    why = _why(statement)
+    why = _search_reason(statement)
     if statement.using is not None:
         errors.append(
             SemanticError(
@@ -99,18 +99,22 @@ def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowErro
                 hint=f"leave USING out, or {why.instead}",
             )
         )
-    own = (each for each in statement.attributes if settings.is_of_search(each.key))
-    written = Dictionary(settings.OF_SPACE).resolve(own, errors, notes)
-    found = space.dimensions(statement, errors)
+    search_attributes = (
+        attribute for attribute in statement.attributes if settings.is_of_search(attribute.key)
+    )
+    resolved = Dictionary(settings.OF_SPACE).resolve(search_attributes, errors, notes)
+    all_dimensions = space.dimensions(statement, errors)
     raise_all(errors)
-    seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
+    seed = next(
+        (attribute.value for attribute in statement.attributes if attribute.key.casefold() in SEED), None
+    )
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
-    trials = value_of(written, settings.TRIALS) or TRIALS
+    trials = value_of(resolved, settings.TRIALS) or TRIALS
     chooses = trials >= LEAST_TRIALS and columns <= portfolio.WIDE
-    drafts = tuple(of_space(statement, found, trials, POOL * trials if chooses else trials, first))
+    drafts = tuple(of_space(statement, all_dimensions, trials, POOL * trials if chooses else trials, first))
     _refuse_other_tasks(drafts[0].statement, why)
     spread = max(LEAST_SPREAD, math.ceil(SPREAD * trials))
-    return Drafts(drafts, spread if len(drafts) > trials else 0, written)
+    return Drafts(drafts, spread if len(drafts) > trials else 0, resolved)
 
 
 class _Why(NamedTuple):
@@ -121,8 +125,8 @@ class _Why(NamedTuple):
     instead: str
 
 
-def _why(statement: ast.Statement) -> _Why:
-    if several := space.searched(statement):
+def _search_reason(statement: ast.Statement) -> _Why:
+    if several := space.searched_items(statement):
         one_each = "write one value for each attribute and column"
         return _Why("a search over values", several[0].value.span, one_each)
     folds = _folds(statement)
@@ -144,5 +148,5 @@ def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
         )
 
 
-def value_of(written: Mapping[str, Resolved], name: str) -> Any:
-    return written[name].value if name in written else None
+def value_of(resolved: Mapping[str, Resolved], name: str) -> Any:
+    return resolved[name].value if name in resolved else None

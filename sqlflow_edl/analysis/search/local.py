@@ -66,8 +66,10 @@ class Region:
         moves = steps(len(self.axes))
         for number in range(1, self.count + 1):
             places = [(0.5 + number * move) % 1.0 for move in moves]
-            own = {axis.name: axis.value(place) for axis, place in zip(self.axes, places, strict=True)}
-            attributes = {**self.model.attributes, **own}
+            axis_values = {
+                axis.name: axis.value(place) for axis, place in zip(self.axes, places, strict=True)
+            }
+            attributes = {**self.model.attributes, **axis_values}
             encodes = self.model.framework == "lightgbm" and number % ENCODING == 0
             yield replace(self.model, attributes=attributes, encodes=encodes)
 
@@ -133,7 +135,7 @@ def points(variants: Sequence[Variant], most: int) -> list[Variant]:
         for position, region in enumerate(regions)
         for number, variant in enumerate(region.points())
     ]
-    return [variant for _, _, variant in sorted(placed, key=lambda each: each[:2])][:most]
+    return [variant for _, _, variant in sorted(placed, key=lambda item: item[:2])][:most]
 
 
 def coordinates(variant: Variant) -> tuple[float | str, ...]:
@@ -141,12 +143,12 @@ def coordinates(variant: Variant) -> tuple[float | str, ...]:
 
     Settings of trees and of networks have places of their own.
     """
-    found: dict[bool, list[float]] = {}
+    of_families: dict[bool, list[float]] = {}
     for region in REGIONS:
         of_trees = region.model.family == "BoostedTrees"
         middle = [_MIDDLE] * len(region.axes)
-        found.setdefault(of_trees, middle)
+        of_families.setdefault(of_trees, middle)
         if region.includes(variant):
-            found[of_trees] = [axis.place(variant.attributes.get(axis.name)) for axis in region.axes]
+            of_families[of_trees] = [axis.place(variant.attributes.get(axis.name)) for axis in region.axes]
     name, encodes = f"{variant.family} of {variant.framework}", "encodes" if variant.encodes else ""
-    return (name, encodes, *found[True], *found[False])
+    return (name, encodes, *of_families[True], *of_families[False])

@@ -31,7 +31,7 @@ from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narr
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.errors.spans import at
+from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 MODEL = "Ensemble"
@@ -104,21 +104,21 @@ class SearchPlan(RowPlan):
         divided = divide(
             rows,
             self.held_out.test_rows(rows.validation),
-            written=TEST in self._names,
+            is_written=TEST in self._names,
             folds=1 if ordered or self.held_out.query or self.validates else self.folds,
             columns=len(self.columns),
         )
         if not divided.rows.validation:
             raise self._too_few(rows.total)
-        found: list[spec.Candidate] = []
+        candidates: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
         tried_first = 0
         label = expressions.name(self.label, self.query.dialect)
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
-            draft, own = self._encoded(drafted, planned, statistics)
-            plan = replace(own, held_out=held_out, splitting=self.splitting)
+            draft, training_plan = self._encoded(drafted, planned, statistics)
+            plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
                 fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
             except SQLFlowError as error:
@@ -127,29 +127,34 @@ class SearchPlan(RowPlan):
             text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
             name = draft.name(draft.model or fitted.model.name)
             job = msgspec.structs.replace(fitted, statement=text)
-            found.append(spec.Candidate(name, job, draft.point))
+            candidates.append(spec.Candidate(name, job, draft.point))
             tried_first += number <= self.ordered
-        partly = {each.note: each.note_of(found) for each in self.decisions if each.fitted is None}
+        partly = {
+            decision.note: decision.note_of(candidates)
+            for decision in self.decisions
+            if decision.fitted is None
+        }
         notes = (note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
-        if not found:
+        if not candidates:
             raise failed[0]
-        return self._spec(found, divided, tried_first)
+        return self._spec(candidates, divided, tried_first)
 
     def _encoded(
-        self, draft: CandidateDraft, own: train.TrainingPlan, statistics: Statistics
+        self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
     ) -> tuple[CandidateDraft, train.TrainingPlan]:
         """Return a candidate that encodes texts without those that are left out of the others."""
-        converts = own.settings.get(train.TEXT_NUMBERS) == "convert"
+        converts = training_plan.settings.get(train.TEXT_NUMBERS) == "convert"
         useful = [
-            each
-            for each in draft.encoded
+            column
+            for column in draft.encoded
             if not (
-                _is_useless(each, statistics[each]) or (converts and decimal_mark(statistics[each].counts))
+                _is_useless(column, statistics[column])
+                or (converts and decimal_mark(statistics[column].counts))
             )
         ]
         if len(useful) == len(draft.encoded):
-            return draft, own
+            return draft, training_plan
         draft = draft.with_encodings(useful, self.query.dialect)
         return draft, train.plan(draft.statement, self.query, self.schema, models=self.models)
 
@@ -172,8 +177,8 @@ class SearchPlan(RowPlan):
             hint="keep one of them: leave the folds out, or write validation.split = random",
         )
 
-    def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
-        first = found[0].spec
+    def _spec(self, candidates: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
+        first = candidates[0].spec
         metric = self._metric(first.label)
         usual = (
             0.0 if self.is_in_folds else default_seconds(narrow_rows(divided.rows.total, len(self.columns)))
@@ -198,14 +203,14 @@ class SearchPlan(RowPlan):
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=spec.BLOCK,
             search=spec.Search(
-                tuple(found),
+                tuple(candidates),
                 metric,
                 float(value_of(self.written, settings.TIME_LIMIT) or usual),
                 value_of(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
                 divided.test,
                 divided.folds,
                 self._refit(divided.folds),
-                self.trials if self.trials < len(found) else 0,
+                self.trials if self.trials < len(candidates) else 0,
                 self._screening(divided),
                 ordered,
             ),
@@ -213,25 +218,25 @@ class SearchPlan(RowPlan):
 
     def _screening(self, divided: Division) -> int:
         """Return the training rows on which candidates are compared first; 0 if all are trained on all rows."""
-        rows, given = divided.rows.training, value_of(self.written, settings.HALVING)
-        if divided.folds > 1 or given is False:
+        rows, setting = divided.rows.training, value_of(self.written, settings.HALVING)
+        if divided.folds > 1 or setting is False:
             return 0
         pays = self.statement.kind != "auto" and rows >= SCREENED_ROWS and self.trials >= LEAST_TRIALS
-        return rows // SCREENING if given or pays else 0
+        return rows // SCREENING if setting or pays else 0
 
     def _metric(self, label: spec.Label) -> str:
         """Return the metric that chooses. Raises SemanticError if it does not suit the label."""
-        given = self.written.get(settings.METRIC)
-        if given is None:
+        attribute = self.written.get(settings.METRIC)
+        if attribute is None:
             return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
-        with at(given.span):
-            return metrics.by_name(str(given.value), metrics.kind_of(label)).name
+        with set_missing_spans(attribute.span):
+            return metrics.by_name(str(attribute.value), metrics.kind_of(label)).name
 
     def _refit(self, folds: int) -> bool:
         """Return True if the chosen models are trained once more on all rows."""
-        given = value_of(self.written, settings.REFIT)
-        if given is not None:
-            return bool(given)
+        setting = value_of(self.written, settings.REFIT)
+        if setting is not None:
+            return bool(setting)
         if self.validates or self.held_out.query:
             return False
         if value_of(self.written, settings.ACTIVATE) == "better":
@@ -241,12 +246,12 @@ class SearchPlan(RowPlan):
     @property
     def is_in_folds(self) -> bool:
         """True if one model, which the statement names, is trained in folds."""
-        return self.statement.kind == "train" and not space.searched(self.statement)
+        return self.statement.kind == "train" and not space.searched_items(self.statement)
 
     @property
     def _names(self) -> set[str]:
         """Names of the written attributes, of the search and of its candidates."""
-        rows = (settings.find(each.key) for each in self.statement.attributes)
+        rows = (settings.find(attribute.key) for attribute in self.statement.attributes)
         return {row.name for row in rows if row is not None} | set(self.written)
 
     @property
@@ -259,13 +264,13 @@ class SearchPlan(RowPlan):
         if self.held_out.query or self.splitting.mark:
             return ()
         rows, names = divided.rows, self._names
-        found = []
+        lines = []
         if not self.validates:
             share = rows.validation / rows.total if divided.folds > 1 or not divided.test else VALIDATION
-            found.append((FRACTION, f"{share:.4g}"))
+            lines.append((FRACTION, f"{share:.4g}"))
         if TEST not in names and divided.test:
-            found.append((TEST, f"{TEST_SHARE:g}"))
-        return tuple(found)
+            lines.append((TEST, f"{TEST_SHARE:g}"))
+        return tuple(lines)
 
 
 AnyPlan = train.TrainingPlan | SearchPlan  # of a TRAIN statement
@@ -291,8 +296,8 @@ def plan(
     models: those whose features COLUMN reuses.
     """
     notes: list[str] = []
-    drafts, ordered, written = drafts_of(statement, notes, columns=len(schema.names))
-    plans = [train.plan(each.statement, query, schema, models=models) for each in drafts]
+    drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))
+    plans = [train.plan(draft.statement, query, schema, models=models) for draft in drafts]
     if plans[0].query.increment is not None:
         raise SemanticError(
             f"{INCREMENTAL} is for the trainings of one model, and a search trains several",
@@ -300,17 +305,17 @@ def plan(
             hint="leave it out, or write one value for each attribute",
         )
     texts = _texts(schema, plans[0])
-    drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
+    drafts = tuple(draft.with_encodings(texts, query.dialect) for draft in drafts)
     plans = [
         train.plan(draft.statement, query, schema, models=models) if draft.encoded else plan
         for draft, plan in zip(drafts, plans, strict=True)
     ]
-    trials = value_of(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
-    folds = value_of(written, settings.FOLDS)
+    trials = value_of(resolved, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
+    folds = value_of(resolved, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
     first = plans[0]
-    found = SearchPlan(
+    search_plan = SearchPlan(
         statement=statement,
         query=query,
         schema=schema,
@@ -319,35 +324,37 @@ def plan(
         weight=first.weight,
         held_out=first.held_out,
         splitting=first.splitting,
-        computed={name: each for plan in plans for name, each in plan.computed.items()},
+        computed={name: source for plan in plans for name, source in plan.computed.items()},
         drafts=drafts,
         plans=tuple(plans),
-        written=written,
+        written=resolved,
         trials=trials,
         ordered=ordered,
         folds=folds,
         notes=notes,
         models=models,
     )
-    _check_validation(found)
-    return found
+    _check_validation(search_plan)
+    return search_plan
 
 
 def _check_validation(plan: SearchPlan) -> None:
     """Raise SemanticError for a refit or for folds that the written validation rows contradict."""
-    own = bool(plan.held_out.query)
-    if own and value_of(plan.written, settings.REFIT):
+    has_query = bool(plan.held_out.query)
+    if has_query and value_of(plan.written, settings.REFIT):
         raise _contradiction(
             plan.written[settings.REFIT], "trains on the validation rows, which a query of their own selects"
         )
-    if plan.folds not in (None, 1) and (own or plan.validates):
+    if plan.folds not in (None, 1) and (has_query or plan.validates):
         raise _contradiction(
             plan.written[settings.FOLDS], "divides the query's rows, and the validation rows are given"
         )
 
 
-def _contradiction(found: Resolved, why: str) -> SemanticError:
-    return SemanticError(f"{found.written.key} {why}", span=found.written.span, hint="keep one of them")
+def _contradiction(attribute: Resolved, why: str) -> SemanticError:
+    return SemanticError(
+        f"{attribute.written.key} {why}", span=attribute.written.span, hint="keep one of them"
+    )
 
 
 def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
@@ -360,8 +367,12 @@ def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
     ]
 
 
-def _is_useless(column: str, found: ColumnStatistics) -> bool:
-    return found.constant or found.nulls == found.rows or is_id(column, found)
+def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:
+    return (
+        column_statistics.constant
+        or column_statistics.nulls == column_statistics.rows
+        or is_id(column, column_statistics)
+    )
 
 
 def default_seconds(rows: int) -> float:

@@ -113,7 +113,7 @@ def sort_by_cost(candidates: Sequence[Variant], seconds: float) -> list[Variant]
     """Return the variants; of a search of few seconds, which may end before the last of them, the fast ones first."""
     if seconds >= SHORT:
         return list(candidates)
-    return sorted(candidates, key=lambda each: _COSTS.get(each.family, len(_COSTS)))
+    return sorted(candidates, key=lambda variant: _COSTS.get(variant.family, len(_COSTS)))
 
 
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:
@@ -121,8 +121,8 @@ def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[st
 
     models: values of auto.models; empty allows all.
     """
-    wanted = [each for each in PORTFOLIO if not models or set(each.kinds) & set(models)]
-    frameworks = dict.fromkeys(each.framework for each in wanted)
+    chosen = [variant for variant in PORTFOLIO if not models or set(variant.kinds) & set(models)]
+    frameworks = dict.fromkeys(variant.framework for variant in chosen)
     missing = [framework for framework in frameworks if not is_installed(framework)]
-    found = [each for each in wanted if each.framework not in missing]
-    return (found[:trials] if trials else found), missing
+    installed = [variant for variant in chosen if variant.framework not in missing]
+    return (installed[:trials] if trials else installed), missing

@@ -62,50 +62,55 @@ def is_searched(varied: ast.Attribute | ast.ColumnItem) -> bool:
     return isinstance(value, ast.Call) and value.function.upper() in names
 
 
-def searched(statement: ast.Statement) -> list[ast.Attribute | ast.ColumnItem]:
+def searched_items(statement: ast.Statement) -> list[ast.Attribute | ast.ColumnItem]:
     """Return the attributes and the items of COLUMN that have several values."""
     items = (item for clause in statement.columns for item in clause.items)
-    found: list[ast.Attribute | ast.ColumnItem] = [*statement.attributes, *items]
-    return list(filter(is_searched, found))
+    candidates: list[ast.Attribute | ast.ColumnItem] = [*statement.attributes, *items]
+    return list(filter(is_searched, candidates))
 
 
 def dimensions(statement: ast.Statement, errors: list[SQLFlowError]) -> list[Dimension]:
     """Return the dimensions of a statement's space; add an error for each wrong one."""
-    found = []
-    for varied in searched(statement):
+    result = []
+    for varied in searched_items(statement):
         try:
-            found.append(_dimension(varied))
+            result.append(_dimension(varied))
         except SQLFlowError as error:
             errors.append(error)
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SearchPoint:
     """Point of a search space: the value of each dimension, and its coordinate there."""
 
     values: tuple[ast.Value, ...]
     coordinates: tuple[float | str, ...]
 
 
-def points(space: list[Dimension], trials: int, count: int, seed: int) -> Iterator[Point]:
+def points(space: list[Dimension], trials: int, count: int, seed: int) -> Iterator[SearchPoint]:
     """Yield different points of the space, at most `count`, or the whole grid if it has at most `trials`.
 
     The first `trials` points are spread over the space, whatever their number.
     """
     places: Iterable[tuple[float, ...]]
-    if all(each.candidates for each in space) and math.prod(len(each.candidates) for each in space) <= trials:
-        places = itertools.product(*(_middles(len(each.candidates)) for each in space))
+    if (
+        all(dimension.candidates for dimension in space)
+        and math.prod(len(dimension.candidates) for dimension in space) <= trials
+    ):
+        places = itertools.product(*(_middles(len(dimension.candidates)) for dimension in space))
     else:
         moves = steps(len(space))
         turns = range(1, TURNS * count + 1)
         places = (tuple((0.5 + (seed + number) * step) % 1.0 for step in moves) for number in turns)
     seen: set[tuple[ast.Value, ...]] = set()
     for place in places:
-        values = tuple(each.value(at) for each, at in zip(space, place, strict=True))
+        values = tuple(dimension.value(at) for dimension, at in zip(space, place, strict=True))
         if values not in seen and len(seen) < count:
             seen.add(values)
-            yield Point(values, tuple(each.coordinate(at) for each, at in zip(space, place, strict=True)))
+            yield SearchPoint(
+                values, tuple(dimension.coordinate(at) for dimension, at in zip(space, place, strict=True))
+            )
 
 
 def _middles(count: int) -> list[float]:
@@ -134,8 +139,8 @@ def _dimension(varied: ast.Attribute | ast.ColumnItem) -> Dimension:
 
 
 def _range(varied: ast.Attribute | ast.ColumnItem, call: ast.Call) -> Dimension:
-    ends = [each.value for each in call.args[:2] if isinstance(each, ast.Constant)]
-    numbers = [each for each in ends if isinstance(each, int | float) and not isinstance(each, bool)]
+    ends = [number.value for number in call.args[:2] if isinstance(number, ast.Constant)]
+    numbers = [number for number in ends if isinstance(number, int | float) and not isinstance(number, bool)]
     if len(numbers) != 2 or len(call.args) > 3:
         raise _wrong(call, "RANGE needs two numbers")
     low, high = numbers

@@ -28,14 +28,14 @@ def narrow_rows(rows: int, columns: int) -> int:
 
 
 def divide(
-    rows: spec.Rows, test: int, *, written: bool, folds: int | None, columns: int = NARROW
+    rows: spec.Rows, test: int, *, is_written: bool, folds: int | None, columns: int = NARROW
 ) -> Division:
     """Divide the rows of a search. rows: with all rows that are not trained on as validation rows.
 
-    test: number of test rows, if there are any; written: by the statement. folds: None for the default.
+    test: number of test rows, if there are any; is_written: by the statement. folds: None for the default.
     """
     total = rows.training + rows.validation
-    if not written and total <= SMALL:
+    if not is_written and total <= SMALL:
         test = 0
     if folds is None:
         folds = FOLDS if narrow_rows(total, columns) <= SMALL else 1

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from edl.spec.job import MOST_COUNT
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT, TASK_TIMEOUT, device
 
 TRAIN = (
-    Attribute(
+    AttributeRow(
         "train.epoch",
         "integer",
         "Passes over the training rows; by default enough for about 2,000 steps.",
         low=1,
         aliases=("train.epochs", "epoch", "epochs", "train.num_epochs", "num_epochs"),
     ),
-    Attribute(
+    AttributeRow(
         "train.batch_size",
         "integer",
         "Rows of one optimizer step; by default 16 to 512, growing with the table.",
         low=1,
         aliases=("batch_size", "train.minibatch_size", "minibatch_size"),
     ),
-    Attribute(
+    AttributeRow(
         "train.max_steps",
         "integer",
         "Stop after this many optimizer steps; 0 sets no limit.",
@@ -29,7 +29,7 @@ TRAIN = (
         low=0,
         aliases=("max_steps", "train.max_step", "model.train_max_iters"),
     ),
-    Attribute(
+    AttributeRow(
         "train.early_stopping",
         "integer",
         "Stop after this many epochs without a lower validation loss; 0 never stops early. By default 8, "
@@ -44,7 +44,7 @@ TRAIN = (
             "train.early_stopping_rounds",
         ),
     ),
-    Attribute(
+    AttributeRow(
         "train.min_delta",
         "number",
         "Smallest decrease of the validation loss that counts as an improvement for early stopping.",
@@ -52,7 +52,7 @@ TRAIN = (
         low=0,
         aliases=("min_delta",),
     ),
-    Attribute(
+    AttributeRow(
         "train.keep",
         "text",
         "Weights of the trained model: those of the epoch with the lowest validation loss (best), or of "
@@ -60,7 +60,7 @@ TRAIN = (
         choices=("best", "last"),
         aliases=("train.keep_weights",),
     ),
-    Attribute(
+    AttributeRow(
         "train.activate",
         "text",
         "When the new version becomes the current one of its name: always, or only if a metric of its validation "
@@ -68,7 +68,7 @@ TRAIN = (
         "always",
         choices=("always", "better"),
     ),
-    Attribute(
+    AttributeRow(
         "train.time_limit",
         "number",
         "Seconds after which training ends, with the epoch or round that reaches them; a search ends with the trials "
@@ -76,14 +76,14 @@ TRAIN = (
         low=0.001,
         aliases=("time_limit", "auto.time_limit", "train.time_limit_secs", "budget_seconds"),
     ),
-    Attribute(
+    AttributeRow(
         "train.shuffle",
         "boolean",
         "Train in a seeded random order; FALSE keeps the order of the query.",
         True,
         aliases=("shuffle",),
     ),
-    Attribute(
+    AttributeRow(
         "train.seed",
         "integer",
         "Seed of all random numbers: the same seed and rows give the same weights.",
@@ -92,7 +92,7 @@ TRAIN = (
         high=2**31 - 1,
         aliases=("seed", "random_state", "model.random_state", "model.seed"),
     ),
-    Attribute(
+    AttributeRow(
         "train.num_workers",
         "integer",
         "Number of workers, with a master, as processes of this machine; the job continues if some of "
@@ -102,7 +102,7 @@ TRAIN = (
         high=1000,
         aliases=("num_workers", "train.workers", "engine.worker_num", "exec.worker_num"),
     ),
-    Attribute(
+    AttributeRow(
         "train.num_ps",
         "integer",
         "Number of parameter servers, which hold the model's parameters and the rows of its embedding "
@@ -111,7 +111,7 @@ TRAIN = (
         high=1000,
         aliases=("num_ps", "train.num_ps_pods", "engine.ps_num"),
     ),
-    Attribute(
+    AttributeRow(
         "train.strategy",
         "text",
         "Distribution strategy. allreduce: each worker holds the parameters and computes its share of "
@@ -121,7 +121,7 @@ TRAIN = (
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
     ),
-    Attribute(
+    AttributeRow(
         "train.local_steps",
         "integer",
         "async: local steps of a worker between two pushes of gradients; more steps mean fewer calls and "
@@ -131,7 +131,7 @@ TRAIN = (
         high=1000,
         aliases=("local_steps",),
     ),
-    Attribute(
+    AttributeRow(
         "train.grads_to_wait",
         "integer",
         "sync: number of gradients averaged in one step; by default the number of workers.",
@@ -139,7 +139,7 @@ TRAIN = (
         high=1000,
         aliases=("grads_to_wait",),
     ),
-    Attribute(
+    AttributeRow(
         "train.max_staleness",
         "integer",
         "async: number of updates that a gradient may be behind. The learning rate of one that is s updates "
@@ -149,7 +149,7 @@ TRAIN = (
         high=1_000_000,
         aliases=("max_staleness",),
     ),
-    Attribute(
+    AttributeRow(
         "train.durable_updates",
         "text",
         "async: what an update survives once a parameter server has acknowledged it. none: nothing, the "
@@ -159,7 +159,7 @@ TRAIN = (
         choices=("none", "process", "machine"),
         aliases=("durable_updates",),
     ),
-    Attribute(
+    AttributeRow(
         "train.embedding_min_count",
         "integer",
         "Steps that have to train with an id before it gets a row in a row table (docs/embeddings.md); until then it "
@@ -169,7 +169,7 @@ TRAIN = (
         high=MOST_COUNT,
         aliases=("embedding_min_count",),
     ),
-    Attribute(
+    AttributeRow(
         "train.embedding_max_rows",
         "integer",
         "Maximum rows of each row table; beyond it the least recently trained ones are dropped with their optimizer "
@@ -179,7 +179,7 @@ TRAIN = (
         high=2**40,
         aliases=("embedding_max_rows",),
     ),
-    Attribute(
+    AttributeRow(
         "train.embedding_ttl_steps",
         "integer",
         "Steps of a row table after which a row that none of them has trained is dropped with its optimizer slots. 0 "
@@ -189,7 +189,7 @@ TRAIN = (
         high=2**40,
         aliases=("embedding_ttl_steps",),
     ),
-    Attribute(
+    AttributeRow(
         "train.priority",
         "priority",
         "Priority of the job among those that share a quota of slots: low, normal, high, or a number; "
@@ -197,9 +197,9 @@ TRAIN = (
         "normal",
         aliases=("priority",),
     ),
-    Attribute("train.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    AttributeRow("train.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
     device("train"),
-    Attribute(
+    AttributeRow(
         "train.precision",
         "text",
         "Precision of a network's arithmetic, in training and whenever the model is used; weights, gradients and "
@@ -208,7 +208,7 @@ TRAIN = (
         choices=("float32", "bfloat16", "float16"),
         aliases=("precision", "mixed_precision"),
     ),
-    Attribute(
+    AttributeRow(
         "train.checkpoint_steps",
         "integer",
         "Steps between two checkpoints of a training; 0 uses train.checkpoint_secs alone.",
@@ -216,7 +216,7 @@ TRAIN = (
         low=0,
         aliases=("checkpoint_steps", "train.save_checkpoints_steps"),
     ),
-    Attribute(
+    AttributeRow(
         "train.checkpoint_secs",
         "number",
         "Seconds between two checkpoints, in one process after a minute; 0 uses train.checkpoint_steps alone.",
@@ -224,7 +224,7 @@ TRAIN = (
         low=0,
         aliases=("checkpoint_secs",),
     ),
-    Attribute(
+    AttributeRow(
         "train.keep_checkpoint_max",
         "integer",
         "Number of checkpoints to keep, at least 2; 0 keeps all.",
@@ -232,7 +232,7 @@ TRAIN = (
         low=0,
         aliases=("keep_checkpoint_max",),
     ),
-    Attribute(
+    AttributeRow(
         "train.checkpoint_copies",
         "text",
         "Storage of parameter servers' checkpoints: files of the job, or the memory of two replica peers "
@@ -240,7 +240,7 @@ TRAIN = (
         "files",
         choices=("files", "neighbours"),
     ),
-    Attribute(
+    AttributeRow(
         "validation.steps",
         "integer",
         "Steps between two validations within an epoch; 0 validates only at the end of each epoch.",
@@ -248,14 +248,14 @@ TRAIN = (
         low=0,
         aliases=("evaluation_steps", "train.evaluation_steps"),
     ),
-    Attribute(
+    AttributeRow(
         "validation.secs",
         "number",
         "Seconds between two validations within an epoch; 0 validates only at the end of each epoch.",
         0.0,
         low=0,
     ),
-    Attribute(
+    AttributeRow(
         "validation.start_delay_secs",
         "number",
         "Seconds until the first validation of validation.secs.",
@@ -263,7 +263,7 @@ TRAIN = (
         low=0,
         aliases=("evaluation_start_delay_secs",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.throttle_secs",
         "number",
         "Minimum seconds between two validations within an epoch.",
@@ -271,7 +271,7 @@ TRAIN = (
         low=0,
         aliases=("evaluation_throttle_secs",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.fraction",
         "number",
         "Share of the rows used for validation instead of training; by default 0.1 if there are 100 rows "
@@ -280,7 +280,7 @@ TRAIN = (
         high=0.9,
         aliases=("validation_split",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.split",
         "text",
         "Choice of the validation rows; validation.fraction is their share. time: the latest rows; group: all "
@@ -291,13 +291,13 @@ TRAIN = (
         "auto",
         choices=("auto", "random", "time", "group", "stratified", "column"),
     ),
-    Attribute(
+    AttributeRow(
         "validation.column",
         "text",
         "Column of the times (dates or numbers), groups or marks (TRUE or 1) of validation.split; by default the only "
         "date.",
     ),
-    Attribute(
+    AttributeRow(
         "validation.test_fraction",
         "number",
         "Share of the rows, the last ones in order, that are neither trained nor validated on. A search reports the "
@@ -306,19 +306,19 @@ TRAIN = (
         high=0.9,
         aliases=("test_fraction",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.select",
         "text",
         "Query of the validation rows, instead of a share; also VALIDATE ON (query).",
         aliases=("validation.query",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.metrics",
         "texts",
         "Metrics to report; by default those for the kind of label.",
         aliases=("metrics", "eval_metrics", "eval_metric", "train.eval_metric"),
     ),
-    Attribute(
+    AttributeRow(
         "validation.calibration",
         "text",
         "Calibrates the probabilities of the classes on the validation rows. temperature: divides the logits by the "
@@ -326,27 +326,27 @@ TRAIN = (
         choices=("temperature",),
         aliases=("calibration",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.threshold",
         "threshold",
         "Probability from which PREDICT and EVALUATE predict the second of two classes, or the metric of the "
         "validation rows that chooses it: accuracy, balanced_accuracy, f1 or mcc.",
         aliases=("predict.threshold", "threshold"),
     ),
-    Attribute(
+    AttributeRow(
         "train.weight_column",
         "text",
         "Selected column with the weight of each row, in training and in all metrics; it is not a feature.",
         aliases=("weight_column", "model.weight_column", "sample_weight", "weight_col"),
     ),
-    Attribute(
+    AttributeRow(
         "train.incremental_column",
         "text",
         "Selected column that grows with new rows, such as an id or the time of an event: only the rows above its "
         "greatest value in the last training of the model are trained on. It is not a feature.",
         aliases=("incremental_column",),
     ),
-    Attribute(
+    AttributeRow(
         "train.on_bad_row",
         "text",
         "Rows whose label or weight is NULL or no finite number: abort trains nothing and says how many there are; "
@@ -356,7 +356,7 @@ TRAIN = (
         choices=("abort", "skip"),
         aliases=("on_bad_row",),
     ),
-    Attribute(
+    AttributeRow(
         "train.text_numbers",
         "text",
         "Texts that are almost all numbers, such as $1,003.50 and a few '?', and that COLUMN does not name: warn says "
@@ -366,67 +366,67 @@ TRAIN = (
         choices=("warn", "convert"),
         aliases=("text_numbers",),
     ),
-    Attribute(
+    AttributeRow(
         "train.label_weights",
         "numbers",
         "Weights of several labels in the sum of their losses, in the order of LABEL; 1 by default.",
         aliases=("label_weights", "loss_weights", "train.loss_weights"),
     ),
-    Attribute(
+    AttributeRow(
         "train.class_weights",
         "class weights",
         "Weights of the classes in training, such as {'yes': 5}; auto: inverse to their frequency.",
         choices=("auto", "balanced"),
         aliases=("class_weights", "class_weight", "model.class_weights", "model.class_weight"),
     ),
-    Attribute(
+    AttributeRow(
         "optimizer",
         "text",
         "Optimizer by name; its parameters are optimizer.learning_rate, …",
         aliases=("model.optimizer", "train.optimizer"),
     ),
-    Attribute(
+    AttributeRow(
         "optimizer.schedule",
         "text",
         "Learning rate schedule by name; its parameters are schedule.warmup_steps, … By default the rate "
         "is constant.",
         aliases=("schedule", "learning_rate_schedule", "train.schedule", "lr_schedule"),
     ),
-    Attribute(
+    AttributeRow(
         "optimizer.clipnorm",
         "number",
         "Largest norm of each parameter's gradient; larger gradients are scaled down.",
         low=1e-9,
         aliases=("clipnorm", "optimizer.clip_norm"),
     ),
-    Attribute(
+    AttributeRow(
         "optimizer.global_clipnorm",
         "number",
         "Largest norm of all gradients together; larger ones are scaled down.",
         low=1e-9,
         aliases=("global_clipnorm", "optimizer.global_clip_norm", "optimizer.max_grad_norm"),
     ),
-    Attribute(
+    AttributeRow(
         "optimizer.clipvalue",
         "number",
         "Largest absolute value of a gradient's elements; larger ones are clipped.",
         low=1e-9,
         aliases=("clipvalue", "optimizer.clip_value"),
     ),
-    Attribute(
+    AttributeRow(
         "loss",
         "text",
         "Loss by name; its parameters are loss.delta, …",
         aliases=("model.loss", "train.loss", "objective", "model.objective", "train.objective"),
     ),
-    Attribute(
+    AttributeRow(
         "model.framework",
         "text",
         "Framework of a built-in model: keras (default) or torch of networks, lightgbm (default) or xgboost of trees.",
         choices=("keras", "torch", "lightgbm", "xgboost"),
         aliases=("framework",),
     ),
-    Attribute(
+    AttributeRow(
         "model.keep_rows",
         "text",
         "Rows that the model keeps to explain predictions by comparison. sample: at most 200 rows of the training, of "

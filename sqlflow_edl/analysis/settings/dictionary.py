@@ -34,7 +34,7 @@ MOST_LISTED = 20  # names in a hint
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class AttributeRow:
     """Row of the dictionary. If the default is None, the compiler chooses and `doc` describes how."""
 
     name: str
@@ -95,7 +95,7 @@ class Dictionary:
 
     def __init__(
         self,
-        rows: Iterable[Attribute],
+        rows: Iterable[AttributeRow],
         elsewhere: Mapping[str, str] | None = None,
         without_effect: Mapping[str, str] | None = None,
     ) -> None:
@@ -107,17 +107,17 @@ class Dictionary:
             for name in (row.name, *row.aliases):
                 self._names.setdefault(name.casefold(), row.name)
 
-    def find(self, key: str) -> Attribute | None:
+    def find(self, key: str) -> AttributeRow | None:
         """Return the row of `key`, a name or an alias in any case, or None."""
         name = self._names.get(key.casefold())
         return self.rows[name] if name else None
 
     def resolve(
-        self, written: Iterable[ast.Attribute], errors: list[SQLFlowError], notes: list[str]
+        self, attributes: Iterable[ast.Attribute], errors: list[SQLFlowError], notes: list[str]
     ) -> dict[str, Resolved]:
         """Map the names of written attributes to checked values; errors and notes are appended."""
         resolved: dict[str, Resolved] = {}
-        for attribute in written:
+        for attribute in attributes:
             if reason := self._without_effect.get(attribute.key.casefold()):
                 notes.append(f"{attribute.key}{NO_EFFECT}{reason}")
                 continue
@@ -163,7 +163,7 @@ class Dictionary:
             word: name
             for name in self.rows
             if name.startswith(f"{prefix}.")
-            for word in _last(name).split("_")
+            for word in _last_part(name).split("_")
         }
         near = nearest(last, [word for word in words if len(word) > 3])
         return words[near] if near else None
@@ -184,30 +184,30 @@ def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
     spellings: spelling in lower case -> name. `train.framework` is near model.framework, whose last segment is the
     same, and near no other name that begins with train.
     """
-    last = _last(key.casefold())
-    segment = nearest(last, map(_last, spellings))
+    last = _last_part(key.casefold())
+    segment = nearest(last, map(_last_part, spellings))
     if segment is None:
         return None
-    alike = [spelling for spelling in spellings if _last(spelling) == segment]
+    alike = [spelling for spelling in spellings if _last_part(spelling) == segment]
     return spellings[nearest(key, alike) or alike[0]]
 
 
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def check(row: Attribute, value: ast.Value) -> Setting:
+def check(row: AttributeRow, value: ast.Value) -> Setting:
     """Convert the value to the row's type. Raises SemanticError if the type or range is wrong."""
     if row.type in ("class weights", "class columns") and isinstance(value, ast.MapValue):
         return "written"  # the analysis reads the values by class, with their spans
     if row.type == "pairs" and isinstance(value, ast.MapValue):
         return check_plain(
-            row, values.pairs({name: values.plain(each) for name, each in value.items}), value.span
+            row, values.pairs({name: values.plain(item) for name, item in value.items}), value.span
         )
     return check_plain(row, values.plain(value), value.span)
 
 
-def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Setting:
+def check_plain(row: AttributeRow, value: Setting, span: Span | None = None) -> Setting:
     """Convert a Python value to the row's type and check it. span: its source span, for errors."""
     setting = values.convert(row.type, value)
     if setting is None:
@@ -216,11 +216,11 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
         )
     _check_range(row, setting, span)
     if row.choices:
-        return _chosen(row, setting, span)
+        return _resolve_choice(row, setting, span)
     return setting
 
 
-def _example(row: Attribute, value: Setting) -> str | None:
+def _example(row: AttributeRow, value: Setting) -> str | None:
     """Return the hint for a value of another type: a time in seconds, or a number as an example, and the meaning."""
     example: object = row.default if isinstance(row.default, int | float) else None
     if row.type in ("integer", "number"):
@@ -233,31 +233,37 @@ def _example(row: Attribute, value: Setting) -> str | None:
     return f"such as {row.name} = {example}. {row.doc}"
 
 
-def _meant(item: str, choices: tuple[str, ...]) -> str | None:
+def _suggest_choice(item: str, choices: tuple[str, ...]) -> str | None:
     """Return the hint for a choice: a family of models by the name of one of them, or the nearest."""
-    found = next((choice for pattern, choice in _FAMILIES if re.search(pattern, item, re.IGNORECASE)), None)
+    choice_meant = next(
+        (choice for pattern, choice in _FAMILIES if re.search(pattern, item, re.IGNORECASE)), None
+    )
     return (
-        f"did you mean {found}?" if found in choices and item not in choices else did_you_mean(item, choices)
+        f"did you mean {choice_meant}?"
+        if choice_meant in choices and item not in choices
+        else did_you_mean(item, choices)
     )
 
 
-def _chosen(row: Attribute, item: Setting, span: Span | None) -> Setting:
+def _resolve_choice(row: AttributeRow, item: Setting, span: Span | None) -> Setting:
     """Return the choice that a text names, in any case; of a list those of its texts."""
     if isinstance(item, tuple):
-        return tuple(_chosen(row, each, span) for each in item)  # type: ignore[misc]
+        return tuple(_resolve_choice(row, part, span) for part in item)  # type: ignore[misc]
     if not isinstance(item, str):
         return item
     by_folded = {choice.casefold(): choice for choice in row.choices}
     if item.casefold() not in by_folded:
-        raise SemanticError(f"{row.name} cannot be {item!r}", span=span, hint=_meant(item, row.choices))
+        raise SemanticError(
+            f"{row.name} cannot be {item!r}", span=span, hint=_suggest_choice(item, row.choices)
+        )
     return by_folded[item.casefold()]
 
 
-def _check_range(row: Attribute, item: Setting, span: Span | None) -> None:
+def _check_range(row: AttributeRow, item: Setting, span: Span | None) -> None:
     """Raise SemanticError for a number out of range, in a list too."""
     if isinstance(item, tuple):
-        for each in item:
-            _check_range(row, each, span)
+        for part in item:
+            _check_range(row, part, span)
     if isinstance(item, bool) or not isinstance(item, int | float):
         return
     if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
@@ -270,7 +276,7 @@ def _check_range(row: Attribute, item: Setting, span: Span | None) -> None:
         raise SemanticError(f"{row.name} = {item} is out of range", span=span, hint=_range_words(row))
 
 
-def _range_words(row: Attribute) -> str:
+def _range_words(row: AttributeRow) -> str:
     if row.low is not None and row.high is not None:
         return f"expected a value from {values.bound(row.low)} to {values.bound(row.high)}"
     if row.low is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlflow_edl.analysis.settings.dictionary import PLACE, Attribute
+from sqlflow_edl.analysis.settings.dictionary import PLACE, AttributeRow
 
 USER = 10001  # of the image
 
@@ -20,52 +20,54 @@ _ROLES = {
 }
 
 
-def _resources() -> Iterator[Attribute]:
+def _resources() -> Iterator[AttributeRow]:
     for role, (who, processors, most, memory) in _ROLES.items():
         size = "" if memory else "; by default from the size of the model"
-        yield Attribute(f"{PLACE}{role}_cpu", "processors", f"CPU request of {who}.", processors)
-        yield Attribute(f"{PLACE}{role}_memory", "memory", f"Memory request of {who}{size}.", memory)
-        yield Attribute(
+        yield AttributeRow(f"{PLACE}{role}_cpu", "processors", f"CPU request of {who}.", processors)
+        yield AttributeRow(f"{PLACE}{role}_memory", "memory", f"Memory request of {who}{size}.", memory)
+        yield AttributeRow(
             f"{PLACE}{role}_cpu_limit",
             "processors or none",
             f"CPU limit of {who}; by default the request.",
             most,
         )
-        yield Attribute(
+        yield AttributeRow(
             f"{PLACE}{role}_memory_limit", "memory or none", f"Memory limit of {who}; by default the request."
         )
 
 
 KUBERNETES = (
-    Attribute(f"{PLACE}context", "text", "Context of the kubeconfig; by default the current one."),
-    Attribute(f"{PLACE}namespace", "text", "Namespace of the job's objects; by default that of the context."),
-    Attribute(
+    AttributeRow(f"{PLACE}context", "text", "Context of the kubeconfig; by default the current one."),
+    AttributeRow(
+        f"{PLACE}namespace", "text", "Namespace of the job's objects; by default that of the context."
+    ),
+    AttributeRow(
         f"{PLACE}image",
         "text",
         "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this version, with "
         "the suffix -gpu if workers ask for GPUs.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}image_pull_policy",
         "text",
         "Pull policy of the image; by default the cluster's: Always for the tag latest, else IfNotPresent.",
         choices=("Always", "IfNotPresent", "Never"),
     ),
-    Attribute(f"{PLACE}image_pull_secrets", "texts", "Names of Secrets for the image's registry."),
-    Attribute(
+    AttributeRow(f"{PLACE}image_pull_secrets", "texts", "Names of Secrets for the image's registry."),
+    AttributeRow(
         f"{PLACE}service_account",
         "text",
         "Service account of the pods; by default one is made for the job, with the permissions that its "
         "master needs.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}network_policy",
         "boolean",
         "Restrict the network of the job's pods to each other, name servers, the data source, and object stores if "
         "the job uses one.",
         False,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}tls",
         "boolean",
         "Encrypt all calls between the job's pods by mutual TLS, with certificates of its own. Not for several "
@@ -73,7 +75,7 @@ KUBERNETES = (
         False,
     ),
     *_resources(),
-    Attribute(
+    AttributeRow(
         f"{PLACE}worker_gpu",
         "integer",
         "GPUs of each worker. A network is trained and used on the first of them.",
@@ -81,20 +83,20 @@ KUBERNETES = (
         low=0,
         high=64,
     ),
-    Attribute(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),
-    Attribute(f"{PLACE}node_selector", "pairs", "Labels of the nodes that may run pods of the job."),
-    Attribute(f"{PLACE}tolerations", "taints", "Taints of nodes that pods of the job tolerate."),
-    Attribute(
+    AttributeRow(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),
+    AttributeRow(f"{PLACE}node_selector", "pairs", "Labels of the nodes that may run pods of the job."),
+    AttributeRow(f"{PLACE}tolerations", "taints", "Taints of nodes that pods of the job tolerate."),
+    AttributeRow(
         f"{PLACE}worker_node_selector", "pairs", "Additional labels of the nodes that may run workers."
     ),
-    Attribute(f"{PLACE}worker_tolerations", "taints", "Additional taints of nodes that workers tolerate."),
-    Attribute(f"{PLACE}priority_class", "text", "Priority class of the pods."),
-    Attribute(
+    AttributeRow(f"{PLACE}worker_tolerations", "taints", "Additional taints of nodes that workers tolerate."),
+    AttributeRow(f"{PLACE}priority_class", "text", "Priority class of the pods."),
+    AttributeRow(
         f"{PLACE}low_priority_class",
         "text",
         "Priority class of the workers beyond high_priority_fraction, which are preempted first.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}high_priority_fraction",
         "number",
         "Share of the workers, rounded up, that has priority_class; the others have low_priority_class.",
@@ -102,40 +104,40 @@ KUBERNETES = (
         low=0,
         high=1,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}queue",
         "text",
         "Queue of Kueue (a LocalQueue of the namespace) that admits the master, and each worker and server.",
     ),
-    Attribute(f"{PLACE}queue_priority", "text", "WorkloadPriorityClass of Kueue, for that queue."),
-    Attribute(
+    AttributeRow(f"{PLACE}queue_priority", "text", "WorkloadPriorityClass of Kueue, for that queue."),
+    AttributeRow(
         f"{PLACE}volume",
         "text",
         "PersistentVolumeClaim that every pod mounts (ReadWriteMany); checkpoints are stored there.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}volume_code", "text", "Folder of the volume from which your own modules are imported."
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}checkpoints",
         "text",
         "Location of checkpoints: a URL of an object store, or a folder that the image or the pod "
         "template mounts in all pods; by default the volume, and without one the master's disk.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}master_disk",
         "memory",
         "Disk request and limit of the master, which bounds its checkpoints; by default the disk of its "
         "node.",
     ),
-    Attribute(f"{PLACE}labels", "pairs", "Additional labels of every object of the job."),
-    Attribute(f"{PLACE}annotations", "pairs", "Additional annotations of every object of the job."),
-    Attribute(
+    AttributeRow(f"{PLACE}labels", "pairs", "Additional labels of every object of the job."),
+    AttributeRow(f"{PLACE}annotations", "pairs", "Additional annotations of every object of the job."),
+    AttributeRow(
         f"{PLACE}env",
         "pairs",
         "Environment variables of every container. Visible to all who can read pods: no secrets.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}run_as_user",
         "integer",
         "User and group that containers run as; 0 lets the cluster choose one.",
@@ -143,7 +145,7 @@ KUBERNETES = (
         low=0,
         high=2**31 - 1,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}ttl_secs",
         "integer",
         "Seconds that the objects of a job are kept after its end, for its logs.",
@@ -151,7 +153,7 @@ KUBERNETES = (
         low=0,
         high=2**31 - 1,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}master_retries",
         "integer",
         "Crashes of the master until the job fails; the draining of its node does not count.",
@@ -159,7 +161,7 @@ KUBERNETES = (
         low=0,
         high=1000,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}grace_secs",
         "integer",
         "Time that pods have to end after SIGTERM, in seconds.",
@@ -167,21 +169,21 @@ KUBERNETES = (
         low=1,
         high=3600,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}pending_secs",
         "number",
         "Seconds that a parameter server may wait for a node before a worker takes its place.",
         300.0,
         low=1,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}image_secs",
         "number",
         "Seconds that the image may be unavailable before that counts as a failure.",
         120.0,
         low=1,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}node_failures",
         "integer",
         "Failures of workers and servers on a node after which the job avoids it, unless all of its nodes have as "
@@ -190,7 +192,7 @@ KUBERNETES = (
         low=0,
         high=1000,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}memory_factor",
         "number",
         "Factor by which the memory of a pod grows after it ran out of memory.",
@@ -198,12 +200,12 @@ KUBERNETES = (
         low=1,
         high=16,
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}most_memory",
         "memory",
         "Largest memory after that growth; by default four times the initial memory.",
     ),
-    Attribute(
+    AttributeRow(
         f"{PLACE}pod_template",
         "text",
         "File with manifests of Pods, for all other settings; see docs/kubernetes.md.",

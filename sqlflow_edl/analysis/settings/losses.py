@@ -15,24 +15,28 @@ from sqlflow_edl.analysis.rows import row_weights
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 LABEL_WEIGHTS = "train.label_weights"
 
 
 def loss(
-    settings: Settings, model: Entry, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
+    settings: TrainSettings,
+    model: Entry,
+    label: spec.Label,
+    column_statistics: ColumnStatistics,
+    errors: list[SQLFlowError],
 ) -> spec.Component:
-    """Return the loss with its parameters and the class weights. found: the statistics of the label."""
+    """Return the loss with its parameters and the class weights. column_statistics: the statistics of the label."""
     if isinstance(label, spec.SeveralLabels):
         return settings.own_function("loss") or _of_several(settings, label)
-    class_weights = row_weights.of_classes(settings, label, found, errors)
+    class_weights = row_weights.of_classes(settings, label, column_statistics, errors)
     if theirs := settings.own_function("loss"):
         if class_weights:
             errors.append(row_weights.refuse_classes(settings, theirs.name))
         return theirs
-    named = _named(settings, model, errors)
-    errors += [*_unlikely(settings, named, label, found), *_smoothed(settings, named)]
+    named = _resolve_loss(settings, model, errors)
+    errors += [*_unlikely(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
     params = catalog.parameters(named, settings.resolved)
     if isinstance(label, spec.AnomalyLabel):
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
@@ -40,10 +44,10 @@ def loss(
     return spec.Component(named.name, {**params, **more})
 
 
-def _of_several(settings: Settings, label: spec.SeveralLabels) -> spec.Component:
+def _of_several(settings: TrainSettings, label: spec.SeveralLabels) -> spec.Component:
     """Return the loss of several labels: of each its usual one, times its weight."""
-    written = settings.get(LABEL_WEIGHTS)
-    weights = written if isinstance(written, tuple) else (1.0,) * len(label.labels)
+    weights_setting = settings.get(LABEL_WEIGHTS)
+    weights = weights_setting if isinstance(weights_setting, tuple) else (1.0,) * len(label.labels)
     return spec.Component("weighted_sum", {"weights": weights})
 
 
@@ -57,10 +61,14 @@ _DEFAULTS = {
 }
 
 
-def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
+def _resolve_loss(settings: TrainSettings, model: Entry, errors: list[SQLFlowError]) -> Entry:
     found = LOSSES.entries[settings.loss or _usual(model)]
     if settings.framework not in found.frameworks:
-        fitting = [each.name for each in _of(model) if settings.framework in each.frameworks]
+        fitting = [
+            candidate.name
+            for candidate in _losses_of_model(model)
+            if settings.framework in candidate.frameworks
+        ]
         errors.append(
             SemanticError(
                 f"models of {settings.framework} have no loss {found.name}",
@@ -68,8 +76,8 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
                 hint="there are " + ", ".join(fitting),
             )
         )
-    if found not in _of(model):
-        fitting = [entry.name for entry in _of(model) if settings.framework in entry.frameworks]
+    if found not in _losses_of_model(model):
+        fitting = [entry.name for entry in _losses_of_model(model) if settings.framework in entry.frameworks]
         errors.append(
             SemanticError(
                 f"the loss {found.name} is for {found.task}, {model.name} does {model.task}"
@@ -83,11 +91,11 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
 
 
 def _usual(model: Entry) -> str:
-    own = model.defaults.get("loss") if isinstance(model, Model) else None
-    return str(own or _DEFAULTS.get(model.task or "", "cross_entropy"))
+    default = model.defaults.get("loss") if isinstance(model, Model) else None
+    return str(default or _DEFAULTS.get(model.task or "", "cross_entropy"))
 
 
-def _of(model: Entry) -> list[Entry]:
+def _losses_of_model(model: Entry) -> list[Entry]:
     if model.task == "clustering":
         return [LOSSES.entries[_usual(model)]]
     if model.task == "forecasting":
@@ -99,35 +107,36 @@ _LEAST = {"poisson": 0.0, "tweedie": 0.0, "gamma": math.ulp(0.0)}  # label of a 
 
 
 def _unlikely(
-    settings: Settings, loss: Entry, label: spec.Label, found: ColumnStatistics
+    settings: TrainSettings, loss: Entry, label: spec.Label, column_statistics: ColumnStatistics
 ) -> list[SQLFlowError]:
     """Return an error if labels are impossible under the distribution that the loss assumes."""
     least = _LEAST.get(loss.name)
     if least is None or not isinstance(label, spec.RegressionLabel):
         return []
-    wanted = "above 0" if least else "from 0"
+    range_needed = "above 0" if least else "from 0"
     if offset := spec.label_offset(label):  # of the model that USING names
         learned = f"the model learned {label.column} less {offset:.17g}"
-        message = f"the loss {loss.name} needs labels {wanted}, and {learned}"
+        message = f"the loss {loss.name} needs labels {range_needed}, and {learned}"
         return [SemanticError(message, span=settings.span("loss"), hint="leave USING out, or the loss")]
-    if found.min >= least:
+    if column_statistics.min >= least:
         return []
-    message = f"the loss {loss.name} needs labels {wanted}, and {label.column} goes down to {found.min:g}"
+    lowest = f"{label.column} goes down to {column_statistics.min:g}"
+    message = f"the loss {loss.name} needs labels {range_needed}, and {lowest}"
     return [
         SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
     ]
 
 
-def _smoothed(settings: Settings, loss: Entry) -> list[SQLFlowError]:
+def _check_smoothing(settings: TrainSettings, loss: Entry) -> list[SQLFlowError]:
     """Return an error if labels are to be smoothed and the loss does not do that."""
-    written = settings.resolved.get("loss.label_smoothing")
-    if written is None or (loss.name == "cross_entropy" and settings.framework not in spec.TREES):
+    attribute = settings.resolved.get("loss.label_smoothing")
+    if attribute is None or (loss.name == "cross_entropy" and settings.framework not in spec.TREES):
         return []
     of = loss.name if loss.name != "cross_entropy" else f"{loss.name} of {settings.framework}"
     return [
         SemanticError(
             f"the loss {of} has no label smoothing",
-            span=written.key_span,
+            span=attribute.key_span,
             hint="leave it out; networks have it for cross_entropy, the usual loss of classes",
         )
     ]

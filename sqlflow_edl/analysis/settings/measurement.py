@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.uses import EVALUATE
 
 PREDICTION, PROBABILITY, KIND = "evaluate.prediction", "evaluate.probability", "evaluate.kind"
@@ -12,27 +12,27 @@ COLUMNS = (PREDICTION, PROBABILITY, WEIGHT)  # attributes that name columns
 _SHARED = ("evaluate.report", THRESHOLD, "validation.metrics")
 
 MEASUREMENT = (
-    Attribute(
+    AttributeRow(
         PREDICTION,
         "text",
         "Column with the predicted class or number; without it, the more probable class by evaluate.probability.",
         aliases=("prediction",),
     ),
-    Attribute(
+    AttributeRow(
         PROBABILITY,
         "class columns",
         "Column with the probability of the second of two classes, in their natural order, or a column for each class, "
         "such as {'no': p_no, 'yes': p_yes}.",
         aliases=("probability", "evaluate.probabilities"),
     ),
-    Attribute(
+    AttributeRow(
         KIND,
         "text",
         "Metrics of classes or of numbers. By default regression for numbers with fractions, and classification for "
         "all else, and with evaluate.probability.",
         choices=("classification", "regression"),
     ),
-    Attribute(
+    AttributeRow(
         WEIGHT,
         "text",
         "Column with the weight of each row in all figures.",

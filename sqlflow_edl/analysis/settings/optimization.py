@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from edl.spec.optimization import Domain
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
 VARIABLES, DOMAIN, TIME_LIMIT = "variables", "var_type", "solver.time_limit"
 
@@ -28,13 +28,13 @@ DOMAINS: Mapping[str, Domain] = {
 SOLVERS = ("highs", "glpk", "cbc", "baron")
 
 OPTIMIZATION = (
-    Attribute(
+    AttributeRow(
         VARIABLES,
         "text",
         "Name of the variable and, in parentheses, columns that name a row: amount(product). A column alone is both.",
     ),
-    Attribute(DOMAIN, "text", "Numbers that the variable may be taken from.", choices=tuple(DOMAINS)),
-    Attribute(
+    AttributeRow(DOMAIN, "text", "Numbers that the variable may be taken from.", choices=tuple(DOMAINS)),
+    AttributeRow(
         TIME_LIMIT,
         "number",
         "Seconds after which the best solution so far is the result; by default there is no limit.",

@@ -26,9 +26,9 @@ def optimizer(entry: Entry, resolved: Mapping[str, Resolved], framework: str) ->
 
 def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
     """Add an error if two kinds of gradient clipping are written."""
-    written = [name for name in CLIPPING if name in resolved]
-    if len(written) > 1:
-        first, second = sorted(written, key=lambda name: resolved[name].key_span.start)[:2]
+    names = [name for name in CLIPPING if name in resolved]
+    if len(names) > 1:
+        first, second = sorted(names, key=lambda name: resolved[name].key_span.start)[:2]
         errors.append(
             SemanticError(
                 f"only one way to clip gradients can be set, and {first} is set already",

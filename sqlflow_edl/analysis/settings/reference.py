@@ -14,7 +14,7 @@ from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
-from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
+from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, AttributeRow
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
@@ -82,8 +82,8 @@ def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
             others = (name for name in entry.defaults if name not in {row.name for row in entry.params})
             of_wide = ", ".join(f"`{name} = {_default(value)}`" for name, value in entry.wide.items())
             wide = f" Of more than {WIDE} columns, {of_wide}." if of_wide else ""
-            written = ", ".join(f"`{name} = {_default(entry.defaults[name])}`" for name in others)
-            yield f"If not written: {written}.{wide}\n"
+            defaults = ", ".join(f"`{name} = {_default(entry.defaults[name])}`" for name in others)
+            yield f"If not written: {defaults}.{wide}\n"
         if entry.params:
             yield from _table(entry.params)
 
@@ -96,7 +96,7 @@ def _only(frameworks: tuple[str, ...]) -> str:
     return only.get(frameworks, "")
 
 
-def _table(rows: Iterable[Attribute]) -> Iterator[str]:
+def _table(rows: Iterable[AttributeRow]) -> Iterator[str]:
     yield "| name | type | default | effect | synonyms |"
     yield "|---|---|---|---|---|"
     for row in rows:
@@ -105,7 +105,7 @@ def _table(rows: Iterable[Attribute]) -> Iterator[str]:
     yield ""
 
 
-def _type(row: Attribute) -> str:
+def _type(row: AttributeRow) -> str:
     if row.choices:
         return ", ".join(row.choices)
     if row.low is None and row.high is None:

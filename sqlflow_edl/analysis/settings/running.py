@@ -16,7 +16,7 @@ from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERV
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.settings.values import Setting
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
 # field of spec.Cluster -> attribute
@@ -33,7 +33,7 @@ _ATTRIBUTES = {
 }
 
 
-def cluster(settings: Settings) -> spec.Cluster:
+def cluster(settings: TrainSettings) -> spec.Cluster:
     """Return the cluster as it is written."""
     default = spec.Cluster()
     return spec.Cluster(
@@ -41,57 +41,57 @@ def cluster(settings: Settings) -> spec.Cluster:
     )
 
 
-def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
+def problems(settings: TrainSettings, workers: int | None) -> list[SQLFlowError]:
     """Return the errors of settings that exclude each other.
 
     workers: of the session, which overrides the statement; None leaves the statement's.
     """
-    written = cluster(settings)
+    settings_of_cluster = cluster(settings)
     if workers is not None:
-        written = msgspec.structs.replace(written, workers=workers)
-    found: list[SQLFlowError] = [
+        settings_of_cluster = msgspec.structs.replace(settings_of_cluster, workers=workers)
+    errors: list[SQLFlowError] = [
         SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
-        for problem in strategy.problems(written)
+        for problem in strategy.problems(settings_of_cluster)
     ]
-    if settings.get("train.precision") == "float16" and not found:
-        found += _of_float16(settings, strategy.complete_settings(written))
-    if settings.is_trees and not found:
-        found += _of_trees(settings, strategy.complete_settings(written))
+    if settings.get("train.precision") == "float16" and not errors:
+        errors += _of_float16(settings, strategy.complete_settings(settings_of_cluster))
+    if settings.is_trees and not errors:
+        errors += _of_trees(settings, strategy.complete_settings(settings_of_cluster))
     in_memory = checkpoints(settings).copies == "neighbours"
-    if in_memory and not found and not strategy.complete_settings(written).parameter_servers:
+    if in_memory and not errors and not strategy.complete_settings(settings_of_cluster).parameter_servers:
         message = "only parameter servers keep checkpoints in the memory of their peers"
         hint = "leave it out, or set train.num_ps = 2"
-        found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
-    if in_memory and written.durable_updates != "none":
+        errors.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
+    if in_memory and settings_of_cluster.durable_updates != "none":
         message = (
             "durable updates need checkpoints in files, and train.checkpoint_copies keeps them in memory"
         )
         hint = "leave out train.checkpoint_copies or train.durable_updates"
-        found.append(SemanticError(message, span=settings.span("train.durable_updates"), hint=hint))
-    return found
+        errors.append(SemanticError(message, span=settings.span("train.durable_updates"), hint=hint))
+    return errors
 
 
-def _of_float16(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
+def _of_float16(settings: TrainSettings, cluster_settings: spec.Cluster) -> list[SQLFlowError]:
     """Return the error for float16 where it cannot be: on the CPU, in Keras, and with parameter servers."""
     if settings.get("train.device") == "cpu":
         message, hint = FLOAT16_ON_CPU
     elif settings.framework == "keras":
         message, hint = FLOAT16_IN_KERAS
-    elif written.parameter_servers:
+    elif cluster_settings.parameter_servers:
         message, hint = FLOAT16_ON_SERVERS
     else:
         return []
     return [SemanticError(message, span=settings.span("train.precision"), hint=hint)]
 
 
-def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
+def _of_trees(settings: TrainSettings, cluster_settings: spec.Cluster) -> list[SQLFlowError]:
     """Return the error for trees that their instances cannot train."""
     fields: tuple[str, ...] = ("workers", "strategy")
-    if written.strategy in ("async", "sync"):
+    if cluster_settings.strategy in ("async", "sync"):
         message = "trees have no gradients that parameter servers could apply"
         hint = "leave out train.num_ps and train.strategy: several workers add up their histograms"
         fields = ("parameter_servers", "strategy")
-    elif written.workers > 1 and (alone := _of_one_worker(settings)):
+    elif cluster_settings.workers > 1 and (alone := _of_one_worker(settings)):
         message = f"XGBoost trains {alone} on one worker"
         hint = "leave that out, or leave out train.num_workers and --workers"
     else:
@@ -100,38 +100,38 @@ def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
     return [SemanticError(message, span=span, hint=hint)]
 
 
-def _of_one_worker(settings: Settings) -> str:
+def _of_one_worker(settings: TrainSettings) -> str:
     """Return the parameter of XGBoost that needs all rows at one place, or an empty text."""
     if settings.framework != "xgboost":
         return ""
-    params = {name.removeprefix("model."): each.value for name, each in settings.resolved.items()}
+    params = {name.removeprefix("model."): resolved.value for name, resolved in settings.resolved.items()}
     params = {**settings.choice.params, **params}
     needs = {"booster": "gblinear", "tree_method": "exact"}
     return next((f"model.{name} = {value}" for name, value in needs.items() if params.get(name) == value), "")
 
 
-def unused_limits(settings: Settings, made: spec.JobSpec) -> list[SQLFlowError]:
+def unused_limits(settings: TrainSettings, job: spec.JobSpec) -> list[SQLFlowError]:
     """Return the error of the first limit for the rows of tables, if the model has none outside of its graph."""
-    if made.own is not None or in_tables(made):  # a model of one's own may have layers with tables
+    if job.own is not None or in_tables(job):  # a model of one's own may have layers with tables
         return []
-    written = [f"train.{name}" for name in ROW_LIMITS if getattr(made.training, name)]
+    limits = [f"train.{name}" for name in ROW_LIMITS if getattr(job.training, name)]
     message = "this model has no row table, and only row tables have limits"
     hint = f"leave it out; an embedding of more than {LARGEST_IN_GRAPH:,} numbers, ids times width, has one"
-    return [SemanticError(message, span=settings.span(name), hint=hint) for name in written[:1]]
+    return [SemanticError(message, span=settings.span(name), hint=hint) for name in limits[:1]]
 
 
-def device(written: Setting) -> spec.job.Device:
+def device(setting: Setting) -> spec.job.Device:
     """Return the device by a value of the attribute, None for the default."""
-    return "cuda" if written == "gpu" else written or "auto"  # type: ignore[return-value]  # of the choices
+    return "cuda" if setting == "gpu" else setting or "auto"  # type: ignore[return-value]  # of the choices
 
 
-def evaluation(settings: Settings) -> spec.Evaluation:
+def evaluation(settings: TrainSettings) -> spec.Evaluation:
     names = ("steps", "secs", "start_delay_secs", "throttle_secs")
     default = spec.Evaluation()
     return spec.Evaluation(*(_get(settings, f"validation.{name}", getattr(default, name)) for name in names))
 
 
-def checkpoints(settings: Settings) -> spec.Checkpoints:
+def checkpoints(settings: TrainSettings) -> spec.Checkpoints:
     default = spec.Checkpoints()
     return spec.Checkpoints(
         _get(settings, "train.checkpoint_steps", default.steps),
@@ -141,6 +141,6 @@ def checkpoints(settings: Settings) -> spec.Checkpoints:
     )
 
 
-def _get(settings: Settings, name: str, default: Any) -> Any:
+def _get(settings: TrainSettings, name: str, default: Any) -> Any:
     value = settings.get(name)
     return default if value is None else value

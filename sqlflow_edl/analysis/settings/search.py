@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edl import metrics
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 
 ACTIVATE = "train.activate"
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
@@ -16,7 +16,7 @@ TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING = (
     "auto.halving",
 )  # fmt: skip
 SEARCH = (
-    Attribute(
+    AttributeRow(
         TRIALS,
         "integer",
         "Candidates to try at most; by default all of the portfolio and of those around it, as far as the time allows.",
@@ -24,20 +24,20 @@ SEARCH = (
         high=1000,
         aliases=("auto.max_trials", "max_trials", "num_trials"),
     ),
-    Attribute(
+    AttributeRow(
         METRIC,
         "text",
         "Metric of the validation rows that chooses the models; by default log_loss for classes, rmse for numbers.",
         choices=(*metrics.names("binary"), *metrics.names("regression")),
         aliases=("auto.objective",),
     ),
-    Attribute(
+    AttributeRow(
         MODELS,
         "texts",
         f"Kinds of models to try: {', '.join(KINDS)}. By default all that are installed.",
         choices=KINDS,
     ),
-    Attribute(
+    AttributeRow(
         FOLDS,
         "integer",
         "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
@@ -48,21 +48,21 @@ SEARCH = (
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
     ),
-    Attribute(
+    AttributeRow(
         REFIT,
         "boolean",
         "Train the chosen models once more at the end, on all rows and for the epochs that were best, as far as the "
         "time allows. By default true in the short form, unless it trains in folds, its validation rows are written, "
         "or train.activate = better compares versions.",
     ),
-    Attribute(
+    AttributeRow(
         HALVING,
         "boolean",
         "Train candidates on a ninth of the training rows first, and only the best third on all. By default true for "
         "10 trials or more of RANGE and CANDIDATES from 50,000 training rows. Not in folds.",
         aliases=("auto.successive_halving",),
     ),
-    Attribute(
+    AttributeRow(
         MEMBERS,
         "integer",
         "Models in the ensemble at most; each adds its time to a prediction.",
@@ -94,7 +94,7 @@ OF_SEARCHES: Mapping[str, str] = {
 }
 
 
-def find(key: str) -> Attribute | None:
+def find(key: str) -> AttributeRow | None:
     """Return the row of an attribute of TRAIN by its name or alias, or None."""
     return _OF_TRAIN.find(key)
 

@@ -11,11 +11,11 @@ from sqlflow_edl.analysis.rows.validation import FRACTION
 from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train_settings import Settings
+    from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
 def training(
-    settings: Settings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
+    settings: TrainSettings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
 ) -> spec.Training:
     """Return the training settings of a JobSpec; errors are appended.
 
@@ -59,12 +59,12 @@ def training(
     )
 
 
-def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
+def _held_out_rows_needed(settings: TrainSettings) -> list[SQLFlowError]:
     """Return errors for settings that need validation rows."""
-    wanted = {"train.early_stopping": settings.get("train.early_stopping")}
-    wanted["train.keep"] = settings.get("train.keep") == "best"
-    wanted["validation.calibration"] = settings.get("validation.calibration")
-    wanted["validation.threshold"] = isinstance(settings.get("validation.threshold"), str)
+    settings_needed = {"train.early_stopping": settings.get("train.early_stopping")}
+    settings_needed["train.keep"] = settings.get("train.keep") == "best"
+    settings_needed["validation.calibration"] = settings.get("validation.calibration")
+    settings_needed["validation.threshold"] = isinstance(settings.get("validation.threshold"), str)
     written_fraction = settings.get(FRACTION) is not None  # a second one would contradict it
     return [
         SemanticError(
@@ -74,6 +74,6 @@ def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
             if written_fraction
             else "write VALIDATE 0.2 to validate on a fifth of the rows",
         )
-        for name, written in wanted.items()
-        if written
+        for name, is_set in settings_needed.items()
+        if is_set
     ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Resolved
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Resolved
 from sqlflow_edl.analysis.settings.values import Setting, Type
 
 FAMILY = "BoostedTrees"
@@ -34,36 +34,38 @@ class Named:
     params: Mapping[str, Setting] = field(default_factory=dict)
 
 
-def named(name: str) -> Named | None:
+def find_by_name(name: str) -> Named | None:
     """Return the model of trees that a name of another system means, in any case, or None."""
     key = name.casefold()
     for library in LIBRARIES:
         prefix = f"{library}."
-        if key.startswith(prefix) and (found := _OF_LIBRARIES.get(library, {}).get(key.removeprefix(prefix))):
-            return found
+        if key.startswith(prefix) and (
+            model_found := _OF_LIBRARIES.get(library, {}).get(key.removeprefix(prefix))
+        ):
+            return model_found
     return _NAMES.get(key)
 
 
-def _named(library: str, name: str, **params: Setting) -> Named:
+def _named_model(library: str, name: str, **params: Setting) -> Named:
     return Named(f"{FAMILY}{name}", library, params)
 
 
 _LIGHTGBM = {
-    "lgbmclassifier": _named("lightgbm", "Classifier"),
-    "lgbmregressor": _named("lightgbm", "Regressor"),
-    "lgbmranker": _named("lightgbm", "Ranker"),
+    "lgbmclassifier": _named_model("lightgbm", "Classifier"),
+    "lgbmregressor": _named_model("lightgbm", "Regressor"),
+    "lgbmranker": _named_model("lightgbm", "Ranker"),
 }
 _XGBOOST = {
-    "xgbclassifier": _named("xgboost", "Classifier"),
-    "xgbregressor": _named("xgboost", "Regressor"),
-    "xgbranker": _named("xgboost", "Ranker"),
+    "xgbclassifier": _named_model("xgboost", "Classifier"),
+    "xgbregressor": _named_model("xgboost", "Regressor"),
+    "xgbranker": _named_model("xgboost", "Ranker"),
 }
-_XGBOOSTERS = {kind: _named("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
+_XGBOOSTERS = {kind: _named_model("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
 _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
     "lightgbm": {
         **_LIGHTGBM,
-        "gbdt": _named("lightgbm", ""),
-        "dart": _named("lightgbm", "", booster="dart"),
+        "gbdt": _named_model("lightgbm", ""),
+        "dart": _named_model("lightgbm", "", booster="dart"),
         "classifier": _LIGHTGBM["lgbmclassifier"],
         "regressor": _LIGHTGBM["lgbmregressor"],
         "ranker": _LIGHTGBM["lgbmranker"],
@@ -71,7 +73,7 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
     "xgboost": {
         **_XGBOOST,
         **_XGBOOSTERS,
-        "estimator": _named("xgboost", ""),
+        "estimator": _named_model("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
         "regressor": _XGBOOST["xgbregressor"],
         "ranker": _XGBOOST["xgbranker"],
@@ -81,8 +83,8 @@ _NAMES: Mapping[str, Named] = {
     **_LIGHTGBM,
     **_XGBOOST,
     **_XGBOOSTERS,
-    "lightgbm": _named("lightgbm", ""),
-    "xgboost": _named("xgboost", ""),
+    "lightgbm": _named_model("lightgbm", ""),
+    "xgboost": _named_model("xgboost", ""),
     "boosted_tree_classifier": Named(f"{FAMILY}Classifier"),
     "boosted_tree_regressor": Named(f"{FAMILY}Regressor"),
     "boosted_tree": Named(FAMILY),
@@ -90,10 +92,10 @@ _NAMES: Mapping[str, Named] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class TreeParameter:
     """Parameter of a model of trees: its attribute, and its keyword in each library; empty if the library lacks it."""
 
-    attribute: Attribute
+    attribute: AttributeRow
     lightgbm: str = ""
     xgboost: str = ""
 
@@ -116,11 +118,11 @@ def _parameter(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
-) -> Parameter:
+) -> TreeParameter:
     names = (name, *also)
-    aliases = (*names, *(f"model.{each}" for each in also), *(f"train.{each}" for each in names))
-    row = Attribute(f"model.{name}", type_, doc, None, low, high, choices, aliases)
-    return Parameter(row, lightgbm, xgboost)
+    aliases = (*names, *(f"model.{alias}" for alias in also), *(f"train.{alias}" for alias in names))
+    row = AttributeRow(f"model.{name}", type_, doc, None, low, high, choices, aliases)
+    return TreeParameter(row, lightgbm, xgboost)
 
 
 PARAMETERS = (
@@ -236,7 +238,7 @@ OF_RANKERS = (
         xgboost="lambdarank_pair_method", choices=("topk", "mean"), also=("lambdarank_pair_method",),
     ),
 )  # fmt: skip
-GROUP = Attribute(
+GROUP = AttributeRow(
     "train.group_column",
     "text",
     "Selected column whose values group the rows that are ranked against each other, such as those of a query; it is "
@@ -246,7 +248,7 @@ GROUP = Attribute(
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
 _BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS)}
 
-LENGTH = Attribute(
+LENGTH = AttributeRow(
     "train.num_boost_round",
     "integer",
     "Rounds of boosting; a round adds a tree, or one for each of several classes. By default up to 1,000 with "
@@ -258,7 +260,7 @@ LENGTH = Attribute(
         "n_trees", "model.n_trees", "num_trees", "num_iterations", "max_iterations",
     ),
 )  # fmt: skip
-RATE = Attribute(
+RATE = AttributeRow(
     "optimizer.learning_rate",
     "number",
     "Factor of each tree's leaves. By default 0.1 in LightGBM, 0.3 in XGBoost.",
@@ -293,16 +295,16 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 
 def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
     """Add an error for each written parameter that the library lacks."""
-    for name, given in resolved.items():
-        found = _BY_NAME.get(name.removeprefix("model.")) if name.startswith("model.") else None
-        other = next(each for each in LIBRARIES if each != framework)
-        linear = found and found.name == "booster" and given.value == "gblinear"
-        if found and (not found.keyword(framework) or (linear and framework == "lightgbm")):
+    for name, attribute in resolved.items():
+        row = _BY_NAME.get(name.removeprefix("model.")) if name.startswith("model.") else None
+        other = next(library for library in LIBRARIES if library != framework)
+        linear = row and row.name == "booster" and attribute.value == "gblinear"
+        if row and (not row.keyword(framework) or (linear and framework == "lightgbm")):
             what = "model.booster = gblinear" if linear else name
             errors.append(
                 SemanticError(
                     f"{LIBRARIES[framework]} has no {what}",
-                    span=given.key_span,
+                    span=attribute.key_span,
                     hint=f"leave it out, or write model.framework = {other}",
                 )
             )
@@ -312,25 +314,25 @@ def parameters(
     params: Mapping[str, spec.job.Parameter], framework: str, rows: int
 ) -> dict[str, spec.job.Parameter]:
     """Return the parameters with those defaults that depend on the number of training rows."""
-    found = {name: "gbtree" if value == "gbdt" else value for name, value in params.items()}
+    result = {name: "gbtree" if value == "gbdt" else value for name, value in params.items()}
     if framework == "lightgbm" and rows < ENOUGH_ROWS:
-        found.setdefault("min_child_samples", max(1, rows // 20))
-    return found
+        result.setdefault("min_child_samples", max(1, rows // 20))
+    return result
 
 
 def keywords(framework: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters in the spelling of the library."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in params.items():
         keyword = _BY_NAME[name].keyword(framework)
         if name == "booster":
             if value != "gbtree":
-                found[keyword] = value
+                result[keyword] = value
         elif keyword:
-            found[keyword] = value
-    if framework == "lightgbm" and found.get("bagging_fraction", 1) < 1:
-        found["bagging_freq"] = 1
-    if framework == "xgboost" and "max_leaves" in found:
-        found.setdefault("grow_policy", "lossguide")
-        found.setdefault("max_depth", 0)
-    return found
+            result[keyword] = value
+    if framework == "lightgbm" and result.get("bagging_fraction", 1) < 1:
+        result["bagging_freq"] = 1
+    if framework == "xgboost" and "max_leaves" in result:
+        result.setdefault("grow_policy", "lossguide")
+        result.setdefault("max_depth", 0)
+    return result

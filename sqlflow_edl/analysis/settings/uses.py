@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
 TASK_TIMEOUT = (
     "Seconds without progress after which a worker of a job with a master is ended and its task given to another "
@@ -15,8 +15,8 @@ _DEVICE = (
 )
 
 
-def device(verb: str) -> Attribute:
-    return Attribute(
+def device(verb: str) -> AttributeRow:
+    return AttributeRow(
         f"{verb}.device", "text", _DEVICE, "auto", choices=("auto", "cpu", "cuda", "gpu"), aliases=("device",)
     )
 
@@ -25,13 +25,13 @@ _WORKERS = "Number of workers, as processes of this machine; 0 is one process wi
 MOST_WORKERS = 1000
 
 
-def _of_jobs(verb: str) -> tuple[Attribute, ...]:
+def _of_jobs(verb: str) -> tuple[AttributeRow, ...]:
     """Return the attributes of the jobs of each of these statements."""
     return (
-        Attribute(
+        AttributeRow(
             f"{verb}.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
         ),
-        Attribute(
+        AttributeRow(
             f"{verb}.num_workers",
             "integer",
             _WORKERS,
@@ -40,13 +40,13 @@ def _of_jobs(verb: str) -> tuple[Attribute, ...]:
             high=MOST_WORKERS,
             aliases=("num_workers", f"{verb}.workers"),
         ),
-        Attribute(f"{verb}.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+        AttributeRow(f"{verb}.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
         device(verb),
     )
 
 
 PREDICT = (
-    Attribute(
+    AttributeRow(
         "predict.interval",
         "number",
         "Adds the interval of each predicted number, as columns …_low and …_high: this share of labels is to lie "
@@ -55,7 +55,7 @@ PREDICT = (
         high=0.999,
         aliases=("interval",),
     ),
-    Attribute(
+    AttributeRow(
         "predict.threshold",
         "threshold",
         "Predicts the second of two classes where its probability is at least this, or at least what gives the "
@@ -63,13 +63,13 @@ PREDICT = (
         "by default that of the training, else the more probable class.",
         aliases=("threshold",),
     ),
-    Attribute(
+    AttributeRow(
         "predict.probabilities",
         "boolean",
         "Adds a column …_prob_CLASS with the probability of each class; by default of at most 20 classes.",
         aliases=("probabilities",),
     ),
-    Attribute(
+    AttributeRow(
         "predict.extra_outputs",
         "texts",
         "Adds a column …_NAME for each further output of the model: logits of classes; embedding, the inputs of a "
@@ -77,7 +77,7 @@ PREDICT = (
         "text, separated by commas.",
         aliases=("extra_outputs",),
     ),
-    Attribute(
+    AttributeRow(
         "predict.report",
         "text",
         "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "
@@ -89,14 +89,14 @@ PREDICT = (
 )
 
 EXPLAIN = (
-    Attribute(
+    AttributeRow(
         "explain.level",
         "text",
         "Importance of each column for the whole model (model), or its contribution in each row (rows); "
         "by default the model, and with INTO the rows.",
         choices=("model", "rows"),
     ),
-    Attribute(
+    AttributeRow(
         "explain.rows",
         "integer",
         "Number of rows of the query, drawn at random, over which the importance for the model is the mean; 0 takes "
@@ -105,7 +105,7 @@ EXPLAIN = (
         1000,
         low=0,
     ),
-    Attribute(
+    AttributeRow(
         "explain.samples",
         "integer",
         "Number of background rows, drawn at random, that each row is compared with; more rows are more exact and "
@@ -115,7 +115,7 @@ EXPLAIN = (
         low=1,
         high=10_000,
     ),
-    Attribute(
+    AttributeRow(
         "explain.background",
         "text",
         "Rows that each row is compared with. model: those that the model keeps of its training, so that a row has the "
@@ -127,7 +127,7 @@ EXPLAIN = (
 )
 
 EVALUATE = (
-    Attribute(
+    AttributeRow(
         "evaluate.report",
         "text",
         "Form of the result. figures: one row of loss and metrics. confusion_matrix: counts of true and "
@@ -135,14 +135,14 @@ EVALUATE = (
         "figures",
         choices=("figures", "confusion_matrix", "roc_curve"),
     ),
-    Attribute(
+    AttributeRow(
         "evaluate.threshold",
         "threshold",
         "Counts the second of two classes as predicted where its probability is at least this, in accuracy, precision, "
         "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
         aliases=("threshold",),
     ),
-    Attribute(
+    AttributeRow(
         "validation.unseen_only",
         "boolean",
         "Leaves out the rows that trained the model. It is an error if they are not known, as when its query yields "
@@ -151,7 +151,7 @@ EVALUATE = (
         aliases=("unseen_only",),
     ),
     *_of_jobs("evaluate"),
-    Attribute(
+    AttributeRow(
         "validation.metrics",
         "texts",
         "Metrics to report; by default those for the kind of label.",

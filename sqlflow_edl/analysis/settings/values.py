@@ -78,11 +78,11 @@ def _data(value: ast.Value) -> object:
     return str(value) if isinstance(value, ast.Name) else getattr(value, "value", None)
 
 
-def pairs(given: Mapping[str, Setting]) -> Setting:
+def pairs(items: Mapping[str, Setting]) -> Setting:
     """Return texts `name=value`, each value in the type of that name; None if a value is no scalar."""
-    if any(value is None or isinstance(value, tuple) for value in given.values()):
+    if any(value is None or isinstance(value, tuple) for value in items.values()):
         return None
-    return tuple(f"{name}={_word(value)}" for name, value in given.items())
+    return tuple(f"{name}={_word(value)}" for name, value in items.items())
 
 
 def bound(value: float | None) -> str:
@@ -92,21 +92,21 @@ def bound(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
-def convert(wanted: Type, value: Setting) -> Setting:
+def convert(kind: Type, value: Setting) -> Setting:
     """Convert `value` to the wanted type, or return None if it is not clearly of that type."""
-    if wanted == "integers":
+    if kind == "integers":
         items = value if isinstance(value, tuple) else (value,)
         whole = tuple(_integer(item) for item in items)
         return None if any(item is None for item in whole) or not whole else whole
-    if wanted == "numbers":
+    if kind == "numbers":
         found = tuple(_number(item) for item in (value if isinstance(value, tuple) else (value,)))
         return None if any(item is None for item in found) or not found else found
-    if wanted in _LISTS:
+    if kind in _LISTS:
         texts = _texts(value)
-        return texts if texts and all(map(_LISTS[wanted].fullmatch, texts)) else None
+        return texts if texts and all(map(_LISTS[kind].fullmatch, texts)) else None
     if isinstance(value, tuple):
-        return value if wanted == "anything" else None
-    return _SCALARS[wanted](value)
+        return value if kind == "anything" else None
+    return _SCALARS[kind](value)
 
 
 # a type of several texts -> the type of each text
@@ -166,23 +166,23 @@ def _memory(value: Setting) -> str | None:
     return _quantity(_word(value), LEAST_MEMORY)
 
 
-def _quantity(written: str, least: int) -> str | None:
+def _quantity(text: str, least: int) -> str | None:
     try:
-        found = quantities.value(written)
+        number = quantities.value(text)
     except ValueError:
         return None
-    return written if found > 0 and found >= least else None
+    return text if number > 0 and number >= least else None
 
 
 def _processors_or_none(value: Setting) -> str | None:
-    return _none(value) or _processors(value)
+    return _parse_none(value) or _processors(value)
 
 
 def _memory_or_none(value: Setting) -> str | None:
-    return _none(value) or _memory(value)
+    return _parse_none(value) or _memory(value)
 
 
-def _none(value: Setting) -> str:
+def _parse_none(value: Setting) -> str:
     return "none" if isinstance(value, str) and value.casefold() == "none" else ""
 
 

@@ -72,10 +72,10 @@ class Moments:
         largest = np.finfo(np.float64).max
         std = float(np.nan_to_num(math.sqrt(self.deviations / self.count), nan=largest, posinf=largest))
         mean = min(max(float(np.nan_to_num(self.mean)), self.min), self.max)
-        return self.min, self.max, rounded(mean, std), rounded(std, std)
+        return self.min, self.max, round_to_scale(mean, std), round_to_scale(std, std)
 
 
-def rounded(value: float, scale: float, digits: int = 9) -> float:
+def round_to_scale(value: float, scale: float, digits: int = 9) -> float:
     """Round `value` to the last of `digits` significant digits of `scale`."""
     if not scale:
         return value
@@ -133,7 +133,7 @@ class VectorMoments:
         mean = np.where(some & same, self._least, np.nan_to_num(self._mean))
         mean, std = np.where(some, mean, 0.0), np.where(same, 0.0, std)
         pairs = list(zip(mean.tolist(), std.tolist(), strict=True))
-        return tuple(rounded(m, s) for m, s in pairs), tuple(rounded(s, s) for _, s in pairs)
+        return tuple(round_to_scale(m, s) for m, s in pairs), tuple(round_to_scale(s, s) for _, s in pairs)
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class Calendar:
         values, often = np.array(list(counted)), list(counted.values())
         mean = float(np.average(values, weights=often))
         std = math.sqrt(np.average(np.square(values - mean), weights=often))
-        return rounded(mean, std), rounded(std, std)
+        return round_to_scale(mean, std), round_to_scale(std, std)
 
 
 class RowSample:
@@ -259,10 +259,10 @@ class Uniqueness:
             merged = self._sampled(merged)
         self._hashes = merged
 
-    def _sampled(self, found: Hashes) -> Hashes:
+    def _sampled(self, values: Hashes) -> Hashes:
         if not self._halvings:
-            return found
-        sampled: Hashes = found[found >> np.uint64(64 - self._halvings) == 0]
+            return values
+        sampled: Hashes = values[values >> np.uint64(64 - self._halvings) == 0]
         return sampled
 
     def _stop(self) -> None:
@@ -275,7 +275,7 @@ class Uniqueness:
 
 
 @dataclass(slots=True)
-class Counts:
+class ValueCounter:
     """Counts of distinct values, up to `most` values or `most_bytes` of text."""
 
     most: int
@@ -335,18 +335,18 @@ class TextShape:
             self._lists = dict(self._still_lists(texts, counts))
 
     def _still_lists(self, texts: pa.Array, counts: Ints) -> Iterator[tuple[str, int]]:
-        for delimiter, found in self._lists.items():
+        for delimiter, count in self._lists.items():
             if _all_match(texts, _list_pattern(delimiter)):
                 several = pc.match_substring(texts, delimiter).to_numpy(zero_copy_only=False)
-                yield delimiter, found + int(counts[several].sum())
+                yield delimiter, count + int(counts[several].sum())
 
     @property
     def delimiter(self) -> str:
         """Delimiter if every text is a list and at least half of the rows have several items; else empty."""
         often = [
-            (found, delimiter)
-            for delimiter, found in self._lists.items()
-            if found and 2 * found >= self._rows
+            (count, delimiter)
+            for delimiter, count in self._lists.items()
+            if count and 2 * count >= self._rows
         ]
         return max(often)[1] if often else ""
 

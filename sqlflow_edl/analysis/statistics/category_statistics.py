@@ -29,14 +29,16 @@ Filled = dict[spec.Feature, spec.Feature]
 
 def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     """Return the JobSpec of a training with the statistics of its categories. read: the pinned rows [start, end)."""
-    wanted = [each for each in job.features if isinstance(each, spec.Encoding)]
-    if not wanted:
+    encodings = [feature for feature in job.features if isinstance(feature, spec.Encoding)]
+    if not encodings:
         return job
     blocks = job.search.folds if job.search is not None else 1
     size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
     folds = Folds(blocks * -(-FOLDS // blocks), size, blocks)
-    passes = [_Pass(each, folds) for each in wanted]
-    labels = target(job.label) if any(isinstance(each, spec.TargetMean) for each in wanted) else None
+    passes = [_Pass(encoding, folds) for encoding in encodings]
+    labels = (
+        target(job.label) if any(isinstance(encoding, spec.TargetMean) for encoding in encodings) else None
+    )
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
     row = 0
@@ -45,10 +47,10 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
         row += batch.num_rows
         truth: Any = labels.transform(batch, "train") if labels else None
         weight = None if weights is None else weights.transform(batch, "train")
-        for each in passes:
-            each.add(batch, of_rows, truth, None if weight is None else weight.astype(np.float64))
-    filled: Filled = {each.feature: each.ends() for each in passes}
-    return _replaced(job, filled)
+        for one_pass in passes:
+            one_pass.add(batch, of_rows, truth, None if weight is None else weight.astype(np.float64))
+    filled: Filled = {one_pass.feature: one_pass.ends() for one_pass in passes}
+    return _replace_features(job, filled)
 
 
 class _Pass:
@@ -74,33 +76,35 @@ class _Pass:
         folds, feature = self._folds, self.feature
         if isinstance(feature, spec.LogCount):
             counts = self._counts.reshape(folds.number, self._ids).sum(axis=0)
-            return msgspec.structs.replace(feature, counts=_rounded(counts))
+            return msgspec.structs.replace(feature, counts=_round_values(counts))
         sums = self._sums.reshape(feature.outputs, folds.number, self._ids).transpose(1, 0, 2)
         return msgspec.structs.replace(
             feature,
-            counts=_rounded(self._counts),
-            sums=_rounded(sums.ravel()),
+            counts=_round_values(self._counts),
+            sums=_round_values(sums.ravel()),
             folds=folds.number,
             rows=folds.rows,
             blocks=folds.blocks,
         )
 
 
-def _rounded(values: Floats) -> tuple[float, ...]:
+def _round_values(values: Floats) -> tuple[float, ...]:
     largest = np.abs(values).max(initial=0.0)
     digits = DIGITS - 1 - int(np.floor(np.log10(largest))) if 0 < largest < np.inf else 0
     return tuple(np.round(values, digits).tolist())
 
 
-def _replaced(job: spec.JobSpec, filled: Filled) -> spec.JobSpec:
+def _replace_features(job: spec.JobSpec, filled: Filled) -> spec.JobSpec:
     """Return the JobSpec with other features, and those of the candidates of a search."""
     inputs = {
-        name: tuple(filled.get(each, each) for each in features) for name, features in job.inputs.items()
+        name: tuple(filled.get(feature, feature) for feature in features)
+        for name, features in job.inputs.items()
     }
     search = job.search
     if search is not None:
         candidates = (
-            msgspec.structs.replace(each, spec=_replaced(each.spec, filled)) for each in search.candidates
+            msgspec.structs.replace(candidate, spec=_replace_features(candidate.spec, filled))
+            for candidate in search.candidates
         )
         search = msgspec.structs.replace(search, candidates=tuple(candidates))
     return msgspec.structs.replace(job, inputs=inputs, search=search)

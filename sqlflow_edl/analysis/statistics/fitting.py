@@ -32,11 +32,11 @@ from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.statistics.accumulators import (
     Calendar,
-    Counts,
     Moments,
     RowSample,
     TextShape,
     Uniqueness,
+    ValueCounter,
     VectorMoments,
 )
 from sqlflow_edl.analysis.statistics.histogram import HistogramBuilder, deciles
@@ -147,7 +147,7 @@ def collect(
     seed: of the sample for quantiles. lists: the readings of columns whose cells hold several values. Raises
     SemanticError for a column of an unsupported type.
     """
-    columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
+    columns = {name: _CollectedColumn(name, want, most_distinct) for name, want in wants.items()}
     for cells in lists:
         columns[cells.column].lists.append(_Cells(cells, most_distinct))
     quantiles = [column for column in columns.values() if Want.QUANTILES in column.want]
@@ -175,11 +175,11 @@ def distinct_values(
     batches: Iterable[pa.RecordBatch], column: str, *, most: int = MOST_DISTINCT
 ) -> Values | None:
     """Return the values of a column in their natural order without NULL, or None if there are more than `most`."""
-    found = collect(batches, {column: Want.COUNTS}, seed=0, most_distinct=most)[column]
-    return found.counts.classes if found.counts is not None else None
+    column_statistics = collect(batches, {column: Want.COUNTS}, seed=0, most_distinct=most)[column]
+    return column_statistics.counts.classes if column_statistics.counts is not None else None
 
 
-class _Column:
+class _CollectedColumn:
     """Collector of one column's statistics."""
 
     def __init__(self, name: str, want: Want, most_distinct: int) -> None:
@@ -190,7 +190,7 @@ class _Column:
         self.moments = Moments()
         self.histogram = HistogramBuilder()
         self.sample: list[Floats] = []
-        self.counts = Counts(most_distinct)
+        self.counts = ValueCounter(most_distinct)
         self.shape = TextShape()
         self.calendar = Calendar()
         self.unique = Uniqueness(UNIQUE_SAMPLE)
@@ -198,8 +198,8 @@ class _Column:
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
         array = plain(array)
-        for each in self.lists:
-            each.add(array)
+        for list_statistics in self.lists:
+            list_statistics.add(array)
         textual = is_text(array.type)
         self.rows += len(array)
         self.nulls += array.null_count
@@ -276,7 +276,7 @@ class _Column:
             parts={part: len(counted) for part, counted in self.calendar.counts.items()},
             bins=deciles(sample),
             sample=sample if Want.QUANTILES in self.want else np.empty(0),
-            lists={each.cells: each.ends() for each in self.lists},
+            lists={list_statistics.cells: list_statistics.ends() for list_statistics in self.lists},
         )
 
     def _ordered(self, values: pa.Array, counts: Ints) -> ValueCounts:
@@ -296,7 +296,7 @@ class _Cells:
 
     def __init__(self, cells: Cells, most_distinct: int) -> None:
         self.cells = cells
-        self._items = _Column(cells.column, _OF_ITEMS[cells.items], most_distinct)
+        self._items = _CollectedColumn(cells.column, _OF_ITEMS[cells.items], most_distinct)
         self._vectors = VectorMoments()
         self._error: SemanticError | None = None
 
@@ -330,8 +330,8 @@ def _words(values: pa.Array) -> pa.Array:
     if types.is_boolean(values.type) or types.is_integer(values.type):
         return values
     if types.is_floating(values.type) or types.is_decimal(values.type):
-        whole, known = integers(values, "")
-        if known.all():
+        whole, is_whole = integers(values, "")
+        if is_whole.all():
             return pa.array(whole)
     return texts(values, "").cast(pa.large_string())
 

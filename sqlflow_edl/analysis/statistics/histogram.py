@@ -80,8 +80,8 @@ def _grid(least: float, most: float) -> tuple[int, int, int]:
 
 def _numbers(values: Floats, exponent: int) -> Ints:
     """Return the numbers of the values' bins. The quotient of a number just below 0 may underflow to 0."""
-    found = np.floor(np.ldexp(values, -exponent))
-    return np.where(values < 0, np.minimum(found, -1), found).astype(np.int64)
+    floors = np.floor(np.ldexp(values, -exponent))
+    return np.where(values < 0, np.minimum(floors, -1), floors).astype(np.int64)
 
 
 def deciles(values: Floats) -> Bins | None:
@@ -94,7 +94,7 @@ def deciles(values: Floats) -> Bins | None:
     return Bins(tuple(edges.tolist()), tuple(counts.tolist()))
 
 
-def merged(histogram: Histogram) -> Bins:
+def merge_bins(histogram: Histogram) -> Bins:
     """Return bins of about a tenth of the numbers each, made of whole bins of the histogram."""
     below = np.cumsum(histogram.counts)
     ends = np.unique(np.searchsorted(below, _TENTHS * below[-1]))

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.connect import connect, default_namespace
 from edl.cluster.kubernetes.deployment import Deployment, write_deployment
 from edl.data.server_url import parse_server
@@ -26,10 +26,10 @@ from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.certificates import encrypts, issue
-from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
+from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 AT_ONCE = 8  # objects that are created at the same time
 ROLE_SECS, ROLE_POLL = 10.0, 0.1  # limit until the API server finds a new Role; poll interval
@@ -48,7 +48,7 @@ _PLURALS = {
 }
 
 
-def check(settings: Settings) -> None:
+def check(settings: KubernetesSettings) -> None:
     """Check access. Raises ClusterError if the cluster or namespace is missing, or jobs are not allowed there."""
     with connect(settings.text("context")) as api:
         permissions.check(
@@ -59,18 +59,18 @@ def check(settings: Settings) -> None:
         )
 
 
-def apply(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> Deployment:
+def apply(job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> Deployment:
     """Start the job from the program and pinned rows in its folder; record its deployment in the folder.
 
     Raises ClusterError if it does not start, and then leaves nothing of it in the cluster; SemanticError if a setting
     is wrong.
     """
-    objects = Objects(submission(job, spec, settings))
+    objects = JobManifests(submission(job, spec, settings))
     with connect(settings.text("context")) as api:
         return _Application(Calls(api), objects, job).run()
 
 
-def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> Submission:
+def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> Submission:
     """Return the submission of the job folder, with the secrets of its data sources."""
     folder = ClusterFolder(job.path)
     folder.make_token()
@@ -91,7 +91,7 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings)
     )
 
 
-def namespace_of(settings: Settings) -> str:
+def namespace_of(settings: KubernetesSettings) -> str:
     """Return the namespace of the settings, else of the context."""
     return settings.text("namespace") or default_namespace(settings.text("context"))
 
@@ -101,16 +101,16 @@ def _files(job: JobFolder) -> dict[str, bytes]:
     module of a model zoo also its source, and the weights that it uses.
     """
     folders = (job.program, job.rows, job.zoo)
-    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     single = [job.path / INTENT, *((job.model, job.weights) if job.zoo.is_dir() else ())]
-    found += [path for path in single if path.is_file()]
-    return {path.relative_to(job.path).as_posix(): path.read_bytes() for path in found}
+    paths += [path for path in single if path.is_file()]
+    return {path.relative_to(job.path).as_posix(): path.read_bytes() for path in paths}
 
 
 class _Application:
     """Submission of one job."""
 
-    def __init__(self, calls: Calls, objects: Objects, job: JobFolder) -> None:
+    def __init__(self, calls: Calls, objects: JobManifests, job: JobFolder) -> None:
         self._calls = calls
         self._objects = objects
         self._job = job
@@ -123,56 +123,60 @@ class _Application:
             deployment = self._objects.deployment(uid)
             write_deployment(self._job.path, deployment)
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(lambda each: self._create(each, uid), self._objects.owned(uid)))
+                list(pool.map(lambda obj: self._create(obj, uid), self._objects.owned(uid)))
             self._resume()
         except BaseException as error:
             self._withdraw(error)
             raise
         return deployment
 
-    def _create(self, made: Object, owner: str = "") -> str:
+    def _create(self, obj: Object, owner: str = "") -> str:
         """Create the object unless it exists, and return its uid."""
-        group, resource = _PLURALS[made["kind"]]
+        group, resource = _PLURALS[obj["kind"]]
         try:
-            answer = self._post(made)
-        except RefusedError as refused:
+            answer = self._post(obj)
+        except APIRefusedError as refused:
             if refused.reason != "AlreadyExists":
                 raise self._explained(refused, Right("create", group, resource)) from None
-            return self._existing(made, owner)
+            return self._existing(obj, owner)
         return msgspec.json.decode(answer, type=_Existing).metadata.uid
 
-    def _post(self, made: Object) -> bytes:
+    def _post(self, obj: Object) -> bytes:
         """Create an object; retry a RoleBinding while the API server does not yet find its new Role."""
         end = time.monotonic() + ROLE_SECS
         while True:
             try:
-                return self._calls.ask("POST", self._path(made), made, {"fieldValidation": "Strict"})
-            except RefusedError as refused:
-                is_early = made["kind"] == "RoleBinding" and refused.status == 404
+                return self._calls.ask("POST", self._path(obj), obj, {"fieldValidation": "Strict"})
+            except APIRefusedError as refused:
+                is_early = obj["kind"] == "RoleBinding" and refused.status == 404
                 if not is_early or time.monotonic() > end:
                     raise
             time.sleep(ROLE_POLL)
 
-    def _existing(self, made: Object, owner: str) -> str:
+    def _existing(self, obj: Object, owner: str) -> str:
         """Return the uid of the existing object if it belongs to the same job."""
-        found = self._read(made)
+        metadata = self._read(obj)
         # The name is that of our Job, and permission to create Secrets may exclude reading them.
-        if found is None and owner:
+        if metadata is None and owner:
             return ""
-        if found is None or found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
-            name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+        if (
+            metadata is None
+            or metadata.labels.get(names.JOB_ID) != self._job.id
+            or not metadata.is_owned_by(owner)
+        ):
+            name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             raise ClusterError(
-                f"the namespace {namespace} already has a {made['kind']} {name} that is not of this job",
-                hint=f"run the statement again, which gives its job a new name, or remove that {made['kind']}",
+                f"the namespace {namespace} already has a {obj['kind']} {name} that is not of this job",
+                hint=f"run the statement again, which gives its job a new name, or remove that {obj['kind']}",
             )
-        return found.uid
+        return metadata.uid
 
-    def _read(self, made: Object) -> _Metadata | None:
+    def _read(self, obj: Object) -> _Metadata | None:
         """Return the metadata of the existing object, or None if we may not read it."""
-        group, resource = _PLURALS[made["kind"]]
+        group, resource = _PLURALS[obj["kind"]]
         try:
-            answer = self._calls.ask("GET", f"{self._path(made)}/{made['metadata']['name']}")
-        except RefusedError as refused:
+            answer = self._calls.ask("GET", f"{self._path(obj)}/{obj['metadata']['name']}")
+        except APIRefusedError as refused:
             if refused.status == 403:
                 return None
             raise self._explained(refused, Right("get", group, resource)) from None
@@ -183,39 +187,39 @@ class _Application:
         change: Object = {"metadata": {"labels": queue}} if queue else {"spec": {"suspend": False}}
         try:
             self._calls.ask("PATCH", self._job_path, change)
-        except RefusedError as refused:
+        except APIRefusedError as refused:
             raise self._explained(refused, Right("patch", "batch", "jobs")) from None
 
     def _withdraw(self, error: BaseException) -> None:
         """Delete the Job if it is ours, and with it what it owns; if that fails, add a hint to the error."""
         path = self._job_path
         try:
-            found = msgspec.json.decode(
+            metadata = msgspec.json.decode(
                 self._calls.ask("GET", path, patience=PARTING), type=_Existing
             ).metadata
-            if found.labels.get(names.JOB_ID) == self._job.id:
-                options = {"propagationPolicy": "Background", "preconditions": {"uid": found.uid}}
+            if metadata.labels.get(names.JOB_ID) == self._job.id:
+                options = {"propagationPolicy": "Background", "preconditions": {"uid": metadata.uid}}
                 self._calls.ask("DELETE", path, options, patience=PARTING)
         except ClusterError as failed:
-            gone = isinstance(failed, RefusedError) and failed.status == 404
+            gone = isinstance(failed, APIRefusedError) and failed.status == 404
             if isinstance(error, ClusterError) and not gone:
                 namespace = self._objects.namespace
                 error.hint = (
                     f"kubectl delete job {self._objects.name} --namespace {namespace} removes what is left"
                 )
 
-    def _explained(self, refused: RefusedError, right: Right) -> ClusterError:
-        return permissions.explained(refused, right, self._objects.namespace)
+    def _explained(self, refused: APIRefusedError, right: Right) -> ClusterError:
+        return permissions.explain_refusal(refused, right, self._objects.namespace)
 
     @property
     def _job_path(self) -> str:
         return f"/apis/batch/v1/namespaces/{self._objects.namespace}/jobs/{self._objects.name}"
 
     @staticmethod
-    def _path(made: Object) -> str:
-        group, resource = _PLURALS[made["kind"]]
+    def _path(obj: Object) -> str:
+        group, resource = _PLURALS[obj["kind"]]
         api = f"/apis/{group}/v1" if group else "/api/v1"
-        return f"{api}/namespaces/{made['metadata']['namespace']}/{resource}"
+        return f"{api}/namespaces/{obj['metadata']['namespace']}/{resource}"
 
 
 class _Owner(msgspec.Struct):

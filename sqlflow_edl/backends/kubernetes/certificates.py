@@ -10,13 +10,13 @@ from edl.spec import JobSpec
 from edl.spec.job import Cluster
 from edl.spec.runnable import RunnableSpec
 from edl.tls import FILES, NAME
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 VALID = dt.timedelta(days=365)
 SKEW = dt.timedelta(hours=1)  # between the clocks of this machine and of nodes
 
 
-def encrypts(spec: JobSpec | RunnableSpec, settings: Settings) -> bool:
+def encrypts(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> bool:
     """Return True if the job has certificates. Raises SemanticError if not all of its connections would be encrypted.
 
     The program of TO RUN has no peer.
@@ -28,7 +28,7 @@ def encrypts(spec: JobSpec | RunnableSpec, settings: Settings) -> bool:
     return True
 
 
-def check(cluster: Cluster, settings: Settings) -> None:
+def check(cluster: Cluster, settings: KubernetesSettings) -> None:
     """Raise SemanticError if workers of a training with these settings would talk to each other without TLS."""
     if settings.true("tls") and cluster.strategy == "allreduce":
         raise SemanticError(

@@ -24,32 +24,32 @@ from sqlflow_edl.backends.kubernetes.apply import AT_ONCE, submission
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.manifests import pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import MOST
-from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 
 
-def place(profile: str, written: list[tuple[str, str]]) -> KubernetesPlace:
+def place(profile: str, pairs: list[tuple[str, str]]) -> KubernetesPlace:
     """Return the place with the settings of a profile, and of name=value of the command line."""
-    settings = configured(profile, written=written).settings()
+    settings = read_configuration(profile, pairs=pairs).settings()
     pods.check(settings)
     return KubernetesPlace(settings)
 
 
 class KubernetesPlace:
-    """Kubernetes as a `edl.cli.place.Place`."""
+    """Kubernetes as a `edl.cli.place.JobPlace`."""
 
     most = MOST
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: KubernetesSettings) -> None:
         self._settings = settings
 
     def check(self) -> None:
         self._settings = submit.with_context(self._settings)
 
     def objects(self, job: JobFolder, spec: JobSpec) -> str:
-        return dry_run.described(submission(job, spec, self._settings))
+        return dry_run.describe_submission(submission(job, spec, self._settings))
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
-        submit.wait_for_start(submit.started(job, spec, self._settings), _Follower(listener))
+        submit.wait_for_start(submit.start_job(job, spec, self._settings), _Follower(listener))
 
     def lines(self, job: JobFolder) -> AbstractContextManager[Iterable[tuple[str, str]]]:
         return KubernetesJobHandle(job).logs(None, follow=True)
@@ -60,7 +60,7 @@ class KubernetesPlace:
         Raises ClusterError if the output is gone.
         """
         handle = KubernetesJobHandle(job)
-        outcome = submit.followed(handle, _Follower(listener), cancels=cancels)
+        outcome = submit.follow_job(handle, _Follower(listener), cancels=cancels)
         if outcome.archive or (outcome.kind == "predict" and outcome.tasks):
             _fetch_output(job, outcome)
         return msgspec.structs.replace(outcome, archive=job.archive.name if outcome.archive else "")
@@ -89,16 +89,16 @@ def _fetch_output(job: JobFolder, outcome: Outcome) -> None:
         return
     calls = Calls(connect(deployment.context))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda path: read_map(calls, path), paths(deployment))
-        files = join_parts({key: content for parts in found for key, content in parts.items()})
+        maps = pool.map(lambda path: read_map(calls, path), paths(deployment))
+        files = join_parts({key: content for parts in maps for key, content in parts.items()})
     job.results.mkdir(exist_ok=True)
     for name, content in files.items():  # no other names: a master is not trusted with the job folder
         if name == job.archive.name:
             job.archive.write_bytes(content)
         elif RESULT.fullmatch(name):
             (job.results / name).write_bytes(content)
-    there = (
+    present = (
         job.archive.exists() if outcome.archive else len(ResultFolder(job.results).staged()) >= outcome.tasks
     )
-    if not there:
+    if not present:
         raise ClusterError(f"the output of job {job.id} is not complete in its ConfigMaps")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
-from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, shown
+from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, format_yaml
 
 JOB = "00000000-000000-000000-000000"
 UID = "00000000-0000-0000-0000-000000000000"
@@ -20,7 +20,7 @@ _HEAD = f"""\
 """
 
 
-def described(submission: Submission) -> str:
+def describe_submission(submission: Submission) -> str:
     """Return the YAML of a submission, whose values of a real job are replaced by the placeholders."""
     secrets = dict.fromkeys(submission.secrets, HIDDEN)
     certificates = dict.fromkeys(submission.certificates, HIDDEN)
@@ -28,11 +28,11 @@ def described(submission: Submission) -> str:
     shown_as = replace(
         submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates, script=script
     )
-    objects = Objects(shown_as)
-    return _HEAD + shown([_queued(objects), *objects.owned(UID)])
+    objects = JobManifests(shown_as)
+    return _HEAD + format_yaml([_add_queue_labels(objects), *objects.owned(UID)])
 
 
-def _queued(objects: Objects) -> Object:
+def _add_queue_labels(objects: JobManifests) -> Object:
     """Return the Job with the labels of its queue, which it gets when all other objects exist."""
     job = objects.job()
     job["metadata"]["labels"] |= objects.queue

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from edl.cluster.kubernetes import exit_reason
-from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end
 from edl.cluster.kubernetes.wishes import wishes_of
@@ -22,7 +22,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
-from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 
 LOOK = 2.0  # seconds between two polls of the objects
@@ -85,7 +85,7 @@ class Following:
         while (wait := until - self._clock()) > 0:
             try:
                 line = self._logs.next(wait)
-            except RefusedError as error:
+            except APIRefusedError as error:
                 self._say(f"the {self._objects.deployment.first}'s log cannot be read: {error.message}")
                 continue
             if line is None:
@@ -122,34 +122,34 @@ class Following:
             if why:
                 self._objects.delete()  # no controller gives up such a job
                 raise ClusterError(f"the {self._objects.deployment.first} of the job cannot start: {why}")
-        except UnreachableError as error:
+        except APIUnreachableError as error:
             if not self._has_looked:
                 raise
             self._say(f"{error.message}; retrying, while the job continues")
         return None
 
-    def _say_why_it_waits(self, job: Job, pods: list[Pod]) -> None:
+    def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod]) -> None:
         if wishes_of(job.metadata).paused:
             self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
             return
         for name, why in status_text.waiting(self._objects, job, pods):
             self._say(status_text.sentence(name, why))
-        for text in status_text.starved(pods):
+        for text in status_text.memory_notes(pods):
             self._say(text)
 
     def _obstacle(self, pods: list[Pod]) -> str:
         """Return the reason why the first master cannot start; empty if it can, or may be able to later."""
         masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
-        found = next(filter(None, map(exit_reason.obstacle, masters)), None)
-        if found is None:
+        obstruction = next(filter(None, map(exit_reason.obstacle, masters)), None)
+        if obstruction is None:
             self._obstructed_since = None
             return ""
         now = self._clock()
         self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
         patience = self._objects.deployment.policy.image_secs
-        return found.words if found.final or now - self._obstructed_since > patience else ""
+        return obstruction.words if obstruction.final or now - self._obstructed_since > patience else ""
 
-    def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
+    def _end(self, job: KubernetesJob | None, pods: list[Pod]) -> End | None:
         """Return the end of a finished job from its objects, once its log gives no more."""
         now = self._clock()
         self._over_at = now if self._over_at is None else self._over_at

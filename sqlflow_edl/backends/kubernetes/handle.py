@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from edl.cluster.kubernetes import exit_reason
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.cluster.kubernetes.pods import Pod
@@ -26,7 +26,7 @@ from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text, steering
 from sqlflow_edl.backends.kubernetes.following import Following
-from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance_name
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class KubernetesJobHandle:
             return JobDetails(status if status.attended else self._ended("died", NOT_STARTED))
         try:
             return self._details(status)
-        except UnreachableError as error:
+        except APIUnreachableError as error:
             return JobDetails(status, notes=(error.message,))
 
     def follow(self, follower: Follower) -> Outcome:
@@ -65,8 +65,8 @@ class KubernetesJobHandle:
     def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
         """Follow, and record the job's end. end: the state if there is no error."""
         try:
-            found = follow()
-        except (RefusedError, UnreachableError):  # an error of this client, not of the job
+            result = follow()
+        except (APIRefusedError, APIUnreachableError):  # an error of this client, not of the job
             raise
         except JobCancelledError:
             self._ended("cancelled")
@@ -79,7 +79,7 @@ class KubernetesJobHandle:
             raise
         if end is not None:
             self._ended(end)
-        return found
+        return result
 
     can_cancel = True
 
@@ -115,10 +115,10 @@ class KubernetesJobHandle:
         return PodLogs(self._objects, instance, follow=follow)
 
     def tail(self, instance: str | None, lines: int) -> list[tuple[str, str]]:
-        with self.logs(instance, follow=False) as found:
-            return [(name, line.rstrip("\n")) for name, line in deque(found, lines)]
+        with self.logs(instance, follow=False) as lines_of_logs:
+            return [(name, line.rstrip("\n")) for name, line in deque(lines_of_logs, lines)]
 
-    def settle(self, job: Job | None) -> Status:
+    def settle(self, job: KubernetesJob | None) -> Status:
         """Record the end of the job, if it has ended; return its status. job: None if it is gone from the cluster."""
         status = self.folder.status()
         if status.place == STARTING and (job is None or (job.spec.suspend and not job.queue)):
@@ -142,7 +142,7 @@ class KubernetesJobHandle:
             )
         return self._ended("done")
 
-    def _paused_or_running(self, status: Status, job: Job) -> Status:
+    def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it."""
         state: State = "paused" if wishes_of(job.metadata).paused else "running"
         return self.folder.update(state=state) if state != status.state else status
@@ -159,7 +159,7 @@ class KubernetesJobHandle:
         waiting = status_text.waiting(self._objects, job, pods) if status.alive else ()
         notes = [
             *(status_text.sentence(name, why) for name, why in waiting),
-            *dict.fromkeys(status_text.starved(pods)),
+            *dict.fromkeys(status_text.memory_notes(pods)),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 
@@ -171,8 +171,12 @@ class KubernetesJobHandle:
     @property
     def _deployment(self) -> Deployment | None:
         """Deployment of the job, or None if nothing of it can be in the cluster or its client is still creating it."""
-        found = read_deployment(self.folder.path)
-        return found if found is not None and (found.uid or not self.folder.status().attended) else None
+        deployment = read_deployment(self.folder.path)
+        return (
+            deployment
+            if deployment is not None and (deployment.uid or not self.folder.status().attended)
+            else None
+        )
 
     @cached_property
     def _objects(self) -> JobObjects:
@@ -190,8 +194,8 @@ def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
     reported = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
     seen = sum(pod.instance is None for pod in pods) - 1
-    known = snapshot.master_relaunches if snapshot is not None else 0  # deleted pods are not listed
-    rows = [_row(pod, reported.get(name), max(seen, known)) for name, pod in newest.items()]
+    relaunches = snapshot.master_relaunches if snapshot is not None else 0  # deleted pods are not listed
+    rows = [_row(pod, reported.get(name), max(seen, relaunches)) for name, pod in newest.items()]
     return (*rows, *(row for name, row in reported.items() if name not in newest))
 
 

@@ -10,7 +10,7 @@ from edl.cluster.kubernetes.names import PodRole
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,19 @@ class Identity:
     annotations: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: str, spec: JobSpec | RunnableSpec, settings: Settings, namespace: str) -> Identity:
+    def of(
+        cls, job: str, spec: JobSpec | RunnableSpec, settings: KubernetesSettings, namespace: str
+    ) -> Identity:
         called = (spec.output.name or spec.kind) if spec.kind == "train" else spec.kind
         name = names.job_name(called, job)
         return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))
 
     def metadata(self, name: str, *, owner: str = "") -> Object:
         """Return the metadata of an object. owner: uid of the Job, whose deletion then deletes the object."""
-        found: Object = {"name": name, "namespace": self.namespace, **self.described()}
+        result: Object = {"name": name, "namespace": self.namespace, **self.described()}
         if owner:
-            found["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
-        return found
+            result["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
+        return result
 
     def described(self, role: PodRole | None = None, queue: Mapping[str, str] | None = None) -> Object:
         """Return labels and annotations. role: of a pod. queue: labels for Kueue."""

@@ -82,9 +82,9 @@ def _write(image: tarfile.TarFile, name: str, file: IO[bytes], layer: _Blob) -> 
         "config": config.described("config.v1+json"),
         "layers": [layer.described("layer.v1.tar")],
     }
-    found = _add_json(image, manifest).described("manifest.v1+json")
+    descriptor = _add_json(image, manifest).described("manifest.v1+json")
     names = {"io.containerd.image.name": _whole(name), "org.opencontainers.image.ref.name": name}
-    index = {"schemaVersion": 2, "manifests": [{**found, "annotations": names}]}
+    index = {"schemaVersion": 2, "manifests": [{**descriptor, "annotations": names}]}
     saved = [{"Config": config.name, "RepoTags": [name], "Layers": [layer.name]}]
     for path, content in (
         ("index.json", index),

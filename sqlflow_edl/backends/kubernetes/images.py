@@ -84,20 +84,20 @@ class Builder:
 
 def find_builder(name: str = "") -> Builder:
     """Return the builder of that name, or the first that works. Raises ClusterError with the reasons if none does."""
-    found = list(_installed((name,) if name else BUILDERS))
-    if not found:
-        wanted = f"{name} is" if name else "docker, podman and buildah are"
+    builders = list(_installed_builders((name,) if name else BUILDERS))
+    if not builders:
+        what = f"{name} is" if name else "docker, podman and buildah are"
         raise ClusterError(
-            f"{wanted} not installed, and one is needed to build images",
+            f"{what} not installed, and one is needed to build images",
             hint="install podman or buildah, which need no daemon; sqlflow image pack needs none: sqlflow help images",
         )
     refused = {}
-    for builder in found:
+    for builder in builders:
         why = builder.why_not()
         if not why:
             return builder
         refused[builder.name] = why
-    said = "; ".join(f"{each}: {why}" for each, why in refused.items())
+    said = "; ".join(f"{builder_name}: {why}" for builder_name, why in refused.items())
     raise ClusterError(
         f"no image builder works: {said}", hint="start its daemon, or install podman or buildah"
     )
@@ -111,8 +111,8 @@ def init(folder: Path) -> list[Path]:
     import jinja2
 
     paths = {folder / name: template for name, template in _TEMPLATES.items()}
-    if there := [path for path in (*paths, folder / "Containerfile") if path.exists()]:
-        raise SemanticError(f"{there[0]} exists already", hint="name another folder, or edit that file")
+    if existing := [path for path in (*paths, folder / "Containerfile") if path.exists()]:
+        raise SemanticError(f"{existing[0]} exists already", hint="name another folder, or edit that file")
     (folder / MODELS).mkdir(parents=True, exist_ok=True)
     templates = resources.files("sqlflow_edl.codegen_templates") / "image"
     for path, template in paths.items():
@@ -133,7 +133,7 @@ def check_tag(tag: str) -> None:
     )
 
 
-def _installed(names: Sequence[str]) -> Iterator[Builder]:
+def _installed_builders(names: Sequence[str]) -> Iterator[Builder]:
     for name in names:
         if path := shutil.which(name):
             yield Builder(name, path)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.pods import Condition, Metadata, Pod, PodList
+from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition, PodList
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -20,23 +20,23 @@ T = TypeVar("T")
 SILENCE = 60.0  # seconds after which the stream of a log counts as broken
 
 
-class JobSpec(msgspec.Struct, rename="camel"):
+class KubernetesJobSpec(msgspec.Struct, rename="camel"):
     suspend: bool = False
 
 
 class JobStatus(msgspec.Struct, rename="camel"):
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
     failed: int = 0
 
 
-class Job(msgspec.Struct):
+class KubernetesJob(msgspec.Struct):
     """Version of a `batch/v1` Job."""
 
     metadata: Metadata
-    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    spec: KubernetesJobSpec = msgspec.field(default_factory=KubernetesJobSpec)
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> PodCondition | None:
         """Return the condition, if its status is True."""
         return next(
             (one for one in self.status.conditions or () if one.type == kind and one.status == "True"), None
@@ -58,11 +58,11 @@ class Job(msgspec.Struct):
         return self.condition("Complete") is not None or self.condition("Failed") is not None
 
 
-class JobList(msgspec.Struct):
-    items: list[Job]
+class KubernetesJobList(msgspec.Struct):
+    items: list[KubernetesJob]
 
 
-class Event(msgspec.Struct):
+class JobEvent(msgspec.Struct):
     """Event of an object. type: `Normal` or `Warning`. count: how often it came; None if not counted."""
 
     type: str = ""
@@ -72,7 +72,7 @@ class Event(msgspec.Struct):
 
 
 class EventList(msgspec.Struct):
-    items: list[Event]
+    items: list[JobEvent]
 
 
 class ConfigMap(msgspec.Struct):
@@ -88,10 +88,10 @@ class JobObjects:
         self._core = f"/api/v1/namespaces/{deployment.namespace}"
         self._job = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
 
-    def job(self) -> Job | None:
+    def job(self) -> KubernetesJob | None:
         """Return the Job, or None if there is none or another has its name."""
-        found = self._read(self._job, Job)
-        return found if found is not None and found.is_of(self.deployment) else None
+        stored = self._read(self._job, KubernetesJob)
+        return stored if stored is not None and stored.is_of(self.deployment) else None
 
     def pods(self) -> list[Pod]:
         """Return the pods of master, workers and servers, oldest first within each role."""
@@ -104,15 +104,15 @@ class JobObjects:
 
     def status(self) -> dict[str, str]:
         """Return the data of the ConfigMap NAME-status."""
-        found = self._read(f"{self._core}/configmaps/{names.status(self.deployment.name)}", ConfigMap)
-        return (found.data or {}) if found is not None else {}
+        config_map = self._read(f"{self._core}/configmaps/{names.status(self.deployment.name)}", ConfigMap)
+        return (config_map.data or {}) if config_map is not None else {}
 
-    def warnings(self, kind: str, name: str) -> list[Event]:
+    def warnings(self, kind: str, name: str) -> list[JobEvent]:
         """Return the warning events of an object; none without permission."""
         selector = f"involvedObject.kind={kind},involvedObject.name={name}"
         try:
             answer = self._calls.ask("GET", f"{self._core}/events", query={"fieldSelector": selector})
-        except RefusedError:
+        except APIRefusedError:
             return []
         return [
             event for event in msgspec.json.decode(answer, type=EventList).items if event.type == "Warning"
@@ -130,7 +130,7 @@ class JobObjects:
 
     def end(self, pod: Pod, grace: int) -> None:
         """Delete the pod with a grace period in seconds. Return at once; ignore a missing pod or permission."""
-        with suppress(RefusedError):
+        with suppress(APIRefusedError):
             self._calls.ask("DELETE", f"{self._core}/pods/{pod.metadata.name}", {"gracePeriodSeconds": grace})
 
     def patch(self, change: dict[str, object]) -> None:
@@ -141,21 +141,21 @@ class JobObjects:
         """Delete the Job, and with it all that it owns. Return at once; ignore a missing Job."""
         uid = self.deployment.uid
         if not uid:
-            found = self.job()
-            if found is None:
+            stored = self.job()
+            if stored is None:
                 return
-            uid = found.metadata.uid
+            uid = stored.metadata.uid
         try:
             options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
             self._calls.ask("DELETE", self._job, options)
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status not in (404, 409):  # 409: another Job has the name now
                 raise
 
     def _read(self, path: str, kind: type[T]) -> T | None:
         try:
             return msgspec.json.decode(self._calls.ask("GET", path), type=kind)
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status == 404:
                 return None
             raise
@@ -173,6 +173,6 @@ def _order(pod: Pod) -> tuple[str, int, str, bool]:
 
     Masters have no incarnation, and creation times are of whole seconds, so that an ended one was the earlier.
     """
-    found = pod.instance
-    name, incarnation = (found.name, found.incarnation) if found is not None else ("", 0)
+    instance = pod.instance
+    name, incarnation = (instance.name, instance.incarnation) if instance is not None else ("", 0)
     return name, incarnation, pod.metadata.creation_timestamp or "", not pod.has_ended

@@ -16,7 +16,7 @@ from edl.cluster.kubernetes.exit_reason import waits_in_queue
 from edl.errors import ClusterError, SpecError
 from edl.jobs.job_folder import JobFolder
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
-from sqlflow_edl.backends.kubernetes.job_status import Job, JobList
+from sqlflow_edl.backends.kubernetes.job_status import KubernetesJob, KubernetesJobList
 
 PATIENCE = 3.0  # seconds for each cluster
 
@@ -30,17 +30,23 @@ def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
     groups: dict[tuple[str, str], list[Deployed]] = {}
     for job in jobs:
         try:
-            found = read_deployment(job.path)
+            deployment_or_remarks = read_deployment(job.path)
         except SpecError:
             continue
-        if found is None:
+        if deployment_or_remarks is None:
             KubernetesJobHandle(job).details()
         else:
-            groups.setdefault((found.context, found.namespace), []).append((job, found))
+            groups.setdefault((deployment_or_remarks.context, deployment_or_remarks.namespace), []).append(
+                (job, deployment_or_remarks)
+            )
     if not groups:
         return {}
     with ThreadPoolExecutor(len(groups)) as pool:
-        return {job: remark for found in pool.map(_refresh, groups.values()) for job, remark in found.items()}
+        return {
+            job: remark
+            for deployment_or_remarks in pool.map(_refresh, groups.values())
+            for job, remark in deployment_or_remarks.items()
+        }
 
 
 def _refresh(group: list[Deployed]) -> dict[str, str]:
@@ -48,20 +54,20 @@ def _refresh(group: list[Deployed]) -> dict[str, str]:
     _, first = group[0]
     remarks = {}
     try:
-        known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
+        by_id = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
         for folder, deployment in group:
-            found = known.get(deployment.job)
-            if found is not None and found.queue and found.spec.suspend:
-                remarks[folder.id] = waits_in_queue(found.queue)
+            stored = by_id.get(deployment.job)
+            if stored is not None and stored.queue and stored.spec.suspend:
+                remarks[folder.id] = waits_in_queue(stored.queue)
             with contextlib.suppress(SpecError):  # the list of jobs reports a damaged status
-                KubernetesJobHandle(folder).settle(found if found and found.is_of(deployment) else None)
+                KubernetesJobHandle(folder).settle(stored if stored and stored.is_of(deployment) else None)
     except ClusterError as error:
         return dict.fromkeys((folder.id for folder, _ in group), error.message)
     return remarks
 
 
-def _jobs(deployment: Deployment) -> list[Job]:
+def _jobs(deployment: Deployment) -> list[KubernetesJob]:
     query: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/name={names.APP}"}
     path = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs"
     answer = Calls(connect(deployment.context), PATIENCE).ask("GET", path, query=query)
-    return msgspec.json.decode(answer, type=JobList).items
+    return msgspec.json.decode(answer, type=KubernetesJobList).items

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.errors import ClusterError
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
@@ -75,9 +75,9 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
     """
     try:
         calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
-    except RefusedError as refused:
+    except APIRefusedError as refused:
         if refused.status != 403:  # permission to use a namespace may exclude reading it
-            raise explained(refused, Right("get", "", "namespaces"), namespace) from None
+            raise explain_refusal(refused, Right("get", "", "namespaces"), namespace) from None
     needed = NEEDED + (() if with_account else WITHOUT_ACCOUNT) + (WITH_POLICY if with_policy else ())
     if lacking := _lacking(calls, needed, namespace):
         raise _not_allowed(lacking, namespace)
@@ -103,7 +103,7 @@ def _is_allowed(calls: Calls, right: Right, namespace: str) -> bool:
     return msgspec.json.decode(answer, type=_Review).status.allowed
 
 
-def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterError:
+def explain_refusal(refused: APIRefusedError, right: Right, namespace: str) -> ClusterError:
     """Return a refusal as an error for the user. right: the permission of the refused request."""
     message = refused.message.rstrip(".")
     if refused.status == 401:
@@ -136,7 +136,7 @@ def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
     verbs: dict[str, list[str]] = {}
     for right in lacking:
         verbs.setdefault(right.named, []).append(right.verb)
-    missing = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
+    missing = "; ".join(f"{', '.join(some_verbs)} {name}" for name, some_verbs in verbs.items())
     granted = f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}"
     return ClusterError(
         f"you may not {missing} in the namespace {namespace}",

@@ -21,7 +21,7 @@ from typing import Any
 from edl.data.server_url import config_folder
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis.settings import values
-from sqlflow_edl.analysis.settings.dictionary import PLACE, Attribute, Dictionary, check_plain
+from sqlflow_edl.analysis.settings.dictionary import PLACE, AttributeRow, Dictionary, check_plain
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
@@ -34,14 +34,14 @@ NAME = "kubernetes"  # of the backend
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class KubernetesSettings:
     """Settings of one job. Settings without a value are empty."""
 
     values: Values
 
     def text(self, name: str) -> str:
-        found = self.values[name]
-        return "" if found is None else str(found)
+        value = self.values[name]
+        return "" if value is None else str(value)
 
     def number(self, name: str) -> float:
         return float(self.values[name] or 0)  # type: ignore[arg-type]
@@ -53,8 +53,8 @@ class Settings:
         return int(self.number(name))
 
     def texts(self, name: str) -> list[str]:
-        found = self.values[name]
-        return [str(item) for item in found] if isinstance(found, tuple) else []
+        value = self.values[name]
+        return [str(item) for item in value] if isinstance(value, tuple) else []
 
     def pairs(self, name: str) -> dict[str, str]:
         return _split(self.values[name])
@@ -67,30 +67,35 @@ class Configuration:
     file: Values = field(default_factory=dict)
     command: Values = field(default_factory=dict)
 
-    def settings(self, attributes: Iterable[ast.Attribute] = ()) -> Settings:
+    def settings(self, attributes: Iterable[ast.Attribute] = ()) -> KubernetesSettings:
         """Return the settings of a job. Raises SQLFlowError with the source span if one is wrong.
 
         attributes: of its statement.
         """
         errors: list[SQLFlowError] = []
-        written = [each for each in attributes if each.key.casefold().startswith(PLACE)]
-        resolved = Dictionary(KUBERNETES).resolve(written, errors, [])
+        place_attributes = [
+            attribute for attribute in attributes if attribute.key.casefold().startswith(PLACE)
+        ]
+        resolved = Dictionary(KUBERNETES).resolve(place_attributes, errors, [])
         raise_all(errors)
-        in_with = {name.removeprefix(PLACE): each.value for name, each in resolved.items()}
-        found: dict[str, Setting] = {name: row.default for name, row in ROWS.items()}
+        in_with = {
+            name.removeprefix(PLACE): resolved_attribute.value
+            for name, resolved_attribute in resolved.items()
+        }
+        result: dict[str, Setting] = {name: row.default for name, row in ROWS.items()}
         for layer in (self.file, in_with, self.command):
-            found |= {name: _over(name, found[name], value) for name, value in layer.items()}
-        return Settings(found)
+            result |= {name: _override_setting(name, result[name], value) for name, value in layer.items()}
+        return KubernetesSettings(result)
 
 
-def configured(
-    profile: str = "", file: Path | None = None, written: Iterable[tuple[str, str]] = ()
+def read_configuration(
+    profile: str = "", file: Path | None = None, pairs: Iterable[tuple[str, str]] = ()
 ) -> Configuration:
     """Return the configuration of a file, by default the user's, and of name=value of the command line.
 
     Raises SemanticError if the file cannot be read or lacks the profile, or a setting is unknown or wrong.
     """
-    return Configuration(_of_file(profile, file), dict(_of_command(*each) for each in written))
+    return Configuration(_of_file(profile, file), dict(_of_command(*pair) for pair in pairs))
 
 
 def place(on: str, settings: Mapping[str, str]) -> Configuration | None:
@@ -100,17 +105,17 @@ def place(on: str, settings: Mapping[str, str]) -> Configuration | None:
     name, colon, profile = on.partition(":")
     if name != NAME or (colon and not profile):
         raise SemanticError(f"jobs cannot run on {on!r}", hint=f"{NAME}, or {NAME}:PROFILE")
-    return configured(profile, written=settings.items())
+    return read_configuration(profile, pairs=settings.items())
 
 
-def _over(name: str, before: Setting, value: Setting) -> Setting:
+def _override_setting(name: str, before: Setting, value: Setting) -> Setting:
     if ROWS[name].type != "pairs":
         return value
     return values.pairs({**_split(before), **_split(value)})
 
 
-def _split(found: Setting) -> dict[str, str]:
-    parts = (str(item).partition("=") for item in (found if isinstance(found, tuple) else ()))
+def _split(setting: Setting) -> dict[str, str]:
+    parts = (str(item).partition("=") for item in (setting if isinstance(setting, tuple) else ()))
     return {name: value for name, _, value in parts}
 
 
@@ -125,7 +130,7 @@ def _of_command(name: str, text: str) -> tuple[str, Setting]:
         raise SemanticError(f"{name}={text}: {error.message}", hint=error.hint) from None
 
 
-def _read(row: Attribute, text: str) -> Setting:
+def _read(row: AttributeRow, text: str) -> Setting:
     """Return a number if the setting is one."""
     if row.type in ("integer", "number"):
         for number in (int, float):
@@ -149,10 +154,10 @@ def _of_file(profile: str, file: Path | None) -> dict[str, Setting]:
             hint=did_you_mean(profile, profiles) or f"a profile begins with [{profile}]",
         )
     shared = {name: value for name, value in tables.items() if name not in profiles}
-    found = _checked(shared, str(path), path.parent)
-    for name, value in _checked(profiles.get(profile, {}), f"{path}, [{profile}]", path.parent).items():
-        found[name] = _over(name, found.get(name), value)
-    return found
+    result = _check_table(shared, str(path), path.parent)
+    for name, value in _check_table(profiles.get(profile, {}), f"{path}, [{profile}]", path.parent).items():
+        result[name] = _override_setting(name, result.get(name), value)
+    return result
 
 
 def _tables(path: Path, *, needed: bool) -> dict[str, Any]:
@@ -170,29 +175,29 @@ def _tables(path: Path, *, needed: bool) -> dict[str, Any]:
         ) from None
 
 
-def _checked(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Setting]:
-    found: dict[str, Setting] = {}
+def _check_table(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
     for name, value in table.items():
         try:
             row = _row(name, ROWS)
-            found[name] = check_plain(row, _plain(row, value))
+            result[name] = check_plain(row, _plain(row, value))
         except SemanticError as error:
             raise SemanticError(f"{place}: {error.message}", hint=error.hint) from None
-    if "pod_template" in found:
-        found["pod_template"] = str(folder / str(found["pod_template"]))
-    return found
+    if "pod_template" in result:
+        result["pod_template"] = str(folder / str(result["pod_template"]))
+    return result
 
 
-def _plain(row: Attribute, value: Any) -> Setting:
+def _plain(row: AttributeRow, value: Any) -> Setting:
     """Convert a value of TOML to a setting, or return None if it is none."""
     if isinstance(value, dict):
-        return values.pairs({name: _plain(row, each) for name, each in value.items()})
+        return values.pairs({name: _plain(row, item) for name, item in value.items()})
     if isinstance(value, list):
-        return tuple(value) if all(isinstance(each, str | int | float) for each in value) else None
+        return tuple(value) if all(isinstance(item, str | int | float) for item in value) else None
     return value if isinstance(value, str | int | float) else None
 
 
-def _row(name: str, rows: Mapping[str, Attribute]) -> Attribute:
+def _row(name: str, rows: Mapping[str, AttributeRow]) -> AttributeRow:
     if name not in rows:
         raise SemanticError(
             f"unknown setting {name}",

@@ -10,13 +10,13 @@ from edl.data.url import ROWS
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.settings import values
 from sqlflow_edl.backends.kubernetes.manifests import pods
-from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.syntax.ast import Statement
 
 _ELSEWHERE = "or run it here, without --on"
 
 
-def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> KubernetesSettings:
     """Return the settings of a statement's job. source, models: URLs of its rows and of the model registry.
 
     Raises SemanticError if it cannot run there, or a setting is wrong.
@@ -29,12 +29,12 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
             hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), {_ELSEWHERE}",
         )
     if _gives_rows(statement) and not (statement.target or statement.into):
-        wanted = "TO PREDICT my_table.my_column" if statement.kind == "predict" else "INTO my_table"
+        clause = "TO PREDICT my_table.my_column" if statement.kind == "predict" else "INTO my_table"
         does = "writes" if statement.kind == "run" else f"{statement.kind}s"
         raise SemanticError(
             f"a job on Kubernetes {does} into a table of the data source, and the statement names none",
             span=statement.span,
-            hint=f"write {wanted}, {_ELSEWHERE}",
+            hint=f"write {clause}, {_ELSEWHERE}",
         )
     settings = place.settings(statement.attributes)
     if statement.image is not None and not statement.runs_file:
@@ -47,21 +47,24 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 
 def _gives_rows(statement: Statement) -> bool:
     """Return True if the result is a table written by the pods, not only metrics."""
-    written = {each.key.casefold(): str(values.plain(each.value)).casefold() for each in statement.attributes}
+    texts = {
+        attribute.key.casefold(): str(values.plain(attribute.value)).casefold()
+        for attribute in statement.attributes
+    }
     match statement.kind:
         case "explain":
-            return written.get("explain.level") == "rows"
+            return texts.get("explain.level") == "rows"
         case "evaluate":
-            return written.get("evaluate.report", "figures") != "figures"
+            return texts.get("evaluate.report", "figures") != "figures"
         case kind:
-            return kind in ("predict", "run") and written.get("predict.report") not in ("drift", "features")
+            return kind in ("predict", "run") and texts.get("predict.report") not in ("drift", "features")
 
 
-def _check_host(host: str, settings: Settings, statement: Statement) -> None:
+def _check_host(host: str, settings: KubernetesSettings, statement: Statement) -> None:
     if _is_own(host) and not settings.text("pod_template"):  # which may add a proxy there
-        found = host or "its socket"
+        address = host or "its socket"
         raise SemanticError(
-            f"a job on Kubernetes cannot reach the data source at {found}, which is the pod itself there",
+            f"a job on Kubernetes cannot reach the data source at {address}, which is the pod itself there",
             span=statement.span,
             hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
             "have a proxy there, kubernetes.pod_template names what starts it",
@@ -77,7 +80,7 @@ def _is_own(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _check_models(models: str, settings: Settings, statement: Statement) -> None:
+def _check_models(models: str, settings: KubernetesSettings, statement: Statement) -> None:
     scheme, _, folder = models.partition("://")
     if scheme == "memory":
         raise SemanticError(

@@ -9,7 +9,7 @@ from edl.cluster import Instance
 from edl.cluster.kubernetes import exit_reason
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
-from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, instance_name
+from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, KubernetesJob, instance_name
 
 GONE = "its Job is no longer in the cluster: it was deleted, or its time to live expired"
 SILENT = "the job is done, but the result from its master can no longer be read"
@@ -29,7 +29,7 @@ _TELLING = frozenset(
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
-def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
+def waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
         yield "the master", exit_reason.waits_in_queue(job.queue)
@@ -54,15 +54,15 @@ def sentence(name: str, why: str) -> str:
     return f"{name} {why}" if why.startswith("waits ") else f"{name} waits: {why}"
 
 
-def _messages(events: list[Event]) -> list[str]:
+def _messages(events: list[JobEvent]) -> list[str]:
     """Return the messages that matter. The first failure of a mount does not: kubelets try again within a second, and
     mostly fail only because their cache of the new ConfigMap or Secret is late.
     """
-    found = [event for event in events if event.reason in _TELLING and event.message]
-    return [event.message for event in found if event.reason != "FailedMount" or event.count != 1]
+    telling = [event for event in events if event.reason in _TELLING and event.message]
+    return [event.message for event in telling if event.reason != "FailedMount" or event.count != 1]
 
 
-def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
+def failure(job: KubernetesJob, pods: list[Pod], job_id: str) -> ClusterError:
     """Return the error of a failed job whose master gives no reason."""
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
@@ -88,7 +88,7 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
     return ClusterError(message, hint=hint)
 
 
-def starved(pods: list[Pod]) -> Iterator[str]:
+def memory_notes(pods: list[Pod]) -> Iterator[str]:
     """Yield a note for each master that ran out of memory; the Job starts another one within its limits."""
     for pod in pods:
         if pod.instance is None and exit_reason.ran_out_of_memory(pod):

@@ -20,7 +20,7 @@ from edl.jobs.snapshot import Snapshot
 from edl.spec import from_json
 from sqlflow_edl.backends import scale as scaling
 from sqlflow_edl.backends.base import Numbers
-from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 
 POLL = 0.5  # seconds between two looks at the status
 TAKEN_UP_SECS = 20.0  # time for a master to read and carry out a number of workers
@@ -73,7 +73,7 @@ def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
     if not objects.deployment.has_master:
         raise ClusterError(f"job {folder.id} runs a program in one pod, without workers")
     if folder.status().kind == "run":
-        raise scaling.fixed(folder, numbers)
+        raise scaling.fixed_size_error(folder, numbers)
     spec = scaling.check_strategy(folder, numbers)
     before = _numbers(objects) or Numbers(spec.cluster.workers, spec.cluster.parameter_servers)
     wishes = {names.WORKERS: numbers.workers, names.SERVERS: numbers.servers}
@@ -84,7 +84,7 @@ def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
         return scaling.nothing_to_do(folder, numbers)
     text = f"job {folder.id}: {changed}"
     deadline = time.monotonic() + TAKEN_UP_SECS
-    while (found := _numbers(objects)) is None or found.changed(numbers):
+    while (now := _numbers(objects)) is None or now.changed(numbers):
         if time.monotonic() > deadline:
             return f"{text}, as soon as its master runs and reads it; see `sqlflow logs {folder.id} master`"
         time.sleep(POLL)
@@ -94,11 +94,15 @@ def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
 
 def _numbers(objects: JobObjects) -> Numbers | None:
     """Return the numbers that the job's master has taken up, or None if it shows none."""
-    found = read_snapshot(objects.status())
-    return Numbers(found.workers, found.wanted_servers) if found is not None and found.workers else None
+    snapshot = read_snapshot(objects.status())
+    return (
+        Numbers(snapshot.workers, snapshot.wanted_servers)
+        if snapshot is not None and snapshot.workers
+        else None
+    )
 
 
-def _running(folder: JobFolder, objects: JobObjects) -> Job:
+def _running(folder: JobFolder, objects: JobObjects) -> KubernetesJob:
     """Return the Job. Raises ClusterError if it has ended."""
     job = objects.job()
     if job is None or job.is_over:
@@ -114,12 +118,12 @@ def _obstacle(folder: JobFolder, objects: JobObjects) -> tuple[str, str] | None:
     if folder.status().kind == "run":
         return "it runs a script, whose state only the script knows", end
     spec = from_json((folder.program / "job.json").read_bytes())
-    written, servers = spec.checkpoints, spec.cluster.parameter_servers
-    found = written if _are_durable(folder, objects) else with_master(written, servers)
-    if servers and found.copies == "neighbours":
+    checkpoints, servers = spec.checkpoints, spec.cluster.parameter_servers
+    settings = checkpoints if _are_durable(folder, objects) else with_master(checkpoints, servers)
+    if servers and settings.copies == "neighbours":
         instead = (
             "train without train.checkpoint_copies"
-            if written.copies == "neighbours"
+            if checkpoints.copies == "neighbours"
             else "kubernetes.volume or kubernetes.checkpoints gives the next one a place for them"
         )
         return "its checkpoints are in the memory of its parameter servers", f"{end}; {instead}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.connect import current_context
 from edl.data.source import Pinned
 from edl.errors import SemanticError
@@ -18,11 +18,11 @@ from sqlflow_edl.backends.base import Follower, LostSightError
 from sqlflow_edl.backends.kubernetes import statements
 from sqlflow_edl.backends.kubernetes.apply import apply, check
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
-from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.syntax.ast import Statement
 
 
-def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> KubernetesSettings:
     """Return the settings of a statement's job. source, models: URLs of its rows and of the model registry.
 
     Raises SemanticError if it cannot run there or a setting is wrong, ClusterError if the cluster does not allow jobs.
@@ -30,7 +30,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     return with_context(statements.settings_of(statement, place, source, models))
 
 
-def with_context(settings: Settings) -> Settings:
+def with_context(settings: KubernetesSettings) -> KubernetesSettings:
     """Return the settings with the name of their context. Raises ClusterError if the cluster does not allow jobs."""
     # The current context may have changed when the job is looked up.
     context = settings.text("context") or current_context()
@@ -40,7 +40,11 @@ def with_context(settings: Settings) -> Settings:
 
 
 def run(
-    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings, follower: Follower
+    job: JobFolder,
+    spec: JobSpec | RunnableSpec,
+    pinned: Pinned,
+    settings: KubernetesSettings,
+    follower: Follower,
 ) -> Outcome:
     """Run the job in the folder and wait for it; raises the job's own error if it fails.
 
@@ -51,10 +55,10 @@ def run(
     except BaseException:
         forget_intent(job.path)  # the caller gets the error, so no later session needs it
         raise
-    return followed(handle, follower, cancels=True)
+    return follow_job(handle, follower, cancels=True)
 
 
-def followed(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) -> Outcome:
+def follow_job(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) -> Outcome:
     """Follow the job to its end; see `run`. cancels: an interrupt cancels it. SIGTERM to this command leaves it running
     unless it is to cancel jobs.
     """
@@ -69,12 +73,16 @@ def followed(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) 
         if cancels:
             handle.cancel()
         raise
-    except (RefusedError, UnreachableError) as error:
+    except (APIRefusedError, APIUnreachableError) as error:
         raise LostSightError(handle.folder.id, error.message) from None
 
 
 def leave(
-    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings, follower: Follower
+    job: JobFolder,
+    spec: JobSpec | RunnableSpec,
+    pinned: Pinned,
+    settings: KubernetesSettings,
+    follower: Follower,
 ) -> None:
     """Start the job, and return when its master runs."""
     wait_for_start(_started_on(pinned, job, spec, settings), follower)
@@ -89,12 +97,12 @@ def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
     except KeyboardInterrupt:
         handle.cancel()
         raise
-    except (RefusedError, UnreachableError) as error:
+    except (APIRefusedError, APIUnreachableError) as error:
         raise LostSightError(handle.folder.id, error.message) from None
 
 
 def _started_on(
-    pinned: Pinned, job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings
+    pinned: Pinned, job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
 ) -> KubernetesJobHandle:
     """Submit a job whose rows are in a data source."""
     if pinned.table is None:
@@ -102,10 +110,12 @@ def _started_on(
             "the rows could not be pinned in the data source, where pods would read them",
             hint="its user may not create tables there; ask an administrator for that permission",
         )
-    return started(job, spec, settings)
+    return start_job(job, spec, settings)
 
 
-def started(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> KubernetesJobHandle:
+def start_job(
+    job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
+) -> KubernetesJobHandle:
     """Submit the job in the folder."""
     job.update(place=STARTING)  # from now on the job may exist in the cluster
     try:

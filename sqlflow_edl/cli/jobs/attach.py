@@ -17,7 +17,7 @@ from edl.models.pending import read_intent, resume_command
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.reports.text import duration, figures
@@ -26,7 +26,7 @@ COMMIT_SECS = 10.0  # longest wait for the commit of a detached job's results
 POLL = 0.05
 
 
-@reported
+@report_errors
 def attach(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     return follow(find.find(options.id))

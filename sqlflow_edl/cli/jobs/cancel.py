@@ -7,10 +7,10 @@ import sys
 
 from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def cancel(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     print(find.cancel(find.find(options.id)), file=sys.stderr)

@@ -8,10 +8,10 @@ import argparse
 
 from edl.cli import checkpoints
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def checkpoints_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     options.job = options.id

@@ -14,24 +14,24 @@ from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.report import report
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.job import live_job, write_job
 from sqlflow_edl.display.terminal import capabilities, is_smart
 
 PERIOD = 1.0  # seconds between two views; a master replaces its snapshot as often
 
 
-@reported
+@report_errors
 def job(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)
     if options.watch:
         return watch(handle, sys.stdout)
-    found = report(handle.folder, handle.details())
+    job_report = report(handle.folder, handle.details())
     if options.format == "json":
-        print(msgspec.json.format(msgspec.json.encode(found)).decode())
+        print(msgspec.json.format(msgspec.json.encode(job_report)).decode())
         return exit_codes.OK
-    write_job(found, sys.stdout)
+    write_job(job_report, sys.stdout)
     return exit_codes.OK
 
 
@@ -49,8 +49,8 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
         try:
             while True:
                 details = handle.details()
-                found = report(handle.folder, details)
-                live.update(live_job(found, capabilities(out)), refresh=True)
+                job_report = report(handle.folder, details)
+                live.update(live_job(job_report, capabilities(out)), refresh=True)
                 if not details.status.alive:
                     break
                 time.sleep(PERIOD)
@@ -60,8 +60,8 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
             ended = False
         else:
             ended = True
-    write_job(found, out)
+    write_job(job_report, out)
     if not ended:
-        print(f"job {found.id} continues", file=sys.stderr)
+        print(f"job {job_report.id} continues", file=sys.stderr)
         return exit_codes.INTERRUPTED
-    return exit_codes.FAILED if found.state in ("failed", "died", "interrupted") else exit_codes.OK
+    return exit_codes.FAILED if job_report.state in ("failed", "died", "interrupted") else exit_codes.OK

@@ -9,31 +9,31 @@ from datetime import timedelta
 from sqlflow_edl.backends.find import summaries, tables_held
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.job import write_jobs
 from sqlflow_edl.display.output import WRITERS, write_records
 from sqlflow_edl.reports.table import texts
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 
-@reported
+@report_errors
 def jobs(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.clean:
         from edl.master import resume  # loads more than a list needs
 
         cleaned = resume.clean()
-        print(f"removed the rows and checkpoints of {counted(len(cleaned), 'job')}", file=sys.stderr)
+        print(f"removed the rows and checkpoints of {format_count(len(cleaned), 'job')}", file=sys.stderr)
     if options.remove_after is not None:
         from edl.master import resume
 
         removed = resume.remove_older(timedelta(seconds=options.remove_after))
-        print(f"removed {counted(len(removed), 'job')} with logs", file=sys.stderr)
+        print(f"removed {format_count(len(removed), 'job')} with logs", file=sys.stderr)
     rows = list(list_rows(summaries()))
     if options.format == "table":
         footer = write_jobs(rows, sys.stdout)
     else:
-        footer = counted(len(rows), "job")
+        footer = format_count(len(rows), "job")
         if options.format == "vertical":
             write_records([(name, False) for name in JOBS], rows, sys.stdout)
         else:

@@ -7,11 +7,11 @@ import sys
 
 from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.job import write_logs
 
 
-@reported
+@report_errors
 def logs(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     with find.logs(find.find(options.id), options.instance, follow=options.follow) as lines:

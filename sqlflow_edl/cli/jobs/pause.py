@@ -11,10 +11,10 @@ import sys
 from edl.models.pending import resume_command
 from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def pause_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)

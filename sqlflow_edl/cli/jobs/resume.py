@@ -11,11 +11,11 @@ import sys
 
 from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.jobs.attach import follow
 
 
-@reported
+@report_errors
 def resume_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)

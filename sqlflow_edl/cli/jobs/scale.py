@@ -8,10 +8,10 @@ import sys
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def scale_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     numbers = Numbers(options.workers, options.servers)

@@ -20,7 +20,7 @@ from edl.files import replacing
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import ModelRecord, check_name
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.reports import text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FILE = ".zip"  # suffix of a model in one file
 
 
-class Copied(NamedTuple):
+class CopiedModel(NamedTuple):
     """A model to copy: its name, or the file, and its archive in a temporary file, which was checked."""
 
     reference: str
@@ -40,29 +40,29 @@ class Copied(NamedTuple):
     record: ModelRecord
 
 
-@reported
+@report_errors
 def copy(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not (_names_file(options.model) or options.source or options.model_store):
         return no_source(options)
     with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        found = _read_model(options, Path(folder) / "model.zip")
-        place = _write(found, options) if _names_file(options.to) else _save(found, options)
+        copied = _read_model(options, Path(folder) / "model.zip")
+        place = _write(copied, options) if _names_file(options.to) else _save(copied, options)
     next_step = f"; `sqlflow copy {place} --to URL` stores it elsewhere" if _names_file(options.to) else ""
-    print(f"copied {found.reference} to {place}{next_step}", file=sys.stderr)
+    print(f"copied {copied.reference} to {place}{next_step}", file=sys.stderr)
     return exit_codes.OK
 
 
-def _names_file(written: str) -> bool:
-    return written.lower().endswith(FILE)
+def _names_file(target: str) -> bool:
+    return target.lower().endswith(FILE)
 
 
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def _read_model(options: argparse.Namespace, to: Path) -> Copied:
+def _read_model(options: argparse.Namespace, to: Path) -> CopiedModel:
     """Copy the archive to a temporary file and check it there, where nobody can change it afterwards."""
-    from sqlflow_edl.serving.store import Store
+    from sqlflow_edl.serving.store import ModelStore
 
     if _names_file(options.model):
         file = path_of(options.model)
@@ -71,37 +71,37 @@ def _read_model(options: argparse.Namespace, to: Path) -> Copied:
         except OSError as error:
             hint = "a name that ends in .zip names a file; m.zip@1 is a version of a model"
             raise SQLFlowError(f"cannot read {file}: {error.strerror}", hint=hint) from None
-        return Copied(str(file), file.name[: -len(FILE)], to, _record(_check_archive(to, str(file))))
-    with Store(options.source or "", options.model_store).opened() as registry:
-        found = registry.load(options.model, to)
-    _check_archive(to, f"the archive of {found.reference}")
-    return Copied(found.reference, found.name, to, found.record)
+        return CopiedModel(str(file), file.name[: -len(FILE)], to, _record(_check_archive(to, str(file))))
+    with ModelStore(options.source or "", options.model_store).opened() as registry:
+        version = registry.load(options.model, to)
+    _check_archive(to, f"the archive of {version.reference}")
+    return CopiedModel(version.reference, version.name, to, version.record)
 
 
 def _check_archive(file: Path, shown: str) -> Archive:
     """Read all of an archive. Raises SpecError if it is damaged or has what no archive has."""
     try:
-        found = read_archive(file)
-        found.weights()
-        found.background()
+        archive = read_archive(file)
+        archive.weights()
+        archive.background()
     except SpecError as error:
         raise SpecError(f"{shown} cannot be copied: {error.message}", hint=error.hint) from None
-    return found
+    return archive
 
 
-def _record(found: Archive) -> ModelRecord:
+def _record(archive: Archive) -> ModelRecord:
     """Describe a model by its archive alone."""
-    rows, metrics, statement = found.learned_rows, found.metrics, found.lineage.statement
-    return ModelRecord(text.model(found.spec), found.spec.framework, rows, metrics, statement)
+    rows, metrics, statement = archive.learned_rows, archive.metrics, archive.lineage.statement
+    return ModelRecord(text.model(archive.spec), archive.spec.framework, rows, metrics, statement)
 
 
 # Writing -----------------------------------------------------------------------------------------------------
 
 
-def _write(found: Copied, options: argparse.Namespace) -> str:
+def _write(copied: CopiedModel, options: argparse.Namespace) -> str:
     """Write the archive to a new file, and return its path."""
-    given = {"--as": options.name, "--keep-current": options.keep_current, "--create": options.create}
-    if lost := [option for option, value in given.items() if value]:
+    store_options = {"--as": options.name, "--keep-current": options.keep_current, "--create": options.create}
+    if lost := [option for option, value in store_options.items() if value]:
         raise SQLFlowError(
             f"{lost[0]} is of no use with a file", hint="it is for copies to a data source or a model store"
         )
@@ -109,19 +109,23 @@ def _write(found: Copied, options: argparse.Namespace) -> str:
     if path.exists():
         raise SQLFlowError(f"{path} is there already", hint="remove it, or choose another name")
     with writing(path), replacing(path) as partial:
-        shutil.copyfile(found.archive, partial)
+        shutil.copyfile(copied.archive, partial)
     return str(path)
 
 
-def _save(found: Copied, options: argparse.Namespace) -> str:
+def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
     """Store the archive as a new version, and return its place in words."""
-    name = options.name or found.name
+    name = options.name or copied.name
     check_name(name)
     with _open_models(options.to, create=options.create) as registry:
-        known = {each.version: each for each in registry.list() if each.name == name}
-        before = next((each for each in known.values() if each.current), None)
+        by_number = {
+            version_found.version: version_found
+            for version_found in registry.list()
+            if version_found.name == name
+        }
+        before = next((version_found for version_found in by_number.values() if version_found.current), None)
         becomes_current = before is None or not options.keep_current
-        version = registry.save(name, found.archive, found.record, current=becomes_current)
+        version = registry.save(name, copied.archive, copied.record, current=becomes_current)
         place = f"{name}@{version} in {registry.url}"
     if before is None:
         return place
@@ -151,12 +155,12 @@ def _names_store(url: str) -> bool:
     if Path(url).expanduser().is_dir() or url.partition("://")[0] in (*OBJECT_STORES, "file"):
         return True
     try:
-        found = parse(url)
+        parsed_url = parse(url)
     except SourceError:
         if "://" in url or "/" in url:
             return True
         raise
-    if isinstance(found, SourceURL) and (found.scheme not in DATABASES or found.in_memory):
+    if isinstance(parsed_url, SourceURL) and (parsed_url.scheme not in DATABASES or parsed_url.in_memory):
         raise SourceError(
             f"{redacted(url)} keeps no models",
             hint="copy to a database, to a folder such as ./models, or to a file such as m.zip",

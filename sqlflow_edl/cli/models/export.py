@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edl.errors import JobError, SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.models.export_options import complaint
 from sqlflow_edl.cli.source import no_source
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edl.models.archive import Archive
 
 
-@reported
+@report_errors
 def export(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from edl.data import connect
@@ -33,9 +33,9 @@ def export(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "model.zip"
         with connect(options.source) as source:
-            found = open_registry(source, options.model_store).load(options.model, archive)
+            version = open_registry(source, options.model_store).load(options.model, archive)
         if options.sql:
-            return _as_sql(archive, found.reference, options)
+            return _as_sql(archive, version.reference, options)
         from sqlflow_edl.serving.exporting import run_export
 
         is_written = run_export(archive, Path(folder) / "program", options.output)
@@ -48,16 +48,16 @@ def export(options: argparse.Namespace) -> int:
 def _as_sql(archive: Path, reference: str, options: argparse.Namespace) -> int:
     """Write the query to a file, which appears when it is complete, or to stdout."""
     from edl.models.archive import read_archive
-    from sqlflow_edl.model_sql import Wanted, model_query
+    from sqlflow_edl.model_sql import QueryOptions, model_query
 
-    found = read_archive(archive)
+    model = read_archive(archive)
     output = None if options.output in (None, "-") else Path(options.output)
     if output is not None and output.exists():
         raise SQLFlowError(f"{output} is there already", hint="remove it, or choose another name")
     keep = tuple(name.strip() for name in options.keep.split(",")) if options.keep else ()
-    dialect = options.dialect or found.spec.query.dialect
-    wanted = Wanted(dialect, options.table, keep, options.view or "")
-    text = model_query(found, reference, wanted, lambda: _trees_of_xgboost(found, archive))
+    dialect = options.dialect or model.spec.query.dialect
+    query_options = QueryOptions(dialect, options.table, keep, options.view or "")
+    text = model_query(model, reference, query_options, lambda: _trees_of_xgboost(model, archive))
     if output is None:
         sys.stdout.write(text)
         return exit_codes.OK
@@ -73,16 +73,16 @@ def _as_sql(archive: Path, reference: str, options: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _trees_of_xgboost(found: Archive, archive: Path) -> Forest:
+def _trees_of_xgboost(model: Archive, archive: Path) -> Forest:
     """Return the trees of a model of XGBoost, whose format only the library reads, in a process of its own."""
     from edl.frameworks.trees.forest import of_xgboost
     from edl.frameworks.trees.objectives import XGBOOST
     from sqlflow_edl.codegen.trees import objective
     from sqlflow_edl.serving.exporting import run_export
 
-    link = XGBOOST[objective(found.spec)["objective"]].link
+    link = XGBOOST[objective(model.spec)["objective"]].link
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trees.json"
         if not run_export(archive, Path(folder) / "program", str(file), quiet=True):
             raise JobError("the trees of XGBoost could not be read")
-        return of_xgboost(file.read_bytes(), link, found.spec.label.outputs)
+        return of_xgboost(file.read_bytes(), link, model.spec.label.outputs)

@@ -40,30 +40,30 @@ def token_for(host: str, file: Path | None) -> str | None:
     """
     from sqlflow_edl.serving.guard import is_local
 
-    found = _token(file)
-    if found is None and not is_local(host):
+    token = _token(file)
+    if token is None and not is_local(host):
         raise SQLFlowError(
             f"{host} can be reached from other machines, so requests need a token",
             hint=f"set {TOKEN}, or name a file with --token-file; --host 127.0.0.1 needs none",
         )
-    return found
+    return token
 
 
 def _token(file: Path | None) -> str | None:
     if file is not None:
         try:
-            found, where = file.read_text().strip(), str(file)
+            token, where = file.read_text().strip(), str(file)
         except (OSError, UnicodeDecodeError) as error:
             raise SQLFlowError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
     elif TOKEN in os.environ:
-        found, where = os.environ[TOKEN].strip(), TOKEN
+        token, where = os.environ[TOKEN].strip(), TOKEN
     else:
         return None
-    if not found or not found.isascii() or not found.isprintable() or " " in found:
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise SQLFlowError(
             f"{where} holds no token", hint="a token has letters, digits and signs, without spaces"
         )
-    return found
+    return token
 
 
 def say(text: str) -> None:

@@ -17,7 +17,7 @@ from sqlflow_edl.analysis.checks.drift import DRIFTED
 from sqlflow_edl.analysis.inference.prediction import without_statistics
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program.run import run
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.reports.drift import sentence
@@ -25,7 +25,7 @@ from sqlflow_edl.session.comparison import drift
 from sqlflow_edl.session.session import Session
 
 
-@reported
+@report_errors
 def retrain(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not options.source:
@@ -33,7 +33,7 @@ def retrain(options: argparse.Namespace) -> int:
     with Session(options.source, dialect=options.dialect, model_store=options.model_store) as session:
         statement = _statement(session, options.model)
         if options.if_better:
-            statement = _activated(session, statement)
+            statement = _activate_if_better(session, statement)
         reasons = []
         for why, needed in _conditions(session, options):
             reasons.append(why)
@@ -50,7 +50,11 @@ def _statement(session: Session, reference: str) -> str:
     """Return the statement that trained the model. Raises SemanticError if it trains no model of that name."""
     name = split_reference(reference)[0]
     statement = session.registry.look_up(reference).record.statement
-    trains = [each for each in session.parse(statement) if each.trains and not each.plan]
+    trains = [
+        statement_found
+        for statement_found in session.parse(statement)
+        if statement_found.trains and not statement_found.plan
+    ]
     if len(trains) != 1 or [str(into) for into in trains[0].into] != [name]:
         raise SemanticError(
             f"the stored statement of {reference} trains no model {name}",
@@ -59,18 +63,18 @@ def _statement(session: Session, reference: str) -> str:
     return statement
 
 
-def _activated(session: Session, text: str) -> str:
+def _activate_if_better(session: Session, text: str) -> str:
     """Return the statement with `train.activate = better`, unless it has that attribute."""
     [statement] = session.parse(text)
     if statement.attribute(ACTIVATE):
         return text
-    start = min((each.span.start for each in statement.attributes), default=None)
+    start = min((attribute.span.start for attribute in statement.attributes), default=None)
     if start is None:
         text = f"{text}\nWITH {ACTIVATE} = better"
     else:
         text = f"{text[:start]}{ACTIVATE} = better, {text[start:]}"
     with suppress(SQLFlowError):
-        if all(each.attribute(ACTIVATE) for each in session.parse(text)):
+        if all(statement.attribute(ACTIVATE) for statement in session.parse(text)):
             return text
     raise SemanticError(
         f"the stored statement cannot take {ACTIVATE}",
@@ -91,15 +95,15 @@ def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple
             yield _drift(session, archive, model.reference, options.drift_limit or DRIFTED)
 
 
-def _growth(session: Session, archive: Archive, reference: str, wanted: int) -> tuple[str, bool]:
+def _growth(session: Session, archive: Archive, reference: str, least: int) -> tuple[str, bool]:
     """Compare the number of rows of the model's query with that of its training."""
     before = archive.lineage.rows
     query = archive.spec.query.select
     reader = session.source.execute(f"SELECT count(*) AS n FROM (\n{query}\n) trained_on")
     now = int(reader.read_all().column(0)[0].as_py()) if reader is not None else 0
-    grown = now - before >= wanted
+    grown = now - before >= least
     counts = f"the query of {reference} has {now:,} rows, and had {before:,} when it was trained"
-    return counts if grown else f"{counts}, so that fewer than {wanted:,} are new", grown
+    return counts if grown else f"{counts}, so that fewer than {least:,} are new", grown
 
 
 def _drift(session: Session, archive: Archive, reference: str, limit: float) -> tuple[str, bool]:
@@ -107,5 +111,7 @@ def _drift(session: Session, archive: Archive, reference: str, limit: float) -> 
     if archive.fitting is None:
         raise without_statistics(reference)
     rows = session.source.stream(archive.spec.query.select)
-    found = drift(archive, rows.schema.names, lambda wanted: rows, limit, label=True)
-    return sentence(found, reference), any(each.verdict == "drifted" for each in found)
+    comparisons = drift(archive, rows.schema.names, lambda columns: rows, limit, label=True)
+    return sentence(comparisons, reference), any(
+        comparison.verdict == "drifted" for comparison in comparisons
+    )

@@ -5,25 +5,25 @@ from __future__ import annotations
 import argparse
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.models.listening import check_installed, say, token_for
 from sqlflow_edl.cli.source import no_source
 
 
-@reported
+@report_errors
 def serve(options: argparse.Namespace) -> int:
     """Run the command until SIGTERM or Ctrl-C, and return the exit code."""
     if not (options.source or options.model_store):
         return no_source(options)
     check_installed()
     from sqlflow_edl.serving.app import Limits
-    from sqlflow_edl.serving.catalog import Catalog
+    from sqlflow_edl.serving.catalog import ModelCatalog
     from sqlflow_edl.serving.server import listen, run
-    from sqlflow_edl.serving.store import Store
+    from sqlflow_edl.serving.store import ModelStore
 
     token = token_for(options.host, options.token_file)
     listening = listen(options.host, options.port)
-    catalog = Catalog(Store(options.source or "", options.model_store), options.model, say)
+    catalog = ModelCatalog(ModelStore(options.source or "", options.model_store), options.model, say)
     with listening:
         catalog.start()
         limits = Limits(options.max_bytes, options.max_rows, options.timeout)

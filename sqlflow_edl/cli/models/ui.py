@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.models.listening import check_installed, say, token_for
 
 
-@reported
+@report_errors
 def ui(options: argparse.Namespace) -> int:
     """Run the command until SIGTERM or Ctrl-C, and return the exit code."""
     check_installed()
     from sqlflow_edl.serving.server import listen
-    from sqlflow_edl.serving.store import Store
+    from sqlflow_edl.serving.store import ModelStore
     from sqlflow_edl.web.server import server_of
 
     token = token_for(options.host, options.token_file)
     source = options.model_store or options.source or ""
-    store = Store(options.source or "", options.model_store) if source else None
+    store = ModelStore(options.source or "", options.model_store) if source else None
     if store is not None:
         store.check()
     with listen(options.host, options.port) as listening:

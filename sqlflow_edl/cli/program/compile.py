@@ -11,12 +11,12 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.program import schema_file
 from sqlflow_edl.cli.program.inputs import texts
-from sqlflow_edl.cli.program.variables import filled
+from sqlflow_edl.cli.program.variables import fill_variables
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.errors.render import render, traceback_of
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.session.texts import sql_files
 
@@ -29,42 +29,42 @@ def compile_(options: argparse.Namespace) -> int:
         if not (options.source or options.schema):
             return no_source(options)
         output = path_of(options.output)
-        with _opened(options, narrator) as session:
+        with _open_session(options, narrator) as session:
             if options.schema:
                 name, text = options.schema, sql_files.read(Path(options.schema))
                 schema_file.create_tables(session, text)
-            written = 0
-            for each in texts(options.files, []):
-                name, text = each.name, each.text
-                text = filled(text, options.var, session.dialect)
+            count = 0
+            for source_text in texts(options.files, []):
+                name, text = source_text.name, source_text.text
+                text = fill_variables(text, options.var, session.dialect)
                 for compiled in session.compile(text):
                     if options.schema and (rows := compiled.spec.rows.total):
                         narrator.warn(
-                            f"figures of features and label are those of the {counted(rows)} of {options.schema}"
+                            f"figures of features and label are those of the {format_count(rows)} of {options.schema}"
                         )
                     with writing(output):
                         folder = _folder(output, compiled.spec.output.name)
                         compiled.program.write(folder)
                     print(folder)
-                    written += 1
+                    count += 1
     except SQLFlowError as error:
         if options.debug:
             print(traceback_of(error), file=sys.stderr)
         print(render(error, text, name), file=sys.stderr)
         return exit_codes.FAILED
-    if not written:
+    if not count:
         print("there is no TRAIN statement to compile", file=sys.stderr)
     return exit_codes.OK
 
 
-def _opened(options: argparse.Namespace, narrator: Narrator) -> Session:
+def _open_session(options: argparse.Namespace, narrator: Narrator) -> Session:
     """Open the source, or the tables of a schema file in its place."""
     store = options.model_store
     if not options.schema:
         return Session(options.source, dialect=options.dialect, observer=narrator, model_store=store)
     if not options.source:
         narrator.note("the programs name no data source: --source URL names the one that they will read")
-    return schema_file.opened(options.dialect, store, options.source or "", narrator)
+    return schema_file.open_session(options.dialect, store, options.source or "", narrator)
 
 
 def _folder(output: Path, model: str) -> Path:

@@ -15,11 +15,11 @@ from pygls.workspace import TextDocument
 
 from edl.errors import Span, SQLFlowError
 from edl.installation import VERSION
-from sqlflow_edl.cli.program.lint import Problem, opened, problems_of, problems_with_source
-from sqlflow_edl.console.catalog import Names, Unconnected
+from sqlflow_edl.cli.program.lint import LintProblem, open_session, problems_of, problems_with_source
+from sqlflow_edl.console.catalog import KnownNames, Unconnected
 from sqlflow_edl.console.completion import fitting
 from sqlflow_edl.console.completion_rules import Offer, offers
-from sqlflow_edl.console.connection import Connection, UnopenedError
+from sqlflow_edl.console.connection import ConsoleConnection, UnopenedError
 from sqlflow_edl.console.context import context
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.forms import STATEMENTS, line
@@ -77,9 +77,11 @@ class Editor:
     def __init__(self, server: LanguageServer, options: argparse.Namespace) -> None:
         self._server = server
         self._connection = (
-            Connection(lambda source, observer: opened(options), options.source) if options.source else None
+            ConsoleConnection(lambda source, observer: open_session(options), options.source)
+            if options.source
+            else None
         )
-        self._names: Names = self._connection or Unconnected(options.dialect or "duckdb")
+        self._names: KnownNames = self._connection or Unconnected(options.dialect or "duckdb")
 
     def changed(
         self,
@@ -96,7 +98,7 @@ class Editor:
             uri=document.uri,
             version=document.version,
             diagnostics=[
-                _diagnostic(document, each) for each in self._problems(document.source, with_source)
+                _diagnostic(document, problem) for problem in self._problems(document.source, with_source)
             ],
         )
         self._server.text_document_publish_diagnostics(shown)
@@ -109,8 +111,8 @@ class Editor:
         if where is None:
             return types.CompletionList(is_incomplete=False, items=[])
         place = _range(document, Span(offset - len(where.word), offset))
-        found = fitting(where.word, offers(where, self._names))
-        items = [_item(number, each, place) for number, each in enumerate(found)]
+        fitting_offers = fitting(where.word, offers(where, self._names))
+        items = [_item(number, offer, place) for number, offer in enumerate(fitting_offers)]
         # Keywords are offered for a typed beginning only: the editor must ask again.
         return types.CompletionList(is_incomplete=True, items=items)
 
@@ -121,13 +123,13 @@ class Editor:
         where = context(document.source, span.end, dialect_named(self._names.dialect))
         if where is None or not where.word:
             return None
-        found = next((each for each in offers(where, self._names) if _is_named(each, where.word)), None)
-        if found is not None and found.doc:
-            help_ = f"{found.text}: {found.doc}"
+        offer = next((offer for offer in offers(where, self._names) if _is_named(offer, where.word)), None)
+        if offer is not None and offer.doc:
+            help_ = f"{offer.text}: {offer.doc}"
         elif forms := [
-            each for name, each in STATEMENTS.items() if _is_form_of(name, where.word.upper(), where.verb)
+            form for name, form in STATEMENTS.items() if _is_form_of(name, where.word.upper(), where.verb)
         ]:
-            help_ = "\n\n".join(f"{line(each)}\n  {each.example}" for each in forms)
+            help_ = "\n\n".join(f"{line(form)}\n  {form.example}" for form in forms)
         else:
             return None
         return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, help_), _range(document, span))
@@ -142,20 +144,20 @@ class Editor:
         whole = _range(document, Span(0, len(document.source)))
         return [] if text == document.source else [types.TextEdit(whole, text)]
 
-    def _problems(self, text: str, with_source: bool) -> list[Problem]:
+    def _problems(self, text: str, with_source: bool) -> list[LintProblem]:
         try:
             if with_source and self._connection is not None:
                 with self._connection.session() as session:
                     return list(problems_with_source(text, session))
             return list(problems_of(text, self._names.dialect))
         except UnopenedError as error:
-            return [Problem(Span(0, 0), "error", error.error.message, error.error.hint or "")]
+            return [LintProblem(Span(0, 0), "error", error.error.message, error.error.hint or "")]
 
     def _document(self, uri: str) -> TextDocument:
         return self._server.workspace.get_text_document(uri)
 
 
-def _diagnostic(document: TextDocument, problem: Problem) -> types.Diagnostic:
+def _diagnostic(document: TextDocument, problem: LintProblem) -> types.Diagnostic:
     hint = f" ({problem.hint})" if problem.hint else ""
     return types.Diagnostic(
         range=_range(document, problem.span),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.display.files import OutputFile, writing
 from sqlflow_edl.display.terminal import shown_error
@@ -19,7 +19,7 @@ from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.layout import laid_out
 
 
-@reported
+@report_errors
 def fmt(options: argparse.Namespace) -> int:
     """Run the command. Return an exit code that is not 0 for a faulty program, or if --check finds a difference."""
     if not options.files and sys.stdin.isatty():
@@ -27,38 +27,40 @@ def fmt(options: argparse.Namespace) -> int:
         return exit_codes.USAGE
     differing = failed = 0
     for name in options.files or ["-"]:
-        given = next(texts([name], [])) if name == "-" else Text(name, sql_files.read(Path(name), exact=True))
+        source_text = (
+            next(texts([name], [])) if name == "-" else Text(name, sql_files.read(Path(name), exact=True))
+        )
         try:
-            found = laid_out(given.text, _dialect(options))
+            laid_out_text = laid_out(source_text.text, _dialect(options))
         except SQLFlowError as error:
-            print(shown_error(render(error, given.text, given.name), sys.stderr), file=sys.stderr)
+            print(shown_error(render(error, source_text.text, source_text.name), sys.stderr), file=sys.stderr)
             failed += 1
             continue
-        differing += found != given.text
-        _hand_out(given, found, options)
+        differing += laid_out_text != source_text.text
+        _hand_out(source_text, laid_out_text, options)
     return exit_codes.FAILED if failed or (options.check and differing) else exit_codes.OK
 
 
-def _hand_out(given: Text, found: str, options: argparse.Namespace) -> None:
+def _hand_out(source_text: Text, laid_out_text: str, options: argparse.Namespace) -> None:
     """Write the program, its difference or its name, as the options say."""
     if options.diff:
-        before, after = (text.splitlines(keepends=True) for text in (given.text, found))
+        before, after = (text.splitlines(keepends=True) for text in (source_text.text, laid_out_text))
         sys.stdout.writelines(
             line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
-            for line in difflib.unified_diff(before, after, given.name, given.name)
+            for line in difflib.unified_diff(before, after, source_text.name, source_text.name)
         )
     elif options.check:
-        if found != given.text:
-            print(f"{given.name}: the layout would change")
-    elif given.name == "<stdin>":
-        sys.stdout.write(found)
-    elif found != given.text:
-        path = Path(given.name)
+        if laid_out_text != source_text.text:
+            print(f"{source_text.name}: the layout would change")
+    elif source_text.name == "<stdin>":
+        sys.stdout.write(laid_out_text)
+    elif laid_out_text != source_text.text:
+        path = Path(source_text.name)
         with OutputFile(path) as file:
             with writing(path):
-                file.out.write(found)
+                file.out.write(laid_out_text)
             file.keep()
-        print(f"{given.name}: laid out", file=sys.stderr)
+        print(f"{source_text.name}: laid out", file=sys.stderr)
 
 
 def _dialect(options: argparse.Namespace) -> str:

@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from edl.errors import SQLFlowError
 from edl.installation import install_extras
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 
 
-@reported
+@report_errors
 def language_server(options: argparse.Namespace) -> int:
     """Run the command: serve until the editor ends. Return the exit code."""
     if find_spec("pygls") is None:

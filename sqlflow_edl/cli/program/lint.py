@@ -18,10 +18,10 @@ import msgspec
 
 from edl.errors import ErrorList, Span, SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program import schema_file
 from sqlflow_edl.cli.program.inputs import Text, texts
-from sqlflow_edl.cli.program.variables import filled
+from sqlflow_edl.cli.program.variables import fill_variables
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax import Statement
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Program = Sequence[Statement | SQLFlowError]
 
 
-class Problem(NamedTuple):
+class LintProblem(NamedTuple):
     """Error or warning at a place of a text."""
 
     span: Span
@@ -58,27 +58,27 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}{hint}"
 
 
-@reported
+@report_errors
 def lint(options: argparse.Namespace) -> int:
     """Run the command. Return an exit code that is not 0 if there are errors."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with ExitStack() as stack:
         session = None
         if options.schema:
-            session = stack.enter_context(schema_file.opened(options.dialect, options.model_store))
-            found += _schema_findings(session, options.schema)
+            session = stack.enter_context(schema_file.open_session(options.dialect, options.model_store))
+            findings += _schema_findings(session, options.schema)
         elif options.source:
-            session = stack.enter_context(opened(options))
-        if not found:
-            for each in texts(options.files, []):
-                found += _findings(each, options, session)
+            session = stack.enter_context(open_session(options))
+        if not findings:
+            for source_text in texts(options.files, []):
+                findings += _findings(source_text, options, session)
     if options.json:
-        print(msgspec.json.encode(found).decode())
+        print(msgspec.json.encode(findings).decode())
     else:
-        for finding in found:
+        for finding in findings:
             print(finding)
-    wrong = sum(finding.severity == "error" for finding in found)
-    print(f"errors: {wrong}, warnings: {len(found) - wrong}", file=sys.stderr)
+    wrong = sum(finding.severity == "error" for finding in findings)
+    print(f"errors: {wrong}, warnings: {len(findings) - wrong}", file=sys.stderr)
     return exit_codes.FAILED if wrong else exit_codes.OK
 
 
@@ -86,7 +86,7 @@ def _findings(program: Text, options: argparse.Namespace, session: Session | Non
     """Fill in the variables of a program, and return its errors and warnings."""
     text, dialect = program.text, session.dialect if session is not None else options.dialect or "duckdb"
     try:
-        text = filled(text, options.var, dialect)
+        text = fill_variables(text, options.var, dialect)
     except SQLFlowError as error:
         return [_finding(text, program.name, problem) for problem in _problems_in(error, None)]
     problems = problems_with_source(text, session) if session is not None else problems_of(text, dialect)
@@ -103,14 +103,14 @@ def _schema_findings(session: Session, file: str) -> list[Finding]:
     return []
 
 
-def opened(options: argparse.Namespace) -> Session:
+def open_session(options: argparse.Namespace) -> Session:
     """Open the session whose tables, columns and models a program is checked against."""
     from sqlflow_edl.session.session import Session
 
     return Session(options.source, dialect=options.dialect, model_store=options.model_store)
 
 
-def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
+def problems_with_source(text: str, session: Session) -> Iterator[LintProblem]:
     """Yield the errors and warnings of a program, also those of columns and models."""
     from sqlflow_edl.session.passed_on import find_doubt, parser_of
     from sqlflow_edl.session.program_check import ProgramCheck
@@ -123,7 +123,7 @@ def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
     return _problems(program, errors, partial(find_doubt, dialect=session.dialect))
 
 
-def problems_of(text: str, dialect: str) -> Iterator[Problem]:
+def problems_of(text: str, dialect: str) -> Iterator[LintProblem]:
     """Yield the errors and warnings of a program that need neither columns nor models."""
     from sqlflow_edl.session.passed_on import find_doubt, parser_without_source
 
@@ -138,19 +138,19 @@ def _without_source(program: Program, dialect: str, parser: Parser | None) -> li
     from sqlflow_edl.session.passed_on import changes_syntax, check_syntax
     from sqlflow_edl.session.program_check import check_without_columns
 
-    found: list[SQLFlowError | None] = []
-    for each in program:
+    errors: list[SQLFlowError | None] = []
+    for parsed in program:
         try:
-            if isinstance(each, SQLFlowError):
-                raise each
-            if each.kind == "sql":
-                check_syntax(each, dialect, parser)
-                parser = None if changes_syntax(each) else parser
-            check_without_columns(each)
-            found.append(None)
+            if isinstance(parsed, SQLFlowError):
+                raise parsed
+            if parsed.kind == "sql":
+                check_syntax(parsed, dialect, parser)
+                parser = None if changes_syntax(parsed) else parser
+            check_without_columns(parsed)
+            errors.append(None)
         except SQLFlowError as error:
-            found.append(error)
-    return found
+            errors.append(error)
+    return errors
 
 
 def _problems(
@@ -159,29 +159,29 @@ def _problems(
     find_doubt: Callable[[Statement], SQLFlowError | None],
     *,
     is_parsed: bool = False,
-) -> Iterator[Problem]:
+) -> Iterator[LintProblem]:
     """Yield the errors, and the warnings of each statement.
 
     find_doubt: returns what is doubtful in its SQL. is_parsed: a parser of the database has read its SELECT.
     """
-    for each, error in zip(program, errors, strict=True):
+    for parsed, error in zip(program, errors, strict=True):
         if error is not None:
-            yield from _problems_in(error, each.span if isinstance(each, Statement) else None)
-        if isinstance(each, SQLFlowError):
+            yield from _problems_in(error, parsed.span if isinstance(parsed, Statement) else None)
+        if isinstance(parsed, SQLFlowError):
             continue
-        if (doubt := find_doubt(each)) is not None:
-            yield Problem(doubt.span or each.span, "warning", doubt.message, doubt.hint or "")
-        for warning in each.warnings:
+        if (doubt := find_doubt(parsed)) is not None:
+            yield LintProblem(doubt.span or parsed.span, "warning", doubt.message, doubt.hint or "")
+        for warning in parsed.warnings:
             if not (is_parsed and warning.startswith(DOUBT)):
-                yield Problem(each.select_span or each.span or Span(0, 0), "warning", warning)
+                yield LintProblem(parsed.select_span or parsed.span or Span(0, 0), "warning", warning)
 
 
-def _problems_in(error: SQLFlowError, whole: Span | None) -> Iterator[Problem]:
+def _problems_in(error: SQLFlowError, whole: Span | None) -> Iterator[LintProblem]:
     """Yield each error of one that may be a list; those without a place are at `whole`."""
     for one in error.errors if isinstance(error, ErrorList) else [error]:
-        yield Problem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
+        yield LintProblem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
 
 
-def _finding(text: str, name: str, problem: Problem) -> Finding:
+def _finding(text: str, name: str, problem: LintProblem) -> Finding:
     place = locate(text, problem.span)
     return Finding(name, place.line, place.column, problem.severity, problem.message, problem.hint)

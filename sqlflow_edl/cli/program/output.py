@@ -18,7 +18,7 @@ from edl.jobs.termination import TerminatedError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
-from sqlflow_edl.display.narrator import Step
+from sqlflow_edl.display.narrator import ProgramStep
 from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.display.terminal import outlasting_reader
 from sqlflow_edl.reports.result import Result
@@ -43,7 +43,7 @@ def complaint(options: argparse.Namespace) -> str:
     return f"the format of {path} is unknown; give --format, or a name that ends in {', '.join(SUFFIXES)}"
 
 
-class Held(io.TextIOWrapper):
+class HeldOutput(io.TextIOWrapper):
     """Output that waits until that of earlier statements is written; formatted as for its destination."""
 
     def __init__(self, destination: IO[str]) -> None:
@@ -70,7 +70,7 @@ class Held(io.TextIOWrapper):
 class Sheet:
     """Data of one statement, on its way to the output."""
 
-    def __init__(self, output: Output, out: IO[str], step: Step, kind: str) -> None:
+    def __init__(self, output: ProgramOutput, out: IO[str], step: ProgramStep, kind: str) -> None:
         self._output = output
         self._out = out
         self._step = step
@@ -106,12 +106,12 @@ class Sheet:
 
     def release(self) -> None:
         """Write what is held to the destination."""
-        if isinstance(self._out, Held):
+        if isinstance(self._out, HeldOutput):
             with self._output.writing():
                 self._out.release(as_bytes=self._output.format in OF_FILES)
 
 
-class Output:
+class ProgramOutput:
     """Writer of result sets. say: callback for a line to the user."""
 
     def __init__(self, path: Path | None, format_: str | None, say: Callable[[str], None]) -> None:
@@ -125,14 +125,14 @@ class Output:
     def is_file(self) -> bool:
         return self._file is not None
 
-    def sheet(self, step: Step, kind: str = "", *, held: bool = False) -> Sheet:
+    def sheet(self, step: ProgramStep, kind: str = "", *, held: bool = False) -> Sheet:
         """Make the sheet of a statement. held: it is written only on `release`."""
         make = Sheet
         if self.format == OBJECTS:
             from sqlflow_edl.cli.program.statement_objects import ObjectSheet
 
             make = ObjectSheet
-        return make(self, Held(self._out) if held else self._out, step, kind)
+        return make(self, HeldOutput(self._out) if held else self._out, step, kind)
 
     @contextmanager
     def adding(self) -> Iterator[None]:

@@ -20,10 +20,10 @@ from edl.jobs.events import EpochEnd, Output, StatementEvent, TrialEnd
 from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.dependencies import Access, accesses
-from sqlflow_edl.cli.program.entries import Entry
-from sqlflow_edl.cli.program.runner import Run, Turn, to_terminated_error
+from sqlflow_edl.cli.program.entries import ProgramEntry
+from sqlflow_edl.cli.program.runner import ProgramRun, Turn, to_terminated_error
 from sqlflow_edl.display import progress
-from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.program_check import views
 from sqlflow_edl.session.session import Session
@@ -35,7 +35,7 @@ _CLOSING = 2.0  # seconds for a session to close, also after an interrupt or an 
 Opener = Callable[[], Session]
 
 
-def obstacle(source: str, program: Sequence[Entry], accessed: Sequence[Access]) -> str:
+def obstacle(source: str, program: Sequence[ProgramEntry], accessed: Sequence[Access]) -> str:
     """Return the reason why the program must run on one connection; empty if there is none."""
     url = parse(source)
     if isinstance(url, SourceURL) and (url.in_memory or url.scheme in FILES):
@@ -47,7 +47,7 @@ def obstacle(source: str, program: Sequence[Entry], accessed: Sequence[Access]) 
 
 
 @dataclass(slots=True)
-class Interrupt:
+class Interruption:
     """Interrupt of the run, which its threads raise too. raised: None until it comes."""
 
     raised: KeyboardInterrupt | None = None
@@ -66,8 +66,8 @@ class Watcher:
     Raises the interrupt from `progress` once there is one, which cancels the job, or leaves it.
     """
 
-    def __init__(self, narrator: Narrator, interrupt: Interrupt) -> None:
-        self.step = Step(0, 0, "")
+    def __init__(self, narrator: Narrator, interrupt: Interruption) -> None:
+        self.step = ProgramStep(0, 0, "")
         self._narrator = narrator
         self._interrupt = interrupt
 
@@ -98,7 +98,7 @@ class Watcher:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DoneTurn:
     """End of a statement: its result and footer, or the exception that it raised."""
 
     turn: Turn
@@ -108,11 +108,11 @@ class Done:
     error: BaseException | None = None
 
 
-class Worker(threading.Thread):
+class ProgramWorker(threading.Thread):
     """Thread with a session, which it opens for its first statement. ended: receives the ends."""
 
     def __init__(
-        self, opened: Opener, watcher: Watcher, turns: queue.Queue[Turn | None], ended: queue.Queue[Done]
+        self, opened: Opener, watcher: Watcher, turns: queue.Queue[Turn | None], ended: queue.Queue[DoneTurn]
     ) -> None:
         super().__init__(name="sqlflow-statements", daemon=True)
         self._opened = opened
@@ -135,7 +135,7 @@ class Worker(threading.Thread):
         if self._session is not None:
             self._session.source.interrupt()
 
-    def _one(self, turn: Turn) -> Done:
+    def _one(self, turn: Turn) -> DoneTurn:
         began = time.monotonic()
         self._watcher.step = turn.step
         try:
@@ -145,27 +145,27 @@ class Worker(threading.Thread):
             result = self._session.execute(turn.statement)
             footer = turn.sheet.rows(result) if result.reader is not None else ""
         except BaseException as error:  # raised again in the main thread, if it is not an SQLFlowError
-            return Done(turn, time.monotonic() - began, error=error)
-        return Done(turn, time.monotonic() - began, result, footer)
+            return DoneTurn(turn, time.monotonic() - began, error=error)
+        return DoneTurn(turn, time.monotonic() - began, result, footer)
 
 
-class ParallelRun(Run):
+class ParallelRun(ProgramRun):
     """Runner of statements side by side."""
 
-    def side_by_side(self, program: Sequence[Entry], opened: Opener, most: int) -> int:
+    def side_by_side(self, program: Sequence[ProgramEntry], opened: Opener, most: int) -> int:
         """Run the statements, at most so many at once, and return the exit code."""
         statements = [entry.statement for entry in program if entry.statement is not None]
-        found = accesses(statements, self._session.dialect, views(self._session.source))
-        if why := obstacle(self._session.source.url, program, found):
+        all_accesses = accesses(statements, self._session.dialect, views(self._session.source))
+        if why := obstacle(self._session.source.url, program, all_accesses):
             self._narrator.note(f"the statements run one after another: {why}")
             return self.all(program)
         self._goes_on = True
-        self._plan_order(program, found)
-        interrupt = Interrupt()
+        self._plan_order(program, all_accesses)
+        interrupt = Interruption()
         turns: queue.Queue[Turn | None] = queue.Queue()
-        ended: queue.Queue[Done] = queue.Queue()
+        ended: queue.Queue[DoneTurn] = queue.Queue()
         workers = [
-            Worker(opened, Watcher(self._narrator, interrupt), turns, ended)
+            ProgramWorker(opened, Watcher(self._narrator, interrupt), turns, ended)
             for _ in range(min(most, len(program)))
         ]
         for worker in workers:
@@ -186,18 +186,18 @@ class ParallelRun(Run):
             worker.join()
         return self._close()
 
-    def _plan_order(self, program: Sequence[Entry], found: Sequence[Access]) -> None:
+    def _plan_order(self, program: Sequence[ProgramEntry], all_accesses: Sequence[Access]) -> None:
         """Find out for each statement the earlier ones that it must wait for."""
         self._waiting = {
-            position: {each for each in range(position) if access.follows(found[each])}
-            for position, access in enumerate(found)
+            position: {other for other in range(position) if access.follows(all_accesses[other])}
+            for position, access in enumerate(all_accesses)
         }
         self._entries = list(program)
         self._running: dict[int, Turn] = {}  # position -> statement
         self._over: dict[int, Turn] = {}  # position -> statement whose data is not released yet
         self._released = 0  # statements whose data is written
 
-    def _run_all(self, most: int, turns: queue.Queue[Turn | None], ended: queue.Queue[Done]) -> None:
+    def _run_all(self, most: int, turns: queue.Queue[Turn | None], ended: queue.Queue[DoneTurn]) -> None:
         while self._waiting or self._running:
             while len(self._running) < most and (position := self._next()) is not None:
                 self._start(position, turns)
@@ -223,8 +223,8 @@ class ParallelRun(Run):
             return
         self._end(position, turn)
 
-    def _finish(self, done: Done) -> None:
-        position = next(each for each, turn in self._running.items() if turn is done.turn)
+    def _finish(self, done: DoneTurn) -> None:
+        position = next(candidate for candidate, turn in self._running.items() if turn is done.turn)
         del self._running[position]
         if isinstance(done.error, JobInterruptedError):
             self._narrator.cancels(done.turn.step)
@@ -248,7 +248,9 @@ class ParallelRun(Run):
             ready.sheet.release()
             self._released += 1
 
-    def _cancel(self, workers: Sequence[Worker], ended: queue.Queue[Done], raised: KeyboardInterrupt) -> None:
+    def _cancel(
+        self, workers: Sequence[ProgramWorker], ended: queue.Queue[DoneTurn], raised: KeyboardInterrupt
+    ) -> None:
         """Interrupt what runs, wait for its end, and write the data of what has ended."""
         may_continue = isinstance(raised, TerminatedError)  # a job elsewhere
         for turn in () if may_continue else self._running.values():
@@ -266,7 +268,7 @@ class ParallelRun(Run):
         for _, turn in sorted((self._over | self._running).items()):
             turn.sheet.release()
 
-    def _report_interrupt(self, done: Done, *, says: bool) -> None:
+    def _report_interrupt(self, done: DoneTurn, *, says: bool) -> None:
         """Write the end of an interrupted statement. says: a cancellation has not been reported yet."""
         if isinstance(done.error, DetachedError):
             self._narrator.detaches(done.turn.step)

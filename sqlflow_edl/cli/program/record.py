@@ -18,14 +18,14 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.files import replace_file
 from edl.jobs.job_folder import state_folder
 from sqlflow_edl.analysis.programs.dependencies import accesses
-from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.entries import ProgramEntry
 from sqlflow_edl.cli.program.parallel import obstacle
 from sqlflow_edl.session.secrets import holds_secret
 
 FILE = "failed-program.json"
 
 
-class Record(msgspec.Struct, frozen=True):
+class RunRecord(msgspec.Struct, frozen=True):
     """Failed program.
 
     done: numbers of the statements that succeeded, with digests of their texts. at: time of the dates in its variables.
@@ -38,14 +38,16 @@ class Record(msgspec.Struct, frozen=True):
     at: datetime
 
 
-def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[int], *, failed: bool) -> None:
+def keep(
+    options: argparse.Namespace, program: Sequence[ProgramEntry], done: Iterable[int], *, failed: bool
+) -> None:
     """Write the record of a failed program, or delete that of this program where it succeeded."""
     if options.command != "run":  # retrain and console run programs that are not on the command line
         return
     arguments, folder = options.arguments, str(Path.cwd())
     if not failed:
-        known = _stored()
-        if known is not None and (known.arguments, known.folder) == (arguments, folder):
+        before = _read_record()
+        if before is not None and (before.arguments, before.folder) == (arguments, folder):
             _path().unlink(missing_ok=True)
         return
     files = [*options.files, *options.more_files]
@@ -55,8 +57,8 @@ def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[i
         return  # a look at something: there is nothing to continue, and an earlier program may be left
     texts = {entry.step.number: entry.statement.text for entry in program if entry.statement is not None}
     digests = {number: _digest(texts[number]) for number in done}
-    at = next((each.at for each in options.var), datetime.now().astimezone())
-    record = Record(arguments, folder, redacted(options.source), {**options.done, **digests}, at)
+    at = next((variable_given.at for variable_given in options.var), datetime.now().astimezone())
+    record = RunRecord(arguments, folder, redacted(options.source), {**options.done, **digests}, at)
     try:
         content = msgspec.json.encode(record)
     except UnicodeEncodeError:  # bytes that are not UTF-8, with which no program runs
@@ -66,19 +68,21 @@ def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[i
     replace_file(path, content)
 
 
-def load() -> Record:
+def load() -> RunRecord:
     """Read the record. Raises SQLFlowError if there is none, or if it is of another folder."""
-    found = _stored()
-    if found is None:
+    record = _read_record()
+    if record is None:
         raise SQLFlowError(
             "nothing to retry: no failed program is recorded for this folder", hint="sqlflow run FILE"
         )
-    if found.folder != str(Path.cwd()):
-        raise SQLFlowError("the last failed program ran in another folder", hint=f"cd {found.folder}")
-    return found
+    if record.folder != str(Path.cwd()):
+        raise SQLFlowError("the last failed program ran in another folder", hint=f"cd {record.folder}")
+    return record
 
 
-def left(program: Sequence[Entry], done: Mapping[int, str], source: str, dialect: str) -> list[Entry]:
+def find_remaining(
+    program: Sequence[ProgramEntry], done: Mapping[int, str], source: str, dialect: str
+) -> list[ProgramEntry]:
     """Return the statements that have not succeeded yet.
 
     Raises SemanticError if one of the others has changed, or if they share a connection with these.
@@ -91,8 +95,8 @@ def left(program: Sequence[Entry], done: Mapping[int, str], source: str, dialect
                 hint="run the whole program: sqlflow run",
             )
     readable = [entry for entry in program if entry.statement is not None]
-    found = accesses([entry.statement for entry in readable if entry.statement is not None], dialect)
-    if done and (why := obstacle(source, readable, found)):
+    all_accesses = accesses([entry.statement for entry in readable if entry.statement is not None], dialect)
+    if done and (why := obstacle(source, readable, all_accesses)):
         raise SemanticError(
             f"the program cannot be continued: {why}", hint="run the whole program: sqlflow run"
         )
@@ -107,8 +111,8 @@ def _path() -> Path:
     return state_folder() / FILE
 
 
-def _stored() -> Record | None:
+def _read_record() -> RunRecord | None:
     try:
-        return msgspec.json.decode(_path().read_bytes(), type=Record)
+        return msgspec.json.decode(_path().read_bytes(), type=RunRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -18,14 +18,14 @@ from edl.data.url import names_file
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.commands_meant import as_statement, is_statement
-from sqlflow_edl.cli.program.entries import Entry, entries, selected
+from sqlflow_edl.cli.program.entries import ProgramEntry, entries, select_entries
 from sqlflow_edl.cli.program.inputs import Text, texts
-from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
-from sqlflow_edl.cli.program.record import keep, left
-from sqlflow_edl.cli.program.runner import Run
-from sqlflow_edl.cli.program.variables import filled
-from sqlflow_edl.cli.source import find_file, no_source, opened
-from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.cli.program.output import OBJECTS, ProgramOutput, complaint
+from sqlflow_edl.cli.program.record import find_remaining, keep
+from sqlflow_edl.cli.program.runner import ProgramRun
+from sqlflow_edl.cli.program.variables import fill_variables
+from sqlflow_edl.cli.source import find_file, no_source, open_session
+from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.session.interrupts import interrupting
 from sqlflow_edl.session.session import Session
@@ -53,18 +53,24 @@ def run(options: argparse.Namespace) -> int:
         where = backend.configuration(options)
         with (
             _session(options, where, narrator, create=options.create and not options.dry_run) as session,
-            Output(options.output, OBJECTS if options.json else options.format, narrator.say) as output,
+            ProgramOutput(
+                options.output, OBJECTS if options.json else options.format, narrator.say
+            ) as output,
         ):
             read: list[tuple[Statement | SQLFlowError, Text]] = []
             for program in texts([*options.files, *options.more_files], options.execute):
-                text = filled(program.text, options.var, session.dialect)
+                text = fill_variables(program.text, options.var, session.dialect)
                 program = Text(program.name, text)
                 read += ((statement, program) for statement in session.read(text))
             found = entries(read, session.dialect)
             if options.select:
-                found = selected(found, options.select, session.dialect)
-            found = left(found, options.done, options.source, session.dialect) if options.done else found
-            with interrupting(session.source.interrupt), _recorded(options, found) as succeeded:
+                found = select_entries(found, options.select, session.dialect)
+            found = (
+                find_remaining(found, options.done, options.source, session.dialect)
+                if options.done
+                else found
+            )
+            with interrupting(session.source.interrupt), _record_progress(options, found) as succeeded:
                 code = _run(session, narrator, options, where, output, found, succeeded)
             output.end(failed=code != exit_codes.OK and options.on_error != "continue")
             return code
@@ -73,8 +79,11 @@ def run(options: argparse.Namespace) -> int:
             narrator.say(traceback_of(error))
         narrator.complain(render(error, program.text, program.name))
         if options.json:  # also where the error comes before any statement
-            with contextlib.suppress(SQLFlowError), Output(options.output, OBJECTS, narrator.say) as output:
-                output.sheet(Step(0, 0, "")).fails(error, program)
+            with (
+                contextlib.suppress(SQLFlowError),
+                ProgramOutput(options.output, OBJECTS, narrator.say) as output,
+            ):
+                output.sheet(ProgramStep(0, 0, "")).fails(error, program)
                 output.end(failed=True)
         return exit_codes.FAILED
 
@@ -82,11 +91,11 @@ def run(options: argparse.Namespace) -> int:
 def _session(
     options: argparse.Namespace, where: Configuration | None, narrator: Narrator, *, create: bool = False
 ) -> Session:
-    return opened(options, options.source, narrator, where, create=create, share=options.parallel)
+    return open_session(options, options.source, narrator, where, create=create, share=options.parallel)
 
 
 @contextlib.contextmanager
-def _recorded(options: argparse.Namespace, program: Sequence[Entry]) -> Iterator[set[int]]:
+def _record_progress(options: argparse.Namespace, program: Sequence[ProgramEntry]) -> Iterator[set[int]]:
     """Yield the numbers of succeeded statements, to be filled, and record them for `sqlflow retry`."""
     succeeded: set[int] = set()
     try:
@@ -102,8 +111,8 @@ def _run(
     narrator: Narrator,
     options: argparse.Namespace,
     where: Configuration | None,
-    output: Output,
-    program: Sequence[Entry],
+    output: ProgramOutput,
+    program: Sequence[ProgramEntry],
     succeeded: set[int],
 ) -> int:
     """Check the statements, then run the valid ones; return the exit code."""
@@ -127,14 +136,14 @@ def _run(
 
         beside = ParallelRun(session, narrator, options, where, output, succeeded)
         return beside.side_by_side(program, lambda: _session(options, where, narrator), options.parallel)
-    return Run(session, narrator, options, where, output, succeeded).all(program)
+    return ProgramRun(session, narrator, options, where, output, succeeded).all(program)
 
 
-def _error(entry: Entry) -> SQLFlowError:
+def _error(entry: ProgramEntry) -> SQLFlowError:
     return entry.problem or SQLFlowError("the statement cannot be read")
 
 
-def _nothing_ran(program: Sequence[Entry], output: Output) -> None:
+def _nothing_ran(program: Sequence[ProgramEntry], output: ProgramOutput) -> None:
     """Write the outcome of each statement where errors were found before the first one ran."""
     for entry in program:
         sheet = output.sheet(entry.step, entry.kind)

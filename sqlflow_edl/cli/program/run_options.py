@@ -11,7 +11,7 @@ MOST_AT_ONCE = 64  # statements, each with a connection and perhaps a training p
 _TEXTS = ("-e", "--execute", "-f", "--file")
 
 
-def completed(arguments: Sequence[str], *, at_terminal: bool) -> list[str]:
+def complete_arguments(arguments: Sequence[str], *, at_terminal: bool) -> list[str]:
     """Insert the command that the arguments leave out.
 
     Options before any command are those of `run` if they or standard input give a text, else those of `console`.
@@ -21,7 +21,8 @@ def completed(arguments: Sequence[str], *, at_terminal: bool) -> list[str]:
     if not first.startswith("-") or first in ("-h", "--help", "--version"):
         return [*arguments]
     gives_text = any(
-        each.partition("=")[0] in _TEXTS or (each[:2] in _TEXTS and each[:2] != "--") for each in arguments
+        argument.partition("=")[0] in _TEXTS or (argument[:2] in _TEXTS and argument[:2] != "--")
+        for argument in arguments
     )
     return ["run" if gives_text or "-" in arguments or not at_terminal else "console", *arguments]
 
@@ -90,9 +91,9 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 def set_defaults(console: argparse.ArgumentParser) -> None:
     """Set the options for a command that is `run -` without a terminal."""
-    own = argparse.ArgumentParser(add_help=False)
-    add_options(own)
-    console.set_defaults(**vars(own.parse_args(["-"])), var=[])
+    parser = argparse.ArgumentParser(add_help=False)
+    add_options(parser)
+    console.set_defaults(**vars(parser.parse_args(["-"])), var=[])
 
 
 def _file(text: str) -> Path | None:

@@ -14,10 +14,10 @@ from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import DetachedError, TerminatedError
 from sqlflow_edl.analysis.programs.outline import Effects, Thing, depends, effects
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.entries import ProgramEntry
 from sqlflow_edl.cli.program.inputs import Text
-from sqlflow_edl.cli.program.output import Output, Sheet
-from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.cli.program.output import ProgramOutput, Sheet
+from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.passed_on import changes_syntax
@@ -40,13 +40,13 @@ class Missing:
 class Turn:
     """Statement that is about to run, and where its data goes."""
 
-    step: Step
+    step: ProgramStep
     statement: Statement
     text: Text
     sheet: Sheet
 
 
-class Run:
+class ProgramRun:
     """Runner of statements.
 
     Keeps track of failed and skipped statements, and of the objects that are missing because of them.
@@ -58,7 +58,7 @@ class Run:
         narrator: Narrator,
         options: argparse.Namespace,
         where: Configuration | None,
-        output: Output,
+        output: ProgramOutput,
         succeeded: set[int],
     ) -> None:
         self._session = session
@@ -77,7 +77,7 @@ class Run:
         self._shown = False  # objects of an earlier job are printed
         self._same_syntax = True  # of the database, for a plan: no earlier statement would change it
 
-    def all(self, program: Sequence[Entry]) -> int:
+    def all(self, program: Sequence[ProgramEntry]) -> int:
         """Run the statements, report each, and return the exit code."""
         for place, entry in enumerate(program):
             self._last = entry is program[-1]
@@ -95,7 +95,7 @@ class Run:
                     raise
         return self._close()
 
-    def _turn(self, entry: Entry, *, held: bool = False) -> Turn:
+    def _turn(self, entry: ProgramEntry, *, held: bool = False) -> Turn:
         if entry.statement is None:
             raise ValueError("an unreadable statement does not run")
         sheet = self._output.sheet(entry.step, entry.kind, held=held)
@@ -154,11 +154,11 @@ class Run:
             return self._session.plan(turn.statement, syntax=same_syntax)
         from sqlflow_edl.session.manifests import manifests
 
-        found = manifests(self._session.compiler, turn.statement, self._where)
-        if not found:
+        yaml = manifests(self._session.compiler, turn.statement, self._where)
+        if not yaml:
             return replace(self._session.plan(turn.statement, syntax=same_syntax), reader=None)
         self._narrator.clear()
-        turn.sheet.text(f"---\n{found}" if self._shown else found)
+        turn.sheet.text(f"---\n{yaml}" if self._shown else yaml)
         self._shown = True
         return Result(turn.statement)
 
@@ -215,8 +215,10 @@ class Run:
         if self._dry:
             self._not_made(turn, "has not run")
         elif self._missing:
-            made = self._effects(turn.statement).makes
-            self._missing = [each for each in self._missing if not any(map(each.thing.is_same, made))]
+            things = self._effects(turn.statement).makes
+            self._missing = [
+                missing for missing in self._missing if not any(map(missing.thing.is_same, things))
+            ]
 
     def _effects(self, statement: Statement) -> Effects:
         return effects(statement, self._session.dialect)
@@ -226,6 +228,6 @@ def to_terminated_error(error: JobInterruptedError | TerminatedError) -> Termina
     """Return the exception that ends the command: also if its job alone got the signal."""
     if isinstance(error, TerminatedError):
         return error
-    found = TerminatedError()
-    found.kept += error.kept
-    return found
+    terminated = TerminatedError()
+    terminated.kept += error.kept
+    return terminated

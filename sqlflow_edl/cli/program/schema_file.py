@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EMBEDDED = ("duckdb", "sqlite")  # dialects whose database can be opened in memory
 
 
-def opened(
+def open_session(
     dialect: str | None, model_store: str = "", url: str = "", observer: Observer | None = None
 ) -> Session:
     """Open a session over an empty database in memory.
@@ -62,10 +62,10 @@ def _belongs(statement: Statement, dialect: str) -> bool:
     if statement.kind != "sql":
         return False
     try:
-        found = trees(statement.text, dialect_named(dialect))
+        parsed = trees(statement.text, dialect_named(dialect))
     except ValueError:
         return False
     return all(
         isinstance(tree, exp.Insert) or (isinstance(tree, exp.Create) and tree.kind in ("TABLE", "VIEW"))
-        for tree in found
+        for tree in parsed
     )

@@ -16,20 +16,20 @@ from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.cli.program.output import UNREAD, Sheet
-from sqlflow_edl.display.narrator import Step
+from sqlflow_edl.display.narrator import ProgramStep
 from sqlflow_edl.display.output import keys, objects
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import format_count
 
 if TYPE_CHECKING:
-    from sqlflow_edl.cli.program.output import Output
+    from sqlflow_edl.cli.program.output import ProgramOutput
 
 
 class ObjectSheet(Sheet):
     """Object of one statement."""
 
-    def __init__(self, output: Output, out: IO[str], step: Step, kind: str) -> None:
+    def __init__(self, output: ProgramOutput, out: IO[str], step: ProgramStep, kind: str) -> None:
         super().__init__(output, out, step, kind)
         self._begun = False
 
@@ -53,7 +53,7 @@ class ObjectSheet(Sheet):
                     total += 1
             finally:
                 self._out.write("]")
-            footer = counted(total, "row")
+            footer = format_count(total, "row")
         self._add({"row_count": total})
         return footer
 
@@ -65,7 +65,7 @@ class ObjectSheet(Sheet):
     def ends(
         self, outcome: str, seconds: float = 0.0, *, result: Result | None = None, why: str = ""
     ) -> None:
-        self._end({"outcome": outcome, **_facts(result), **_given(reason=why)}, seconds)
+        self._end({"outcome": outcome, **_facts(result), **_drop_empty_fields(reason=why)}, seconds)
 
     def interrupts(self, error: JobInterruptedError | TerminatedError, seconds: float) -> None:
         if isinstance(error, TerminatedError) and error.cancels:
@@ -77,7 +77,7 @@ class ObjectSheet(Sheet):
 
     def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:
         errors = error.errors if isinstance(error, ErrorList) else (error,)
-        self._end({"outcome": "error", "errors": [_error(each, text) for each in errors]}, seconds)
+        self._end({"outcome": "error", "errors": [_error(one_error, text) for one_error in errors]}, seconds)
 
     def _end(self, fields: Mapping[str, Any], seconds: float) -> None:
         with self._output.writing():
@@ -98,14 +98,14 @@ def _members(fields: Mapping[str, Any]) -> str:
     return msgspec.json.encode(fields).decode()[1:-1]
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _drop_empty_fields(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", 0, None) and value != ()}
 
 
 def _facts(result: Result | None) -> dict[str, Any]:
     if result is None:
         return {}
-    return _given(
+    return _drop_empty_fields(
         message=result.message,
         verdict=result.verdict,
         model=result.model,
@@ -122,8 +122,13 @@ def _facts(result: Result | None) -> dict[str, Any]:
 
 
 def _error(error: SQLFlowError, text: Text) -> dict[str, Any]:
-    found = {"code": error.code, "message": error.message, **_given(hint=error.hint)}
+    fields = {"code": error.code, "message": error.message, **_drop_empty_fields(hint=error.hint)}
     if error.span is not None and text.text:
         place = locate(text.text, error.span)
-        found |= {**_given(file=text.name), "line": place.line, "column": place.column, "width": place.width}
-    return found
+        fields |= {
+            **_drop_empty_fields(file=text.name),
+            "line": place.line,
+            "column": place.column,
+            "width": place.width,
+        }
+    return fields

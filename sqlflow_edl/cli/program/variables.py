@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.session.texts.expansion import expanded
-from sqlflow_edl.session.texts.templates import rendered
+from sqlflow_edl.session.texts.expansion import expand_variables
+from sqlflow_edl.session.texts.templates import render_template
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class ProgramVariable:
     """Variable of the programs.
 
     written: value on the command line. at: time of the dates in it. value: what it is then.
@@ -26,12 +26,12 @@ class Variable:
     value: str
 
 
-def variable(name: str, written: str, at: datetime) -> Variable:
+def variable(name: str, text: str, at: datetime) -> ProgramVariable:
     """Make a variable. Raises SQLFlowError if its value cannot be expanded."""
-    return Variable(name, written, at, expanded(written, at, os.environ))
+    return ProgramVariable(name, text, at, expand_variables(text, at, os.environ))
 
 
-def assignment(text: str) -> Variable:
+def assignment(text: str) -> ProgramVariable:
     """Parse `name=value` of the command line, with `${…}` in the value expanded.
 
     Raises ArgumentTypeError if the text has another form or cannot be expanded.
@@ -51,11 +51,11 @@ def setting(text: str) -> tuple[str, str]:
     return parsed.name, parsed.value
 
 
-def filled(text: str, variables: Iterable[Variable], dialect: str) -> str:
+def fill_variables(text: str, variables: Iterable[ProgramVariable], dialect: str) -> str:
     """Fill in the variables.
 
     Without variables the text is unchanged, so that braces in ordinary SQL mean nothing special. Raises
     SQLFlowError with the place in `text`.
     """
-    given = {each.name: each.value for each in variables}
-    return rendered(text, given, dialect) if given else text
+    values = {one_variable.name: one_variable.value for one_variable in variables}
+    return render_template(text, values, dialect) if values else text

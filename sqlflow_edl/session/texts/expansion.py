@@ -24,15 +24,15 @@ _VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::-(?P<default>.*))?", re.DOTAL
 _UNITS = {"w": "weeks", "d": "days", "H": "hours", "m": "minutes", "s": "seconds"}
 
 
-def expanded(text: str, now: datetime, environment: Mapping[str, str]) -> str:
+def expand_variables(text: str, now: datetime, environment: Mapping[str, str]) -> str:
     """Replace each `${…}` of the text. Raises SemanticError for an unknown variable, unit or form."""
 
-    def replaced(found: re.Match[str]) -> str:
-        if found["escaped"]:
-            return found["escaped"]
-        if not found["end"]:
-            raise SemanticError(f"${{{found['inside']} is not closed by }}", hint="$${ stands for ${ itself")
-        inside = found["inside"].strip()
+    def replaced(match: re.Match[str]) -> str:
+        if match["escaped"]:
+            return match["escaped"]
+        if not match["end"]:
+            raise SemanticError(f"${{{match['inside']} is not closed by }}", hint="$${ stands for ${ itself")
+        inside = match["inside"].strip()
         date = _DATE.fullmatch(inside)
         return _date(inside, date, now) if date else _variable(inside, environment)
 
@@ -50,7 +50,7 @@ def _date(inside: str, date: re.Match[str], now: datetime) -> str:
                 hint="a sign, a number and one of y, M, w, d, H, m, s: -1d",
             )
         try:
-            now = _moved(now, int(parts[1] + parts[2]), parts[3])
+            now = _move_time(now, int(parts[1] + parts[2]), parts[3])
         except (OverflowError, ValueError):
             raise SemanticError(f"${{{inside}}} is not between the years 1 and 9999") from None
     return now.strftime(_PART.sub(lambda part: _LETTERS[part[0]], form))
@@ -69,7 +69,7 @@ def _check_letters(form: str) -> None:
         )
 
 
-def _moved(time: datetime, by: int, unit: str) -> datetime:
+def _move_time(time: datetime, by: int, unit: str) -> datetime:
     """Move the time; by months and years to the same day, or to the last one of a shorter month."""
     if unit in _UNITS:
         return time + timedelta(**{_UNITS[unit]: by})
@@ -81,14 +81,14 @@ def _moved(time: datetime, by: int, unit: str) -> datetime:
 
 
 def _variable(inside: str, environment: Mapping[str, str]) -> str:
-    found = _VARIABLE.fullmatch(inside)
-    if found is None:
+    match = _VARIABLE.fullmatch(inside)
+    if match is None:
         raise SemanticError(
             f"${{{inside}}} is neither a date nor a variable", hint="such as ${yyyy-MM-dd -1d} or ${HOME}"
         )
-    value = environment.get(found["name"], found["default"])
+    value = environment.get(match["name"], match["default"])
     if value is None:
-        name = found["name"]
+        name = match["name"]
         date = name.replace("Y", "y").replace("D", "d")
         hint = f"a date is written ${{{date}}}" if _DATE.fullmatch(date) else f"${{{name}:-default}}"
         raise SemanticError(

@@ -18,7 +18,9 @@ from sqlflow_edl.syntax.dialects import dialect_named, sqlglot_name
 _MOST_GIVEN = 8  # names in a hint
 
 
-def rendered(text: str, variables: Mapping[str, Any], dialect: str, way: str = "add --var {name}=…") -> str:
+def render_template(
+    text: str, variables: Mapping[str, Any], dialect: str, way: str = "add --var {name}=…"
+) -> str:
     """Render the text as a template. Raises SQLFlowError with the place in `text`.
 
     dialect: that of the filter `literal`. way: how to define a variable, as a format with {name}.
@@ -37,7 +39,7 @@ def rendered(text: str, variables: Mapping[str, Any], dialect: str, way: str = "
             (error.message or "the template is wrong").rstrip("."), span=_line(text, error.lineno)
         ) from None
     except UndefinedError as error:
-        raise _undefined(error, text, variables, way) from None
+        raise _undefined_variable_error(error, text, variables, way) from None
     except SQLFlowError as error:  # from a variable that is not text
         raise SemanticError(error.message, span=_line(text, _template_line(error.__traceback__))) from None
     except Exception as error:  # expressions of a template may raise anything
@@ -52,20 +54,22 @@ def literal(value: Any, dialect: str) -> str:
     return exp.convert(value).sql(sqlglot_name(dialect_named(dialect)))
 
 
-def _undefined(error: Exception, text: str, variables: Mapping[str, Any], way: str) -> SemanticError:
+def _undefined_variable_error(
+    error: Exception, text: str, variables: Mapping[str, Any], way: str
+) -> SemanticError:
     line = _line(text, _template_line(error.__traceback__))
     quoted = re.match(r"'(\w+)' is undefined", str(error))
     if quoted is None:  # an attribute of an object; Jinja's message is complete
         return SemanticError(str(error).rstrip("."), span=line)
     name = quoted[1]
     word = re.compile(rf"\b{name}\b").search(text, line.start, line.end)
-    hint = did_you_mean(name, variables, list_up_to=0) or way.format(name=name) + _given(variables)
+    hint = did_you_mean(name, variables, list_up_to=0) or way.format(name=name) + _list_variables(variables)
     return SemanticError(
         f"the variable {name} is not given", span=Span(*word.span()) if word else line, hint=hint
     )
 
 
-def _given(variables: Mapping[str, Any]) -> str:
+def _list_variables(variables: Mapping[str, Any]) -> str:
     return f"; given: {', '.join(variables)}" if 0 < len(variables) <= _MOST_GIVEN else ""
 
 

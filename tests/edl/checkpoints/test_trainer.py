@@ -12,8 +12,8 @@ import pytest
 
 from edl.checkpoints import POSITION
 from edl.checkpoints.trainer import (
-    Position,
     TrainerCheckpoint,
+    TrainerPosition,
     read_checkpoint,
     read_position,
     verify_checkpoint,
@@ -29,7 +29,7 @@ FILES = (POSITION, "weights.safetensors", "state.safetensors", "best.safetensors
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     weights = {"kernel": np.arange(600, dtype=np.float32).reshape(20, 30), "steps": np.array(7)}
-    position = Position(7, ((1, {"loss": 0.5}),), best=1)
+    position = TrainerPosition(7, ((1, {"loss": 0.5}),), best=1)
     write_checkpoint(
         tmp_path / NAME, TrainerCheckpoint(position, weights, {"slot": np.ones(3)}, {"kernel": np.ones(2)})
     )
@@ -61,7 +61,7 @@ def test_a_checkpoint_has_only_named_files_and_is_read_as_it_was_written(written
     assert sorted(path.name for path in written.iterdir()) == sorted(FILES)
     assert verify_checkpoint(written) == 7
     found = read_checkpoint(written)
-    assert found.position == Position(7, ((1, {"loss": 0.5}),), best=1)
+    assert found.position == TrainerPosition(7, ((1, {"loss": 0.5}),), best=1)
     np.testing.assert_array_equal(found.weights["kernel"], np.arange(600, dtype=np.float32).reshape(20, 30))
     assert found.best is not None
 
@@ -117,7 +117,7 @@ def test_a_checkpoint_of_an_earlier_version_has_no_checksums_and_is_read_and_che
 
 
 def test_a26_a_checkpoint_of_another_version_is_not_called_damaged(written: Path) -> None:
-    (written / POSITION).write_bytes(msgspec.msgpack.encode(Position(7, version=9)))
+    (written / POSITION).write_bytes(msgspec.msgpack.encode(TrainerPosition(7, version=9)))
     with pytest.raises(SpecError, match="is of version 9, not 3") as caught:
         read_checkpoint(written)
     assert not isinstance(caught.value, DamagedError)

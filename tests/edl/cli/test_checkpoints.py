@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edl import exit_codes
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, read_checkpoint, write_checkpoint
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, read_checkpoint, write_checkpoint
 from edl.cli.main import main
 from edl.jobs.job_folder import JobFolder
 from edl.models import weights as weight_files
@@ -140,7 +140,7 @@ def test_half_of_a_job_spec_is_an_error_with_its_place(
 
 def test_half_of_a_checkpoint_is_not_listed(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
     write_checkpoint(
-        job.checkpoints / "000000000160-worker-0-0.partial", TrainerCheckpoint(Position(1), {}, {})
+        job.checkpoints / "000000000160-worker-0-0.partial", TrainerCheckpoint(TrainerPosition(1), {}, {})
     )
     assert main(["checkpoints", job.id]) == exit_codes.OK
     assert len(lines(capsys)) == 4

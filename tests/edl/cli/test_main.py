@@ -11,7 +11,7 @@ import pytest
 
 from edl import exit_codes
 from edl.cli.main import main
-from edl.cli.progress import Narrator
+from edl.cli.progress import ProgressNarrator
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.events import EpochEnd, JobEvent
@@ -137,12 +137,12 @@ def test_others_can_read_how_far_a_training_in_one_process_is(
 ) -> None:
     recorded: list[int] = []
 
-    def observe(_: Narrator, event: JobEvent) -> None:
+    def observe(_: ProgressNarrator, event: JobEvent) -> None:
         [job] = job_folder.jobs()
         if isinstance(event, EpochEnd):
             recorded.append(ClusterFolder(job.path).events.read_text().count("\n"))
 
-    monkeypatch.setattr(Narrator, "__call__", observe)
+    monkeypatch.setattr(ProgressNarrator, "__call__", observe)
     output = str(folder.parent / "m.zip")
     assert main(["train", "--program", str(folder), "--epochs", "2", "--output", output]) == exit_codes.OK
     assert recorded == [1, 2]

@@ -9,7 +9,7 @@ import pytest
 
 from edl import exit_codes
 from edl.cli.main import main
-from edl.cli.progress import Narrator
+from edl.cli.progress import ProgressNarrator
 from edl.cluster.quota.quota import Quota
 from edl.jobs.events import Tally
 from edl.jobs.slots import SlotRequest
@@ -52,7 +52,7 @@ def test_a_priority_is_a_name_or_a_number(written: str, capsys: pytest.CaptureFi
 
 def test_that_a_job_waits_is_said_once_each_time() -> None:
     said = io.StringIO()
-    narrator = Narrator(said)
+    narrator = ProgressNarrator(said)
     for waiting, instances in ((3, 0), (2, 0), (2, 1), (3, 0)):
         narrator(Tally(1, 0, 0, instances=instances, waiting=waiting))
     assert said.getvalue() == "waiting for a slot\n" * 2
@@ -60,7 +60,7 @@ def test_that_a_job_waits_is_said_once_each_time() -> None:
 
 def test_that_instances_are_cut_off_is_said_when_there_are_more() -> None:
     said = io.StringIO()
-    narrator = Narrator(said)
+    narrator = ProgressNarrator(said)
     for cut_off in (0, 1, 1, 0, 2):
         narrator(Tally(1, 0, 0, instances=3, cut_off=cut_off))
     assert said.getvalue() == "".join(

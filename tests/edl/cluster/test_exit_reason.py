@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl import exit_codes
-from edl.cluster.exit_reason import Exit, Memory, counter_of, find_reason
+from edl.cluster.exit_reason import Exit, MemoryCounter, counter_of, find_reason
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_end_in_words() -> None:
 def test_each_process_that_memory_ran_out_for_is_told_once(tmp_path: Path) -> None:
     counter = tmp_path / "memory.events"
     counter.write_text("oom 7\noom_kill 3\noom_group_kill 9\n")
-    memory = Memory(counter)
+    memory = MemoryCounter(counter)
     assert not memory.exit(-9).starved
     counter.write_text("oom 7\noom_kill 5\n")
     assert not memory.exit(-15).starved
@@ -52,7 +52,7 @@ def test_each_process_that_memory_ran_out_for_is_told_once(tmp_path: Path) -> No
 
 
 def test_without_a_counter_nothing_ran_out(tmp_path: Path) -> None:
-    assert not Memory(tmp_path / "nothing").exit(-9).starved
+    assert not MemoryCounter(tmp_path / "nothing").exit(-9).starved
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_the_counter_of_a_control_group_is_found(tmp_path: Path, groups: str, fi
 
 
 def test_this_machine_has_a_counter_or_none_that_is_read() -> None:
-    assert not Memory().exit(-9).starved
+    assert not MemoryCounter().exit(-9).starved

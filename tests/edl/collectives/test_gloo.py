@@ -13,7 +13,7 @@ import pytest
 
 from edl.collectives import shared_memory
 from edl.collectives.base import GroupError
-from edl.collectives.gloo import Group, Host
+from edl.collectives.gloo import GlooGroup, GlooHost
 
 _NUMBERS = count(1)
 
@@ -22,7 +22,7 @@ class Threads:
     """A host and a thread for each member. do: what each gives of a call of `task`, or its error."""
 
     def __init__(self, size: int) -> None:
-        self.hosts = [Host() for _ in range(size)]
+        self.hosts = [GlooHost() for _ in range(size)]
         self._pool = ThreadPoolExecutor(size)
 
     def begin(self, task: Callable[[int], Any], members: int) -> list[Future[Any]]:
@@ -33,7 +33,7 @@ class Threads:
 
 
 @contextmanager
-def met(threads: Threads, size: int) -> Iterator[list[Group]]:
+def met(threads: Threads, size: int) -> Iterator[list[GlooGroup]]:
     """A group of a number of its own."""
     address, number = threads.hosts[0].address, next(_NUMBERS)
     groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edl.embeddings import Optimizer, RowTable, TableSpec, cut
-from edl.embeddings.cut import Rows, TableCut
+from edl.embeddings.cut import CutRows, TableCut
 from edl.embeddings.model_tables import Tables
 from edl.errors import ClusterError
 from edl.spec import RowLimits
@@ -35,7 +35,7 @@ def content(ids: np.ndarray, data: np.ndarray, used: np.ndarray) -> Content:
     return dict(zip(ids.tolist(), zip(map(bytes, data), used.tolist(), strict=True), strict=True))
 
 
-def whole(before: Content, found: TableCut, pieces: list[Rows]) -> Content:
+def whole(before: Content, found: TableCut, pieces: list[CutRows]) -> Content:
     """The content of a table, by that of an earlier cut and what has changed since."""
     rows = {one: row for piece in pieces for one, row in content(*piece).items()}
     assert len(rows) == found.rows == sum(len(piece.ids) for piece in pieces)
@@ -47,8 +47,8 @@ class Reading(NamedTuple):
     before: Content
     expected: Content
     found: TableCut
-    pieces: Iterator[Rows]
-    read: list[Rows]
+    pieces: Iterator[CutRows]
+    read: list[CutRows]
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from edl.embeddings import Optimizer, RowTable, Stored, TableSpec
+from edl.embeddings import Optimizer, RowTable, StoredTable, TableSpec
 from edl.embeddings.optimizers import Framework, names
 from edl.errors import JobError
 from tests.edl.embeddings.reference_optimizers import (
@@ -35,7 +35,7 @@ def gradients() -> Iterator[np.ndarray]:
 
 def table(optimizer: Optimizer) -> RowTable:
     made = RowTable(TableSpec("t", DIM), 0, optimizer)
-    made.load(Stored(np.arange(ROWS), start(), np.empty((ROWS, 0, DIM), np.float32), 0))
+    made.load(StoredTable(np.arange(ROWS), start(), np.empty((ROWS, 0, DIM), np.float32), 0))
     return made
 
 

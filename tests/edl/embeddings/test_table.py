@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from edl.embeddings import Copied, Optimizer, RowTable, Stored, TableSpec, distinct_ids
+from edl.embeddings import Optimizer, RowTable, StoredTable, TableCopy, TableSpec, distinct_ids
 from edl.errors import JobError
 
 SGD = Optimizer("torch", "sgd", {"momentum": 0.0})
@@ -122,7 +122,7 @@ def test_equal_tables_are_stored_in_equal_bytes() -> None:
 def test_rows_without_slots_start_their_slots_anew() -> None:
     subject = table(optimizer=ADAGRAD)
     rows = np.full((2, 4), 3, np.float32)
-    subject.load(Stored(np.array([1, 2]), rows, np.empty((2, 0, 4), np.float32), 0))
+    subject.load(StoredTable(np.array([1, 2]), rows, np.empty((2, 0, 4), np.float32), 0))
     stored = subject.export()
     assert (stored.slots == 0.5).all()
     np.testing.assert_array_equal(stored.rows, rows)
@@ -134,7 +134,7 @@ def test_rows_without_slots_start_their_slots_anew() -> None:
 def test_damaged_rows_change_nothing(ids: list[int], rows: tuple[int, int]) -> None:
     subject = table()
     subject.gather(IDS)
-    stored = Stored(np.array(ids), np.zeros(rows, np.float32), np.zeros((2, 0, 4), np.float32), 0)
+    stored = StoredTable(np.array(ids), np.zeros(rows, np.float32), np.zeros((2, 0, 4), np.float32), 0)
     with pytest.raises(JobError, match=r"(of )?the table t (takes|do not ascend)"):
         subject.load(stored)
     assert len(subject) == len(IDS)
@@ -244,5 +244,5 @@ def test_rows_of_another_table_are_not_taken() -> None:
     with pytest.raises(JobError, match="keeps 4 numbers a row"):
         subject.put(np.arange(3), np.ones((3, 3), np.float32))
     with pytest.raises(JobError, match="keeps 4 numbers a row"):
-        subject.adopt(Copied(np.arange(3), np.ones((3, 2), np.float32), 1, np.arange(3)))
+        subject.adopt(TableCopy(np.arange(3), np.ones((3, 2), np.float32), 1, np.arange(3)))
     np.testing.assert_array_equal(subject.export().rows, before.rows)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from edl.frameworks.torch.optimizer_step import Steps
+from edl.frameworks.torch.optimizer_step import OptimizerSteps
 
 Make = Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -72,20 +72,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[torch.optim.Optimizer]:
     ids=["adam", "settings", "amsgrad", "adamw", "groups", "not fused", "sgd"],
 )
 def test_steps_give_the_bits_of_the_optimizers_own(make: Make) -> None:
-    taken = _after(make, lambda optimizer: Steps(optimizer).take)
+    taken = _after(make, lambda optimizer: OptimizerSteps(optimizer).take)
     assert taken == _after(make, lambda optimizer: optimizer.step)
     assert taken != _after(make, lambda optimizer: optimizer.step, steps=4)
 
 
 def test_only_the_first_step_is_the_optimizers_own(calls: list[torch.optim.Optimizer]) -> None:
-    _after(lambda p: torch.optim.Adam(p, fused=True), lambda optimizer: Steps(optimizer).take)
+    _after(lambda p: torch.optim.Adam(p, fused=True), lambda optimizer: OptimizerSteps(optimizer).take)
     assert len(calls) == 1
 
 
 def test_a_parameter_without_a_gradient_stays() -> None:
     parameters = _parameters()
     optimizer = torch.optim.Adam(parameters, 0.1, fused=True)
-    steps = Steps(optimizer)
+    steps = OptimizerSteps(optimizer)
     for seed in range(2):
         _set_gradients(parameters, seed)
         steps.take()
@@ -102,7 +102,7 @@ def test_slots_that_are_loaded_are_gone_on_from() -> None:
         return torch.optim.Adam(parameters, fused=True)
 
     def reloading(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
-        steps = Steps(optimizer)
+        steps = OptimizerSteps(optimizer)
 
         def take() -> None:
             steps.take()
@@ -116,7 +116,7 @@ def test_slots_that_are_loaded_are_gone_on_from() -> None:
 def test_a_group_that_is_added_moves_too() -> None:
     parameters = _parameters()
     optimizer = torch.optim.Adam(parameters[:2], 0.1, fused=True)
-    steps = Steps(optimizer)
+    steps = OptimizerSteps(optimizer)
     for number in range(3):
         _set_gradients(parameters, number)
         steps.take()
@@ -128,7 +128,7 @@ def test_a_group_that_is_added_moves_too() -> None:
 def test_a_hook_that_comes_later_is_called() -> None:
     parameters = _parameters()
     optimizer = torch.optim.Adam(parameters, fused=True)
-    steps = Steps(optimizer)
+    steps = OptimizerSteps(optimizer)
     called = []
     for number in range(4):
         _set_gradients(parameters, number)
@@ -141,7 +141,7 @@ def test_a_hook_that_comes_later_is_called() -> None:
 def test_a_scheduler_of_rates_sees_the_steps(calls: list[torch.optim.Optimizer]) -> None:
     parameters = _parameters()
     optimizer = torch.optim.Adam(parameters, fused=True)
-    steps = Steps(optimizer)
+    steps = OptimizerSteps(optimizer)
     torch.optim.lr_scheduler.StepLR(optimizer, 1)
     for number in range(3):
         _set_gradients(parameters, number)

@@ -14,7 +14,7 @@ import torch
 from edl import frameworks
 from edl.frameworks import Minibatches
 from edl.frameworks.torch.adapter import TorchAdapter
-from edl.frameworks.torch.threads import LEAST_PAUSE, MOST_PAUSE, PATIENCE, TRIAL, Choice, Threads
+from edl.frameworks.torch.threads import LEAST_PAUSE, MOST_PAUSE, PATIENCE, TRIAL, ThreadChoice, Threads
 from edl.program import Program, load
 from edl.spec import Rows
 from tests.edl.programs import simple
@@ -49,7 +49,7 @@ def adapter(program: Program, threads: int) -> TorchAdapter:
     return made
 
 
-def taken(choice: Choice, steps: int, *seconds: float) -> list[int]:
+def taken(choice: ThreadChoice, steps: int, *seconds: float) -> list[int]:
     """The ways that steps went, each of which takes so long."""
     ways = []
     for _ in range(steps):
@@ -59,7 +59,7 @@ def taken(choice: Choice, steps: int, *seconds: float) -> list[int]:
 
 
 def test_the_faster_way_is_found_by_one_trial_and_kept() -> None:
-    choice = Choice()
+    choice = ThreadChoice()
     assert taken(choice, TRIAL, 1.0, 0.8) == [0] * TRIAL
     ways = taken(choice, 10_000, 1.0, 0.8)
     assert ways[: TRIAL + LEAST_PAUSE] == [1] * (TRIAL + LEAST_PAUSE)
@@ -67,25 +67,25 @@ def test_the_faster_way_is_found_by_one_trial_and_kept() -> None:
 
 
 def test_a_way_that_is_hardly_faster_is_not_taken() -> None:
-    assert sum(taken(Choice(), 10_000, 1.0, 0.99)) < 10 * TRIAL
+    assert sum(taken(ThreadChoice(), 10_000, 1.0, 0.99)) < 10 * TRIAL
 
 
 def test_a_trial_ends_with_its_first_slow_step_and_trials_become_rare() -> None:
-    ways = taken(Choice(), 3 * MOST_PAUSE, 1.0, 80.0)
+    ways = taken(ThreadChoice(), 3 * MOST_PAUSE, 1.0, 80.0)
     tried = [number for number, way in enumerate(ways) if way]
     pauses = np.diff(tried)
     assert pauses.tolist() == [1 + 16 * LEAST_PAUSE, 1 + MOST_PAUSE, 1 + MOST_PAUSE]
 
 
 def test_the_way_is_left_when_something_else_needs_the_cores_and_found_again_later() -> None:
-    choice = Choice()
+    choice = ThreadChoice()
     taken(choice, 200, 1.0, 0.8)
     assert taken(choice, 50, 1.0, 80.0) == [1] * PATIENCE + [0] * (50 - PATIENCE)
     assert taken(choice, 5_000, 1.0, 0.8)[-1] == 1
 
 
 def test_one_slow_step_is_no_reason_to_leave() -> None:
-    choice = Choice()
+    choice = ThreadChoice()
     taken(choice, TRIAL + TRIAL + 1, 1.0, 0.8)
     choice.took(80.0)
     assert choice.way == 1
@@ -101,7 +101,7 @@ def test_threads_leave_no_trace_in_the_model(
     found = program(tmp_path, more)
     alone = adapter(found, 1)
     losses = [alone.train(ROWS).tobytes() for _ in range(3)]
-    monkeypatch.setattr(Choice, "took", lambda self, seconds: setattr(self, "way", way))
+    monkeypatch.setattr(ThreadChoice, "took", lambda self, seconds: setattr(self, "way", way))
     shared = adapter(found, 2)
     assert [shared.train(ROWS).tobytes() for _ in range(3)] == losses
     assert {name: array.tobytes() for name, array in shared.get_weights().items()} == {

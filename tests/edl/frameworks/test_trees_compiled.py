@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edl.frameworks.trees import compiled
-from edl.frameworks.trees.compiled import Compiled
+from edl.frameworks.trees.compiled import CompiledForest
 from edl.frameworks.trees.forest import of_lightgbm
 from edl.frameworks.trees.lightgbm import LightGBMEngine
 from edl.frameworks.trees.models import LightGBM
@@ -63,7 +63,7 @@ def test_margins_are_those_of_the_library_to_the_last_bit(
     categories: list[int], params: dict[str, Any], threads: int
 ) -> None:
     booster = trained(categories, **params)
-    subject = Compiled(of_lightgbm(booster.model_to_string()))
+    subject = CompiledForest(of_lightgbm(booster.model_to_string()))
     wanted = booster.predict(UNSEEN, raw_score=True).reshape(len(UNSEEN), -1)
     np.testing.assert_array_equal(subject.margins(UNSEEN, threads), wanted)
     np.testing.assert_array_equal(subject.margins(np.asfortranarray(UNSEEN), threads), wanted)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from edl.collectives.base import GroupError
-from edl.collectives.gloo import Group, Host
+from edl.collectives.gloo import GlooGroup, GlooHost
 from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees import xgboost_network
 from edl.frameworks.trees.adapter import TreeAdapter
-from edl.frameworks.trees.xgboost_network import Network as XGBoostNetwork
+from edl.frameworks.trees.xgboost_network import XGBoostNetwork as XGBoostNetwork
 from edl.worker.strategies.allreduce.trees import READ_SECS
 from tests.edl.frameworks.test_trees import LABELS, MATRIX, OBJECTIVES, ROUNDS, WEIGHTS, adapter, rows
 
@@ -31,7 +31,7 @@ class Workers:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._hosts = [Host() for _ in range(size)]
+        self._hosts = [GlooHost() for _ in range(size)]
         self._pools = [ThreadPoolExecutor(1) for _ in range(size)]
 
     def do(self, task: Callable[[int], Any]) -> list[Any]:
@@ -39,7 +39,7 @@ class Workers:
         begun = [pool.submit(task, rank) for rank, pool in enumerate(self._pools)]
         return [future.result(30) for future in begun]
 
-    def meet(self) -> list[Group]:
+    def meet(self) -> list[GlooGroup]:
         number, address = next(_NUMBERS), self._hosts[0].address
         return self.do(lambda rank: self._hosts[rank].meet(address, number, rank, self.size, 10.0))
 
@@ -64,7 +64,7 @@ def share(given: Minibatches, rank: int, size: int) -> Minibatches:
 
 
 def rounds_until_lost(
-    subjects: Sequence[TreeAdapter], groups: Sequence[Group], given: Minibatches, rank: int
+    subjects: Sequence[TreeAdapter], groups: Sequence[GlooGroup], given: Minibatches, rank: int
 ) -> int:
     """Rounds of a worker of two before the other one, or itself, is lost."""
     part = share(given, rank, 2)
@@ -209,7 +209,7 @@ def test_the_tracker_of_xgboost_listens_where_its_own_worker_is(monkeypatch: pyt
             raise GroupError
 
     monkeypatch.setattr(xgboost_network, "RabitTracker", Tracker)
-    hosts = Host("127.0.0.1"), Host("127.0.0.2")
+    hosts = GlooHost("127.0.0.1"), GlooHost("127.0.0.2")
     with ThreadPoolExecutor(2) as pool:
         begun = [
             pool.submit(host.meet, hosts[1].address, 0, rank, 2, 10.0) for rank, host in enumerate(hosts)
@@ -266,7 +266,7 @@ XGBOOSTS: Sequence[dict[str, Any]] = ({}, {"subsample": 0.5}, {"booster": "dart"
 class _Leaving(XGBoostNetwork):
     """A network whose member is lost at its call of that number."""
 
-    def __init__(self, group: Group, last: int) -> None:
+    def __init__(self, group: GlooGroup, last: int) -> None:
         self._calls, self._last = 0, last
         super().__init__(group)
 
@@ -297,10 +297,10 @@ def test_a_lost_worker_of_xgboost_changes_no_tree(
     pair.grow(subjects, given, 5)
     groups = pair.meet()
 
-    def network(group: Group) -> XGBoostNetwork:
+    def network(group: GlooGroup) -> XGBoostNetwork:
         return _Leaving(group, call) if group is groups[1] else XGBoostNetwork(group)
 
-    monkeypatch.setattr("edl.frameworks.trees.xgboost.Network", network)
+    monkeypatch.setattr("edl.frameworks.trees.xgboost.XGBoostNetwork", network)
 
     rounds = pair.do(partial(rounds_until_lost, subjects, groups, given))
     assert rounds[0] == rounds[1]
@@ -333,7 +333,7 @@ def test_classes_have_their_weights_on_all_workers(pair: Workers, made: Made) ->
     assert weighed[0].predict({"dense": MATRIX}).mean() > plain[0].predict({"dense": MATRIX}).mean() + 0.3
 
 
-class _Lost(Group):
+class _Lost(GlooGroup):
     """A group whose member is lost at its exchange of that number."""
 
     exchanges = 0

@@ -13,7 +13,7 @@ import pytest
 
 from edl.errors import SemanticError
 from edl.jobs import spot_notice
-from edl.jobs.spot_notice import CLOUDS, VARIABLE, Metadata, watching_for_spot_notice
+from edl.jobs.spot_notice import CLOUDS, VARIABLE, InstanceMetadata, watching_for_spot_notice
 from edl.jobs.termination import TerminatedError, terminating
 
 SECONDS = 30.0
@@ -136,7 +136,7 @@ def test_the_metadata_of_a_cloud_is_asked_as_it_wants_to_be(
 
 def test_a_token_that_is_too_old_is_replaced(server: MetadataServer) -> None:
     server.required = ("X-token", "secret")
-    metadata = Metadata(server.address, "/notice", prefix="X-token", _tokens={"X-token": "old"})
+    metadata = InstanceMetadata(server.address, "/notice", prefix="X-token", _tokens={"X-token": "old"})
     assert not metadata.is_given()
     assert server.tokens == 1
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
-from edl.master.ps.server_slot import Answer, Call
+from edl.master.ps.server_slot import Answer, ServerCall
 from edl.master.state import MasterState
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
@@ -63,8 +63,8 @@ class World:
         # What outlives a server, by index: the generation, and pushes, or names of checkpoints where they were taken.
         self.logs: defaultdict[int, list[tuple[int, Push | str]]] = defaultdict(list)
         self.processes: dict[str, Server] = {}
-        self.calls: list[Call] = []
-        self.answers: list[tuple[Call, Answer]] = []
+        self.calls: list[ServerCall] = []
+        self.answers: list[tuple[ServerCall, Answer]] = []
         # Those that other servers followed, by generation.
         self.last_checkpoints: dict[int, Saved] = {}
         self.applied = self.counted = 0  # pushes of all servers, and the total that was last shown
@@ -173,7 +173,7 @@ class World:
             else:
                 self.answers.append((call, answer_))
 
-    def execute(self, call: Call) -> Answer | None:
+    def execute(self, call: ServerCall) -> Answer | None:
         machine = next((each for each in self.processes.values() if each.address == call.address), None)
         if machine is None or not machine.alive:
             return None

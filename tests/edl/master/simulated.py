@@ -29,7 +29,7 @@ from edl.jobs.snapshot import Snapshot
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import Master, restore_tasks
 from edl.master.pace import collect_rarely
-from edl.master.ps.server_slot import Answer, Call
+from edl.master.ps.server_slot import Answer, ServerCall
 from edl.master.state_store import FileStateStore
 from edl.master.stored_checkpoints import stored_checkpoints
 from edl.ps.checkpoint.content import Mode, Progress, Shard, Version
@@ -504,7 +504,7 @@ class _Servers:
             servers.checkpoints.completed(taking, manifest)
         self._master.state_loop.notify()
 
-    def _answer(self, call: Call) -> Answer:
+    def _answer(self, call: ServerCall) -> Answer:
         state, pushed = self._master.tasks.state, self._job.pushed
         version = Version(state.generation, call.epoch, self._step)
         header = call.header

@@ -8,7 +8,7 @@ from edl.errors import SQLFlowError
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_manager import Servers
-from edl.master.ps.server_slot import Answer, Call
+from edl.master.ps.server_slot import Answer, ServerCall
 from edl.master.state import MasterState
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
@@ -67,11 +67,11 @@ class Stage:
         self.lost_cuts: set[str] = set()
         self.stored = ListedCheckpoints(lambda name: name not in self.lost_cuts)
         self.progress: list[dict[int, Progress]] = [{} for _ in range(servers)]  # what each knows of leases
-        self.asked: list[Call] = []
+        self.asked: list[ServerCall] = []
         self.step = 0
         self.is_open = False
         self.mute: set[int | type] = set()  # servers that answer nothing, and calls that are not answered
-        self.unheard: list[Call] = []  # that were not
+        self.unheard: list[ServerCall] = []  # that were not
         self._start(None)
 
     def _start(self, kept: MasterState | None) -> None:
@@ -123,7 +123,7 @@ class Stage:
                 return
             self.now = min(end, self.now + 0.25)
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call: ServerCall) -> Answer:
         header = call.header
         version = Version(self.leases.state.generation, call.epoch, self.step)
         if isinstance(header, Arrange):
@@ -181,7 +181,7 @@ class Stage:
         assert self.checkpoints.completed(taking, manifest_of(taking.name, taking.version, self.mode, shards))
         return taking.name
 
-    def said(self, kind: type) -> list[Call]:
+    def said(self, kind: type) -> list[ServerCall]:
         """Calls of that kind that were made since the last time."""
         found = [call for call in self.asked if isinstance(call.header, kind)]
         self.asked = [

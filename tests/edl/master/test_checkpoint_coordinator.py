@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import ClusterError
 from edl.master.ps.checkpoint_coordinator import AGAIN_SECS
-from edl.master.ps.server_slot import Call
+from edl.master.ps.server_slot import ServerCall
 from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import TakeCheckpoint
 from edl.spec import Checkpoints
@@ -26,7 +26,7 @@ def opened(when: Checkpoints, *, steps_per_version: int = 1) -> Stage:
     return stage
 
 
-def begun(stage: Stage) -> Call:
+def begun(stage: Stage) -> ServerCall:
     """A cut is asked for, and the call is not answered yet."""
     stage.step += 1
     stage.mute = {TakeCheckpoint}

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from edl.jobs.snapshot import Counts, Row, ServerCounts, Snapshot, Staleness
-from edl.master.reporting.prometheus import JobCollector, Reading
+from edl.master.reporting.prometheus import JobCollector, MetricReading
 from edl.ps.checkpoint.content import Version
 from edl.ps.messages import Figures
 
@@ -33,10 +33,10 @@ SNAPSHOT = Snapshot(
     generation=3,
     master_relaunches=1,
 )
-READING = Reading(SNAPSHOT, None, {}, 17, (3, 0.25), (2, 1.5), None)
+READING = MetricReading(SNAPSHOT, None, {}, 17, (3, 0.25), (2, 1.5), None)
 
 
-def scraped(reading: Reading | None) -> dict[str, float]:
+def scraped(reading: MetricReading | None) -> dict[str, float]:
     """What Prometheus makes of it, by name and the values of labels, which come by their names."""
     registry = CollectorRegistry()
     registry.register(JobCollector(lambda: reading))

@@ -17,7 +17,7 @@ import pytest
 from edl.checkpoints import DAMAGED, POSITION, STATE
 from edl.checkpoints.factory import VARIABLE
 from edl.checkpoints.folder import SharedFolder
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, write_checkpoint
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, write_checkpoint
 from edl.data.pinned import write_pinned
 from edl.errors import ClusterError, JobError, SourceError, SpecError
 from edl.jobs import job_folder
@@ -68,7 +68,7 @@ def checkpoint(folder: Path, step: int = 40) -> Checkpoint:
     """A complete checkpoint, with the state that the master had then."""
     name = f"{step:012d}-worker-0-0"
     weights = {"w": np.full(50, step, np.float32)}
-    write_checkpoint(folder / name, TrainerCheckpoint(Position(step), weights, {}))
+    write_checkpoint(folder / name, TrainerCheckpoint(TrainerPosition(step), weights, {}))
     found = Checkpoint(name, JobState(epoch=step // 20, step=step))
     data = encoding.encode(MasterState(epoch=step // 20, checkpoint=found, digest="d"))
     StoredCheckpoints(SharedFolder(folder), POSITION).add_state(name, data)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from edl.cluster import Change, Instance
-from edl.cluster.kubernetes.api_calls import UnreachableError
+from edl.cluster.kubernetes.api_calls import APIUnreachableError
 from edl.master import script_pod
 from edl.master.script_pod import Pods
 from tests.edl.cluster.kubernetes.conftest import Site, site
@@ -108,7 +108,7 @@ def test_pods_for_which_there_is_no_room_are_requested_again_after_a_while(
 def test_workers_go_on_while_the_api_server_is_away_unless_they_are_not_known_yet(place: Site) -> None:
     pods = Pods(place.cluster(patience=0.1), lambda snapshot: None)
     place.double.go_wrong(Fault("drop", "GET.*/pods", times=10**6))
-    with pytest.raises(UnreachableError):  # the next master finds them
+    with pytest.raises(APIUnreachableError):  # the next master finds them
         pods.list()
     place.double.go_wrong()
     pods.start(WORKER)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edl.jobs.snapshot import Load
+from edl.jobs.snapshot import InstanceLoad
 from edl.master.instances.stragglers import WINDOW, Loads, Window
 from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import Figures, Status
@@ -65,7 +65,7 @@ def test_a_server_is_marked_when_it_has_more_to_do_or_is_slower(busy: Busy, mark
 
 def test_a_server_has_what_it_holds_and_does() -> None:
     found = loads(lambda index: (0.5, 100))
-    assert found.load("ps-1") == Load(42, 9, 500.0, 0.0, 0.5, {"a": 30, "b": 12})
+    assert found.load("ps-1") == InstanceLoad(42, 9, 500.0, 0.0, 0.5, {"a": 30, "b": 12})
     assert found.load("worker-0") is None
 
 

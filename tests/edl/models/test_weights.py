@@ -60,7 +60,7 @@ def test_pieces_that_take_turns_make_the_file_that_whole_arrays_make(tmp_path: P
     weights.save(arrays, tmp_path / "whole")
     kinds = {name: weights.Kind(array.dtype, array.shape) for name, array in arrays.items()}
     turns = [(name, arrays[name][i : i + 4]) for i in range(0, 10, 4) for name in ("t:rows", "t:ids")]
-    weights.save(weights.Stream(kinds, [*turns, ("b", arrays["b"])]), tmp_path / "pieces")
+    weights.save(weights.WeightStream(kinds, [*turns, ("b", arrays["b"])]), tmp_path / "pieces")
     assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
@@ -68,7 +68,7 @@ def test_pieces_that_take_turns_make_the_file_that_whole_arrays_make(tmp_path: P
 def test_pieces_are_as_many_as_was_said(tmp_path: Path, rows: int, what: str) -> None:
     kinds = {"w": weights.Kind(np.dtype(np.float32), (10, 2))}
     with pytest.raises(ValueError, match=f"the pieces of w {what} its shape"):
-        weights.save(weights.Stream(kinds, [("w", np.zeros((rows, 2), np.float32))]), tmp_path / "w")
+        weights.save(weights.WeightStream(kinds, [("w", np.zeros((rows, 2), np.float32))]), tmp_path / "w")
 
 
 def test_a_table_that_comes_in_pieces_is_never_in_memory(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_table_that_comes_in_pieces_is_never_in_memory(tmp_path: Path) -> None
     kinds = {"t:rows": weights.Kind(np.dtype(np.float32), (rows, dim))}
     pieces = (("t:rows", np.full((piece, dim), i, np.float32)) for i in range(rows // piece))
     tracemalloc.start()
-    weights.save(weights.Stream(kinds, pieces), tmp_path / "w")
+    weights.save(weights.WeightStream(kinds, pieces), tmp_path / "w")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 5 * piece * dim * 4

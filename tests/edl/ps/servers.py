@@ -16,7 +16,7 @@ from edl.embeddings import Optimizer, TableSpec
 from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
-from edl.ps.checkpoint.content import Definition, Dense, Manifest, Mode, Progress
+from edl.ps.checkpoint.content import Dense, Manifest, Mode, ModelDefinition, Progress
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.tasks.task import Task
@@ -32,9 +32,9 @@ ASYNC, SYNC = Mode("async"), Mode("sync", 1)
 SECONDS = 30.0
 
 
-def definition(optimizer: Optimizer = SGD, **changes: Any) -> Definition:
+def definition(optimizer: Optimizer = SGD, **changes: Any) -> ModelDefinition:
     fields = {"dense": DENSE, "tables": TABLES, "state": STATE, "seed": 5} | changes
-    return Definition(optimizer, **fields)
+    return ModelDefinition(optimizer, **fields)
 
 
 def first_values() -> dict[str, np.ndarray]:
@@ -92,7 +92,7 @@ class Servers:
             order = msg.Arrange(index, self.generation, epoch, self.addresses, mode, restore, manifest)
             self.call(index, order, msg.Arranged)
 
-    def define(self, model: Definition) -> None:
+    def define(self, model: ModelDefinition) -> None:
         placement = partitioning.Placement(model.dense, len(self.servers))
         values = first_values()
         for index in range(len(self.servers)):
@@ -109,7 +109,7 @@ class Servers:
 
     def push(
         self,
-        model: Definition,
+        model: ModelDefinition,
         gradients: dict[str, np.ndarray],
         rows: dict[str, tuple[np.ndarray, np.ndarray]],
         *,
@@ -146,7 +146,7 @@ class Servers:
             answers.append(self.call(index, header, msg.Pushed, arrays)[0])
         return answers
 
-    def pull(self, model: Definition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
+    def pull(self, model: ModelDefinition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
         """Parameters and rows by name, and `state`."""
         placement = partitioning.Placement(model.dense, len(self.servers))
         split = {name: partitioning.split(each, len(self.servers)) for name, each in ids.items()}
@@ -173,7 +173,7 @@ def servers(count: int) -> Iterator[Servers]:
 
 
 @contextmanager
-def trained(count: int, model: Definition, mode: Mode = ASYNC) -> Iterator[Servers]:
+def trained(count: int, model: ModelDefinition, mode: Mode = ASYNC) -> Iterator[Servers]:
     """Servers that are arranged, defined and open."""
     with servers(count) as running:
         running.arrange(mode)

@@ -16,7 +16,7 @@ from edl.errors import DamagedError, JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import store
 from edl.ps.checkpoint import manifests, shard_file
-from edl.ps.checkpoint.content import Definition, Shard, Version
+from edl.ps.checkpoint.content import ModelDefinition, Shard, Version
 from edl.spec import RowLimits
 from tests.edl.ps.servers import (  # fmt: skip
     ADAGRAD,
@@ -35,7 +35,7 @@ MOMENTUM = Optimizer("torch", "sgd", {"momentum": 0.9, "nesterov": 0.0})
 EVERY = {"users": np.arange(-20, 60), "items": np.array([3, 2**40, -1, 77])}
 
 
-def step(running: Servers, model: Definition, number: int, **more: object) -> None:
+def step(running: Servers, model: ModelDefinition, number: int, **more: object) -> None:
     """A push of the same gradients whoever gets it."""
     rng = np.random.default_rng(number)
     gradients = {one.name: rng.normal(size=one.shape).astype(np.float32) for one in model.dense}

@@ -14,7 +14,7 @@ from edl.ps import partitioning
 from edl.ps.checkpoint.content import Mode
 from edl.ps.replica import Replica
 from edl.ps.rounds import Rounds
-from edl.ps.store import Gradients, RowGradients, Store
+from edl.ps.store import Gradients, ParameterStore, RowGradients
 from edl.spec import RowLimits
 from tests.edl.ps.servers import ADAM, TABLES, definition, first_values, progress
 
@@ -85,7 +85,9 @@ class World:
             state = [np.zeros(2, np.float32)] if index == 0 else []
             replica.define(model, [PLACEMENT.flat(first_values(), index), *state])
             replica.begin()
-        self.reference = Store(model, 0, 1, partitioning.Placement(MODEL.dense, 1).flat(first_values(), 0))
+        self.reference = ParameterStore(
+            model, 0, 1, partitioning.Placement(MODEL.dense, 1).flat(first_values(), 0)
+        )
         self.gradients: dict[int, Gradient] = {}  # by ticket
         self.applied: dict[int, int] = {}  # rows by lease
         self.leases = workers

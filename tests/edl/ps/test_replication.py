@@ -12,7 +12,7 @@ from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.content import Manifest, Mode, Shard, Version
-from edl.ps.checkpoint.replication import Held, ShardCache
+from edl.ps.checkpoint.replication import HeldShard, ShardCache
 from edl.rpc.channel import AwayError
 from tests.edl.ps.servers import ADAM, ASYNC, SYNC, TABLES, Servers, definition, servers, trained
 
@@ -107,7 +107,7 @@ def test_a_shard_that_came_damaged_is_not_kept_and_may_come_again() -> None:
 def test_earlier_cuts_are_forgotten_but_for_those_that_are_kept() -> None:
     memory = ShardCache()
     for name in ("1", "2", "3", "4"):
-        memory.put(name, Held(SHARD, DATA))
+        memory.put(name, HeldShard(SHARD, DATA))
     memory.add("0", SHARD, 0, DATA[:40])
     memory.forget("3", ["2"])
     assert [name for name in "1234" if memory.get(name, 1)] == ["2", "3", "4"]

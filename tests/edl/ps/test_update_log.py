@@ -20,7 +20,7 @@ from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import update_log
 from edl.ps.checkpoint import manifests
-from edl.ps.checkpoint.content import Definition, Mode
+from edl.ps.checkpoint.content import Mode, ModelDefinition
 from edl.ps.messages import NotReadyError
 from edl.ps.server import Server
 from edl.ps.update_log import UpdateLog, replay
@@ -30,7 +30,7 @@ from tests.edl.ps.servers import progress as progress_of
 
 IDS = 30
 MODE = Mode("async", durable_updates="process")
-MODEL = Definition(SGD, tables=(TableSpec("items", 1, "zeros"),))
+MODEL = ModelDefinition(SGD, tables=(TableSpec("items", 1, "zeros"),))
 
 
 def push(worker: str, number: int, ids: Sequence[int], lease: int = 0) -> tuple[msg.Push, list[Array]]:
@@ -46,7 +46,7 @@ def push(worker: str, number: int, ids: Sequence[int], lease: int = 0) -> tuple[
 class Place:
     """The place of server 0 of one, and the processes that have it one after another."""
 
-    def __init__(self, folder: Path, mode: Mode = MODE, model: Definition = MODEL) -> None:
+    def __init__(self, folder: Path, mode: Mode = MODE, model: ModelDefinition = MODEL) -> None:
         self.store = SharedFolder(folder)
         self.mode = mode
         self.epoch = 0

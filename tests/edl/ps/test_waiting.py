@@ -13,15 +13,15 @@ import pytest
 from edl.checkpoints.folder import SharedFolder
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
-from edl.ps.checkpoint.content import Definition, Dense, Version
+from edl.ps.checkpoint.content import Dense, ModelDefinition, Version
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.tasks.protocol import Servers
 from edl.tasks.task import TaskType
-from edl.worker.strategies.ps_client import ParameterServers, Request
+from edl.worker.strategies.ps_client import ParameterServers, ServerRequest
 from tests.edl.ps.servers import SGD, SYNC, TOKEN
 
-MODEL = Definition(SGD, dense=(Dense("kernel", (3,)),))
+MODEL = ModelDefinition(SGD, dense=(Dense("kernel", (3,)),))
 THREADS, WAITING = 4, 3
 WAIT_SECS = 60.0  # far more than a test takes
 CALL_SECS = 20.0
@@ -79,7 +79,7 @@ def test_workers_for_whom_there_is_no_thread_ask_again_until_they_have_what_they
     address: str,
 ) -> None:
     workers = [ParameterServers(Locator(address), TOKEN, threading.Event()) for _ in range(2 * THREADS)]
-    pull = Request(msg.Pull(0, dense=True, at_least=1, wait_secs=WAIT_SECS))
+    pull = ServerRequest(msg.Pull(0, dense=True, at_least=1, wait_secs=WAIT_SECS))
     for worker in workers:
         worker.connect()
     calls = [worker.begin({0: pull}, msg.Pulled) for worker in workers]
@@ -102,7 +102,7 @@ def test_a_worker_does_not_ask_for_longer_than_it_wanted_to_wait(address: str) -
         assert refused.wait(CALL_SECS)  # there is no place to wait any more
         worker = ParameterServers(Locator(address), TOKEN, threading.Event())
         worker.connect()
-        hasty = Request(msg.Pull(0, dense=True, at_least=1, wait_secs=0.1))
+        hasty = ServerRequest(msg.Pull(0, dense=True, at_least=1, wait_secs=0.1))
         answer, _ = worker.begin({0: hasty}, msg.Pulled).results()[0]
         worker.close()
     assert answer.crowded and answer.version.step == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.checkpoints.folder import SharedFolder
-from edl.checkpoints.trainer import Position, TrainerCheckpoint
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition
 from edl.errors import JobError, SpecError
 from edl.jobs import job_folder
 from edl.models import weights as weight_files
@@ -43,7 +43,9 @@ def trainers_checkpoints(folder: Path) -> Path:
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}
         writer.take(
-            lambda weights=weights, step=step: lambda: TrainerCheckpoint(Position(step), weights, weights),
+            lambda weights=weights, step=step: (
+                lambda: TrainerCheckpoint(TrainerPosition(step), weights, weights)
+            ),
             step,
             Report(Task(0, "train")),
         )  # type: ignore[misc]

@@ -195,7 +195,7 @@ def test_a_statement_with_a_time_zone_of_its_own_shows_the_servers_texts(source:
 
 
 def test_an_hour_that_a_zone_has_twice_is_shown_as_text_and_refused_to_jobs() -> None:
-    column = types.Column("at", pa.timestamp("us", "UTC"))
+    column = types.MySQLColumn("at", pa.timestamp("us", "UTC"))
     values = [(b"2024-10-27 02:30:00",), (b"2024-06-01 17:00:00",), (None,)]
     found = types.displayed_batch([column], values, "Europe/Berlin")
     assert found.column("at").to_pylist() == ["2024-10-27 02:30:00", "2024-06-01 15:00:00+00:00", None]
@@ -381,7 +381,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(
     with proxied(mariadb.port, after=0, left=1_000_000) as proxy:
         url = parse(mariadb.url(database, port=proxy.port))
         assert pinned.table is not None
-        reader = pinning.RowReader(url, pinned.table, [pinning.Column("n", pa.int64())], 10_000)  # type: ignore[arg-type]
+        reader = pinning.MySQLRowReader(url, pinned.table, [pinning.MySQLColumn("n", pa.int64())], 10_000)  # type: ignore[arg-type]
         with pytest.raises(SourceError, match=r"lost|Lost|reading"):
             list(reader.read(0, 10_000))
 

@@ -20,7 +20,7 @@ from edl.data.url import parse
 from edl.errors import SourceError
 from edl.sources.mysql import arrow_driver, drivers, pinning
 from edl.sources.mysql.source import MySQLSource
-from edl.sources.pinned_tables import LostError
+from edl.sources.pinned_tables import LostTableError
 from tests.mariadb import PASSWORD, Server
 
 pytest.importorskip("connectorx", reason="no connectorx")
@@ -52,7 +52,7 @@ def read(pinned: Pinned, url: str, driver: str, columns: list[str] | None = None
     return pa.Table.from_batches(reader.read(0, reader.rows, columns))
 
 
-def reader_of(pinned: Pinned, url: str, driver: str) -> pinning.RowReader:
+def reader_of(pinned: Pinned, url: str, driver: str) -> pinning.MySQLRowReader:
     assert pinned.table is not None
     reader = pinning.open_rows(pinned, pinned.table)
     reader._idle.append(drivers.connect(parse(url), driver))  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_rows_are_read_on_from_the_first_that_was_not_yielded(
     parts: Pinned, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, case: str
 ) -> None:
     before = arrow_driver._run_query
-    errors = {"fails": arrow_driver._FailedError("broken"), "is lost": LostError("gone")}
+    errors = {"fails": arrow_driver._FailedError("broken"), "is lost": LostTableError("gone")}
 
     def queried(url: ServerURL, query: str) -> pa.Table:
         if "> 200 " in query and case in errors:
@@ -246,7 +246,7 @@ def test_connectorx_is_not_used_where_it_would_hang_or_wait(
 
 def test_an_interrupt_ends_the_wait_for_connectorx(mariadb: Server, url: str) -> None:
     slow = PinnedTable("(SELECT 1 AS k, SLEEP(20) AS n) AS slow", "k")
-    reader = pinning.RowReader(parse(url), slow, [pinning.Column("n", pa.int32())], 1)  # type: ignore[arg-type]
+    reader = pinning.MySQLRowReader(parse(url), slow, [pinning.MySQLColumn("n", pa.int32())], 1)  # type: ignore[arg-type]
     waiting = (
         "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT `n` FROM (SELECT 1 AS k%'"
     )

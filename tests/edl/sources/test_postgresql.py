@@ -400,7 +400,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(
     with proxied(postgresql.port, after=0, left=1_000_000) as proxy:
         url = parse(postgresql.url(database, port=proxy.port))
         table = pinning.PinnedTable("gone", "key")
-        reader = pinning.RowReader(url, table, pa.schema([("n", pa.int64())]), 10)  # type: ignore[arg-type]
+        reader = pinning.PostgreSQLRowReader(url, table, pa.schema([("n", pa.int64())]), 10)  # type: ignore[arg-type]
         with pytest.raises(SourceError, match="was lost"):
             list(reader.read(0, 10))
 

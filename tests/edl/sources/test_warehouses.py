@@ -26,10 +26,13 @@ from edl.sources.warehouse import drivers
 from edl.sources.warehouse.errors import Asked, translate_message
 from edl.sources.warehouse.results import WarehouseResults
 from edl.sources.warehouse.source import Parts, WarehouseSource
-from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
+from edl.sources.warehouse.sql import BIGQUERY, STANDARD, DialectTexts
 from tests.fixtures.databases.quarry import PitSource
 
-TEXTS = {"bigquery": Texts("bigquery", "`", BIGQUERY, {}), "trino": Texts("trino", '"', STANDARD, {})}
+TEXTS = {
+    "bigquery": DialectTexts("bigquery", "`", BIGQUERY, {}),
+    "trino": DialectTexts("trino", '"', STANDARD, {}),
+}
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from edl.checkpoints import POSITION, STATE, integrity, mark_damaged
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.trainer import (
-    Position,
     TrainerCheckpoint,
+    TrainerPosition,
     checkpoint_to_resume,
     complete,
     read_checkpoint,
@@ -27,7 +27,7 @@ from edl.worker.checkpointing import Checkpointer
 
 def cut(step: int, *, best: bool = False) -> TrainerCheckpoint:
     arrays = {"w": np.full((2, 3), step, np.float32)}
-    position = Position(step, ((1, {"loss": 0.5}),))
+    position = TrainerPosition(step, ((1, {"loss": 0.5}),))
     return TrainerCheckpoint(position, arrays, {"slot.0.step": np.array(step)}, arrays if best else None)
 
 

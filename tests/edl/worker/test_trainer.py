@@ -13,7 +13,7 @@ import pytest
 
 from edl.checkpoints import GoneError
 from edl.checkpoints.folder import SharedFolder
-from edl.checkpoints.trainer import Position, TrainerCheckpoint, complete, read_checkpoint
+from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, complete, read_checkpoint
 from edl.errors import JobError, SemanticError
 from edl.frameworks import Adapter, Minibatches
 from edl.frameworks.adapter import Floats
@@ -466,7 +466,7 @@ def test_callbacks_hear_of_the_epochs_before_a_checkpoint_once_also_when_trainin
     strategy = trainer.worker.strategy
     assert isinstance(strategy, GoesBack)
     figures = {"loss": 0.5, "validation_loss": 0.2}
-    position = Position(7, tuple((epoch, figures) for epoch in (1, 2)))
+    position = TrainerPosition(7, tuple((epoch, figures) for epoch in (1, 2)))
     strategy.trainer = trainer
     strategy.cut = TrainerCheckpoint(position, trainer.adapter.get_weights(), trainer.adapter.get_state())
     trainer.run()

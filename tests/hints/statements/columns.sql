@@ -54,12 +54,12 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN x«, y» LABEL y INTO m;
 -- take: write (\w+\(.+\))
 SELECT n, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_ID(n, 3)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.trees _counted
+-- site: sqlflow_edl.analysis.columns.trees _count_ids
 -- hint: write fewer buckets, such as NGRAMS(x, 3, 500)
 -- take: write fewer buckets, such as (NGRAMS\(\w, 3, 500\))
 SELECT k AS x, y FROM t TO TRAIN BoostedTreesRegressor COLUMN «NGRAMS(x, 3, 100000)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.computed computed
+-- site: sqlflow_edl.analysis.columns.computed bind_expression
 -- hint: such as x / 2
 -- take: such as (x / 2)
 SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «2 / 3» LABEL y INTO m;
@@ -69,7 +69,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «2 / 3» LABEL y INTO m;
 -- take: COALESCE(\(x / y, 0\))
 SELECT x, w AS y, debt FROM t TO TRAIN DNNRegressor COLUMN IMPUTE«(x / y, mean)» LABEL debt INTO m;
 
--- site: sqlflow_edl.analysis.columns.trees fitted
+-- site: sqlflow_edl.analysis.columns.trees fit_column
 -- hint: write the category itself, such as CATEGORY_HASH(x, 1000)
 -- take: such as (CATEGORY_HASH\()x(, 1000\))
 SELECT k, y FROM t TO TRAIN BoostedTreesRegressor COLUMN «EMBEDDING(»k«)» LABEL y INTO m;
@@ -100,7 +100,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 5«, num_buckets=6�
 -- as: EMBEDDING([CATEGORY_ID(n, 9), CATEGORY_ID(flag, 9)], 8)
 SELECT n, n % 2 AS flag, y FROM t TO TRAIN DNNRegressor COLUMN «EMBEDDING([CATEGORY_ID(n, 9), CATEGORY_ID(flag, 8)], 8)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.shared shared
+-- site: sqlflow_edl.analysis.columns.shared share_vectors
 -- hint: name each column once
 -- take: name each column once
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([k«, k»], 8) LABEL y INTO m;
@@ -174,7 +174,7 @@ SELECT k, id % 120 AS c FROM t TO TRAIN DNNClassifier COLUMN «TARGET_ENCODE»(k
 -- take: leave it out
 SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, TARGET_ENCODE(e)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.numeric binned.fit
+-- site: sqlflow_edl.analysis.columns.numeric draft_bins.fit
 -- hint: leave it out
 -- take: leave it out
 SELECT x, 1.5 AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, PLE(e)» LABEL y INTO m;
@@ -220,7 +220,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN «» BUCKETIZE(a, 3)«, x / 2 AS
 -- as: n::VARCHAR AS n
 SELECT «n», k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING([VOCABULARIZE(n), VOCABULARIZE(k)], 8) LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.trees _counted
+-- site: sqlflow_edl.analysis.columns.trees _count_ids
 -- hint: keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer
 -- take: keep the frequent ones with (VOCABULARIZE\()x(, max_size=500)\), or hash
 -- as: \1tags, delimiter=","\2)
@@ -279,7 +279,7 @@ SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «VOCABULARIZE(STANDARDIZE(
 -- as: CONCAT(CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9))
 SELECT k, n, y FROM t TO TRAIN DNNRegressor COLUMN INDICATOR(«[CATEGORY_HASH(k, 9), CATEGORY_HASH(n, 9)]») LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.items _converted
+-- site: sqlflow_edl.analysis.columns.items _convert_value
 -- hint: write {}
 -- take: write (CATEGORY_HASH\(x, \d+\))
 SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «CATEGORY_HASH(x, 'a')» LABEL y INTO m;
@@ -400,7 +400,7 @@ SELECT x, y AS my_column FROM t TO TRAIN «Autoencoder» LABEL my_column INTO m;
 -- take: train a DNNClassifier or a (DNNRegressor) with
 SELECT x, y AS my_column FROM t TO TRAIN «PCA» LABEL my_column INTO m;
 
--- site: sqlflow_edl.analysis.columns.categories weighted
+-- site: sqlflow_edl.analysis.columns.categories require_weights
 -- hint: write SPARSE(x, 1000, ",", kv_delimiter=":")
 -- take: write SPARSE\(x(, 1000, ",", kv_delimiter=":"\))
 -- as: SPARSE(pairs\1
@@ -439,7 +439,7 @@ SELECT «d», y FROM dated TO TRAIN DNNRegressor COLUMN HOUR(«d») LABEL y INTO
 -- as: BUCKETIZE(x\1
 SELECT x, w, y FROM t TO TRAIN DNNRegressor COLUMN COMBINE(«[x]», w) LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.computed computed
+-- site: sqlflow_edl.analysis.columns.computed bind_expression
 -- hint: compute it in the SELECT
 -- take: compute it in the SELECT
 -- as: x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x-(x))))))))))))))))))))))) AS s

@@ -118,7 +118,7 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 -- take: (/system ls -l)
 > «/system»
 
--- site: sqlflow_edl.console.commands named
+-- site: sqlflow_edl.console.commands find_command
 -- hint: /help lists them
 -- take: (/help) lists them
 > «/zzqx»
@@ -182,7 +182,7 @@ $ sqlflow run --source duckdb: -e "SELECT {{ zz }} AS x" «»
 -- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
 
--- site: sqlflow_edl.cli.program.schema_file opened
+-- site: sqlflow_edl.cli.program.schema_file open_session
 -- hint: use the database itself by --source, or write the programs in {}
 -- take: write the programs in (duckdb)
 -- as: --source duckdb:
@@ -344,7 +344,7 @@ $ sqlflow export --source sqlite:a.sqlite --sql --from t m
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO m"
 $ «sqlflow export --source duckdb:a.duckdb --sql --from t m»
 
--- site: sqlflow_edl.serving.catalog Catalog.start
+-- site: sqlflow_edl.serving.catalog ModelCatalog.start
 -- hint: train one: SELECT … TO TRAIN … INTO my_model
 -- take: SELECT … (TO TRAIN) … (INTO my_model)
 -- as: sqlflow run --source duckdb:a.duckdb -e "SELECT x, y FROM t \1 BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \2"
@@ -405,7 +405,7 @@ $ edl run --resume my_job «script.py»
 -- then: my_zoo|bucket|fsspec
 $ sqlflow run -e "SELECT 1" --source «s3://»
 
--- site: sqlflow_edl.console.favourites filled
+-- site: sqlflow_edl.console.favourites fill_parameters
 -- hint: write it in the statement
 -- take: write it in the statement
 -- as: SELECT 'a\\b' AS x;

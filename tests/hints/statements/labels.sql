@@ -36,7 +36,7 @@ SELECT x, odd FROM t «» TO TRAIN DNNRegressor LABEL odd INTO m;
 -- take: (WITH train.on_bad_row = skip)
 SELECT x, odd FROM t TO TRAIN DNNRegressor «» LABEL odd INTO m;
 
--- site: sqlflow_edl.analysis.labels refused
+-- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out; a DNNClassifier predicts a label
 -- take: leave LABEL out
 SELECT x, n FROM t TO TRAIN KMeans WITH model.n_clusters = 3 «LABEL n» INTO m;
@@ -56,12 +56,12 @@ SELECT x, y FROM t TO TRAIN «DNNClassifier» LABEL y INTO m;
 -- take: leave it out: classes are counted
 SELECT x, n FROM t TO TRAIN DNNClassifier WITH train.epochs = 2«, model.n_classes = 2» LABEL n INTO m;
 
--- site: sqlflow_edl.analysis.labels refused
+-- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out; a DNNClassifier predicts a label
 -- take: leave LABEL out
 SELECT x FROM t TO TRAIN IsolationForest «LABEL x» INTO m;
 
--- site: sqlflow_edl.analysis.labels named
+-- site: sqlflow_edl.analysis.labels label_spans
 -- hint: leave one out
 -- take: leave a label out|leave one out
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y«, y» INTO m;
@@ -72,7 +72,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y«, y» INTO m;
 -- as: \1 AS moment
 SELECT x, «moment» FROM t TO TRAIN DNNRegressor LABEL moment INTO m;
 
--- site: sqlflow_edl.analysis.labels refused
+-- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out; a DNNClassifier predicts a label
 -- take: leave LABEL out; a (DNNClassifier) predicts
 SELECT x, n FROM t TO TRAIN «KMeans» LABEL n INTO m;

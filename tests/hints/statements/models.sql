@@ -32,7 +32,7 @@ SELECT x, y FROM t TO EVALUATE of_numbers «WITH evaluate.report = confusion_mat
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes; DROP TABLE IF EXISTS my_table; SELECT x FROM t TO PREDICT my_table USING of_classes;
 SELECT x FROM t TO PREDICT «» USING of_classes APPEND;
 
--- site: sqlflow_edl.analysis.inference.used_model checked
+-- site: sqlflow_edl.analysis.inference.used_model check_use
 -- hint: add USING my_model
 -- take: add (USING my_model)
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO my_model;

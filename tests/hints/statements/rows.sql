@@ -8,7 +8,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = 0.2 «VALIDA
 -- take: leave it out, and EVALUATE
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.batch_size = 20«, validation.test_fraction = 0.2» LABEL y VALIDATE ON (SELECT x, y FROM t) INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _marked
+-- site: sqlflow_edl.analysis.rows.splits _split_by_mark
 -- hint: leave the fraction out, or {} = column
 -- take: leave the fraction out
 SELECT x, y, is_new FROM t TO TRAIN DNNRegressor WITH validation.split = column, validation.column = is_new«, validation.fraction = 0.2» LABEL y INTO m;
@@ -38,25 +38,25 @@ SELECT x, «date_text», y FROM t TO TRAIN DNNRegressor WITH validation.split = 
 -- take: write (\S+ = random)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH «validation.split = stratified» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _written
+-- site: sqlflow_edl.analysis.rows.splits _split_as_written
 -- hint: write {} = group, {} = time or {} = column
 -- take: write (validation.split = group),
 -- as: , \1
 SELECT x, page, y FROM t TO TRAIN DNNRegressor WITH validation.column = page«» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _written
+-- site: sqlflow_edl.analysis.rows.splits _split_as_written
 -- hint: write {} = group, {} = time or {} = column
 -- take: or (validation.split = column)
 -- as: , \1
 SELECT x, is_new, y FROM t TO TRAIN DNNRegressor WITH validation.column = is_new«» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _written
+-- site: sqlflow_edl.analysis.rows.splits _split_as_written
 -- hint: add {} = customer_id, for instance
 -- take: add (\S+ = customer_id)
 -- as: , \1
 SELECT x, page AS customer_id, y FROM t TO TRAIN DNNRegressor WITH validation.split = group«» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _marked
+-- site: sqlflow_edl.analysis.rows.splits _split_by_mark
 -- hint: add {} = is_test, for instance
 -- take: add (\S+ = is_test)
 -- as: , \1

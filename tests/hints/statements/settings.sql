@@ -55,7 +55,7 @@ SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 3«, train.on_bad_row
 -- as:  
 SELECT x, gap FROM t «» TO TRAIN DNNRegressor WITH train.shuffle = false«, train.on_bad_row = skip» LABEL gap INTO m;
 
--- site: sqlflow_edl.analysis.rows.increments hinted
+-- site: sqlflow_edl.analysis.rows.increments hint_at_increments
 -- hint: WITH {} = id trains on the rows that are new since the last training
 -- take: (WITH train.incremental_column = id) trains
 -- as:  
@@ -67,17 +67,17 @@ SELECT x, id, y FROM t «WHERE id > LAST» TO TRAIN BoostedTreesRegressor «» L
 -- take: leave one of them out
 SELECT x, id, y FROM t TO TRAIN DNNRegressor WITH train.incremental_column = id«, train.shuffle = false» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- site: sqlflow_edl.analysis.rows.row_groups _refuse_divided_groups
 -- hint: leave it out, and EVALUATE the model on the rows to test it on
 -- take: leave it out, and EVALUATE
 SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page«, validation.test_fraction = 0.2» LABEL n INTO m;
 
--- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- site: sqlflow_edl.analysis.rows.row_groups _refuse_divided_groups
 -- hint: leave it out, or select the validation rows by a query: VALIDATE ON (SELECT …)
 -- take: leave it out, or select
 SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = page«, train.shuffle = false» LABEL n INTO m;
 
--- site: sqlflow_edl.analysis.rows.row_groups _divided
+-- site: sqlflow_edl.analysis.rows.row_groups _refuse_divided_groups
 -- hint: leave it out, or select the validation rows by a query: VALIDATE ON (SELECT …)
 -- take: select the validation rows by a query: (VALIDATE ON) \(SELECT …\)
 -- as: \1 (SELECT x, page, n FROM t)
@@ -89,17 +89,17 @@ SELECT x, page, n FROM t TO TRAIN BoostedTreesRanker WITH train.group_column = p
 -- as: id % 5 = 0
 SELECT x, «TRUE» AS v, y FROM t TO TRAIN DNNRegressor WITH validation.split = column, validation.column = v LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _written
+-- site: sqlflow_edl.analysis.rows.splits _split_as_written
 -- hint: leave it out, or write {} = group or {} = time
 -- take: leave it out, or
 SELECT x, page, y FROM t TO TRAIN DNNRegressor WITH validation.split = random«, validation.column = page» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _written
+-- site: sqlflow_edl.analysis.rows.splits _split_as_written
 -- hint: leave it out, or write {} = group or {} = time
 -- take: or write (validation.split = group) or
 SELECT x, page, y FROM t TO TRAIN DNNRegressor WITH «validation.split = random», validation.column = page LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.rows.splits _marked
+-- site: sqlflow_edl.analysis.rows.splits _split_by_mark
 -- hint: select a comparison: {} {} AS is_test
 -- take: a comparison: (w > 0 AS) is_test
 -- as: w > 1 AS w
@@ -143,7 +143,7 @@ SELECT x, id, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RA
 -- as: 8, 64
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(«64, 8») LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.losses _smoothed
+-- site: sqlflow_edl.analysis.settings.losses _check_smoothing
 -- hint: leave it out; networks have it for cross_entropy, the usual loss of classes
 -- take: leave it out; networks
 SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2«, loss.label_smoothing = 0.1» LABEL n INTO m;
@@ -202,7 +202,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, model.h
 -- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch «COLUMN FEATURES(parent)» LABEL y USING parent INTO m;
 
--- site: sqlflow_edl.analysis.columns.reused _without
+-- site: sqlflow_edl.analysis.columns.reused _drop_unneeded_columns
 -- hint: write FEATURES({}, [{}]) for those of these columns alone
 -- take: (FEATURES\(.+\]\))
 -- first: SELECT x, w, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent3;
@@ -222,13 +222,13 @@ SELECT «x», w, y FROM (SELECT x::VARCHAR AS x, w, y FROM t) AS q TO TRAIN DNNR
 -- first: SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 COLUMN x, TARGET_ENCODE(k) LABEL y INTO parent_enc;
 SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN «FEATURES(parent_enc)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.labels unlabelled
+-- site: sqlflow_edl.analysis.labels choose_without_label
 -- hint: write a smaller model.n_clusters, or select more rows
 -- take: write a smaller
 -- as: 3
 SELECT x, w FROM t LIMIT 20 TO TRAIN KMeans WITH model.n_clusters = «100» INTO m;
 
--- site: sqlflow_edl.analysis.labels written
+-- site: sqlflow_edl.analysis.labels read_labels
 -- hint: name the column to predict: LABEL income
 -- take: name the column to predict: (LABEL) income
 -- as: \1 y
@@ -265,7 +265,7 @@ SELECT x, w FROM t TO PREDICT «WITH predict.interval = 0.9» USING groups;
 -- as: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y \1 INTO validated
 «SELECT x FROM t TO PREDICT WITH predict.interval = 0.9 USING unvalidated»;
 
--- site: sqlflow_edl.analysis.uncertainty _chosen
+-- site: sqlflow_edl.analysis.uncertainty _choose_threshold
 -- hint: write a probability, or train it again with VALIDATE 0.1
 -- take: or train it again with (VALIDATE 0.1)
 -- first: SELECT x, is_new FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2, validation.fraction = 0 LABEL is_new INTO unvalidated2;

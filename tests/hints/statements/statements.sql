@@ -100,7 +100,7 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING both;
 -- as: \1 of_numbers
 «SELECT * FROM ML.CENTROIDS(MODEL of_numbers)»;
 
--- site: sqlflow_edl.analysis.forecasts written
+-- site: sqlflow_edl.analysis.forecasts read_forecast
 -- hint: leave VALIDATE out
 -- take: leave VALIDATE out
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 «VALIDATE 0.1» LABEL sold INTO m;
@@ -175,7 +175,7 @@ SELECT * FROM «ML.WEIGHTS(MODEL» of_numbers);
 -- first: SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent;
 SELECT x, y FROM t TO TRAIN LinearRegressor LABEL y «USING parent» INTO m;
 
--- site: sqlflow_edl.analysis.forecasts written
+-- site: sqlflow_edl.analysis.forecasts read_forecast
 -- hint: cast it in the SELECT: CAST({} AS DATE) AS {}
 -- take: (CAST\(.+\) AS \w+)
 SELECT «date_text», store, sold FROM (SELECT CAST(day AS VARCHAR) AS date_text, store, sold FROM days) AS d TO TRAIN Forecast WITH forecast.time = date_text, forecast.series = store, forecast.horizon = 3 LABEL sold INTO m;
@@ -230,7 +230,7 @@ SELECT x, y FROM t TO «TRAIN LinearRegressor» LABEL y USING parent INTO m;
 -- as: 1, 2
 SELECT x, y, w FROM t TO TRAIN DNN WITH train.label_weights = [«1»] LABEL y, w INTO m;
 
--- site: edl.optimization.linear Evaluation._of_groups
+-- site: edl.optimization.linear TermEvaluation._of_groups
 -- hint: write MIN(…) or MAX(…) around the column, or GROUP BY another one
 -- take: write (MIN\()…(\)) or MAX
 SELECT id, x FROM t WHERE id < 10 AND x > 0 TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM(amount) <= «»x«», amount >= 0, amount <= 1 WITH variables = "amount(id)", var_type = "Reals";
@@ -308,7 +308,7 @@ SELECT id, gap FROM t «WHERE id < 10» TO MAXIMIZE SUM(gap * amount) CONSTRAINT
 -- as: \1(gap, 0) AS gap
 SELECT id, «gap» FROM t WHERE id < 10 TO MAXIMIZE SUM(gap * amount) CONSTRAINT amount <= 3, amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: edl.optimization.linear Evaluation._arithmetic
+-- site: edl.optimization.linear TermEvaluation._arithmetic
 -- hint: leave such rows out, or compute the value in the SELECT
 -- take: leave such rows out, or compute
 -- as: AND id > 0
@@ -410,7 +410,7 @@ SELECT x FROM t TO PREDICT «COLUMN x» USING of_numbers;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «WITH predict.device = cuda» USING of_numbers;
 
--- site: sqlflow_edl.analysis.inference.used_model checked
+-- site: sqlflow_edl.analysis.inference.used_model check_use
 -- hint: write SELECT … FROM … before TO {}
 -- take: write (SELECT) … (FROM) … before TO PREDICT
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;

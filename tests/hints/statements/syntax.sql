@@ -37,7 +37,7 @@ SELECT * FROM PREDICT(of_numbers«»);
 -- take: put (\)) before
 SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO m;
 
--- site: sqlflow_edl.syntax.error_messages misplaced
+-- site: sqlflow_edl.syntax.error_messages misplaced_clause_error
 -- hint: put it behind TO TRAIN, TO PREDICT or another verb; {} alone begins nothing
 -- take: put it behind TO TRAIN
 SELECT x, y FROM t «WITH epochs = 2 »TO TRAIN DNNRegressor LABEL y INTO m;
@@ -266,7 +266,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SEL
 -- as: \1 
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«»AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _mapped
+-- site: sqlflow_edl.syntax.bigquery _map_option
 -- hint: leave it out; networks have dropout; TRAIN has optimizer = adamw, optimizer.weight_decay = 0.1
 -- take: TRAIN has (.+)
 -- as: SELECT x, y FROM t TO TRAIN LinearRegressor WITH \1 LABEL y INTO bq
@@ -282,7 +282,7 @@ CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols =
 -- take: and (NO_SPLIT) are
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y'], data_split_method = '«HALVES»') AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _mapped
+-- site: sqlflow_edl.syntax.bigquery _map_option
 -- hint: sqlflow help bigquery-ml lists the options; TRAIN has attributes of its own
 -- take: sqlflow help bigquery-ml lists
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG', input_label_cols = ['y']«, zzqx = 1») AS SELECT x, y FROM t;
@@ -488,7 +488,7 @@ SELECT x, y FROM t LABEL y INTO «my-model»;
 -- take: a name of two words has quotes: (.+)
 SELECT x AS "how much", y FROM t TO TRAIN DNNRegressor COLUMN «how much» LABEL y INTO m;
 
--- site: sqlflow_edl.syntax.error_messages _closed
+-- site: sqlflow_edl.syntax.error_messages _closing_hint
 -- hint: close it, such as {}{}{}, or remove the {}
 -- take: close it, such as (.+?), or
 SELECT x, y FROM t WHERE k = «'red» TO TRAIN DNNRegressor LABEL y INTO m;

@@ -11,12 +11,12 @@ from edl import spec
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.models.base import USUAL_LENGTH
 from sqlflow_edl.reports import text
-from sqlflow_edl.session.session import Compiled, Session
+from sqlflow_edl.session.session import CompiledStatement, Session
 from tests.databases import Databases
 from tests.sql_cases import Case, cases, refusal
 
 
-def compiled(session: Session, text: str) -> Compiled:
+def compiled(session: Session, text: str) -> CompiledStatement:
     [only] = session.compile(text)
     return only
 

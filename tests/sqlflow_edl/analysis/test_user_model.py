@@ -9,7 +9,7 @@ import pytest
 from edl import spec
 from edl.errors import ErrorList, SQLFlowError
 from edl.program.user_model import PATH_VARIABLE
-from sqlflow_edl.session.session import Compiled, Session
+from sqlflow_edl.session.session import CompiledStatement, Session
 
 MODELS = Path(__file__).parents[2] / "fixtures" / "models"
 
@@ -19,7 +19,7 @@ def model_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(MODELS))
 
 
-def compiled(session: Session, model: str, attributes: str = "", label: str = "income") -> Compiled:
+def compiled(session: Session, model: str, attributes: str = "", label: str = "income") -> CompiledStatement:
     written = f"WITH {attributes} " if attributes else ""
     text = f"SELECT age, city, {label} AS y FROM people TO TRAIN {model} {written}LABEL y INTO m"
     [only] = session.compile(text)

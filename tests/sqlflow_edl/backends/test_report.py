@@ -10,7 +10,7 @@ import pytest
 
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder, Process
-from edl.jobs.snapshot import Counts, Load, Row, ServerCounts, Snapshot, Staleness
+from edl.jobs.snapshot import Counts, InstanceLoad, Row, ServerCounts, Snapshot, Staleness
 from edl.models.pending import Intent, write_intent
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports
@@ -104,7 +104,7 @@ def test_what_became_of_updates_is_told_if_there_were_any() -> None:
 
 def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
-    load = Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876, {"f0": 1_000_000, "f1": 200_000})
+    load = InstanceLoad(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876, {"f0": 1_000_000, "f1": 200_000})
     loaded = msgspec.structs.replace(server, load=load)
     rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
     snapshot = msgspec.structs.replace(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from edl import tls
-from sqlflow_edl.backends.kubernetes.settings import configured
+from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.manifests import HIDDEN, manifests
 from sqlflow_edl.session.session import Session
@@ -107,7 +107,7 @@ def test_a_dry_run_prints_the_objects_of_each_job_and_nothing_else_on_stdout(
 def test_a_statement_without_a_job_has_no_objects(source: str) -> None:
     with Session(source) as session:
         for statement in session.parse("SELECT 1; SHOW MODELS"):
-            assert manifests(session.compiler, statement, configured()) == ""
+            assert manifests(session.compiler, statement, read_configuration()) == ""
 
 
 def test_certificates_are_hidden_and_workers_that_would_talk_in_plain_are_refused_at_their_place(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.console.config import DEFAULTS, FaultyConfigError, parsed, read, template
+from sqlflow_edl.console.config import DEFAULTS, FaultyConfigError, parse_config, read, template
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def test_a_file_is_written_once_and_its_comments_are_valid_settings(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["config", "--init"]) == 0
-    assert parsed(file.read_text()) == DEFAULTS
+    assert parse_config(file.read_text()) == DEFAULTS
     file.write_text("timing = false\n")
     assert main(["config", "--init"]) == 1
     assert "it exists, and stays as it is" in capsys.readouterr().err
     assert file.read_text() == "timing = false\n"
-    assert parsed(re.sub(r"^# (?=\w+ = )", "", template(), flags=re.MULTILINE)).pager == "less -SRX"
+    assert parse_config(re.sub(r"^# (?=\w+ = )", "", template(), flags=re.MULTILINE)).pager == "less -SRX"
 
 
 def test_settings_are_listed_with_their_origins(

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.console.config import DEFAULTS, config_path, parsed
+from sqlflow_edl.console.config import DEFAULTS, config_path, parse_config
 from sqlflow_edl.session.session import Session
 
 DEADLINE = 90.0  # seconds, of what takes one on an idle machine
@@ -104,7 +104,7 @@ def test_a_model_is_trained_at_a_terminal_and_what_takes_too_long_is_cancelled(t
         terminal.until("1 row (")
         terminal.types(CTRL_D)
         assert terminal.process.wait(DEADLINE) == 0
-    assert parsed(config_path().read_text()) == DEFAULTS
+    assert parse_config(config_path().read_text()) == DEFAULTS
 
 
 def test_where_there_is_no_terminal_standard_input_is_a_program(

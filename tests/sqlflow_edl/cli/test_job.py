@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from edl.jobs import job_folder
-from edl.jobs.snapshot import Counts, Load, Row, Snapshot
+from edl.jobs.snapshot import Counts, InstanceLoad, Row, Snapshot
 from sqlflow_edl.backends.base import JobDetails
 from sqlflow_edl.backends.find import find
 from sqlflow_edl.backends.report import report
@@ -100,7 +100,9 @@ def test_a_low_terminal_has_the_most_important_lines(
 ) -> None:
     rows = [Row(f"worker-{n}", "worker", 0, "running") for n in range(40)]
     rows[33] = Row("worker-33", "worker", 1, "ended", note="killed")
-    rows += [Row(f"ps-{n}", "ps", 0, "running", load=Load(), note="hot" * (n == 7)) for n in range(10)]
+    rows += [
+        Row(f"ps-{n}", "ps", 0, "running", load=InstanceLoad(), note="hot" * (n == 7)) for n in range(10)
+    ]
     created = job_folder.create("train", "SELECT 1 TO TRAIN x")
     snapshot = Snapshot("", "", epoch=1, epochs=2, instances=tuple(rows))
     found = report(created, JobDetails(created.status(), snapshot, tuple(rows)))

@@ -10,7 +10,7 @@ import pytest
 
 from edl.jobs.job_folder import state_folder
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.cli.program.record import FILE, Record
+from sqlflow_edl.cli.program.record import FILE, RunRecord
 from tests.sqlflow_edl.cli.test_run import lines
 
 PROGRAM = "CREATE TABLE a AS SELECT 1 AS x; SELECT y FROM a; SELECT 3 AS z"
@@ -81,7 +81,7 @@ def test_a_retry_has_the_dates_of_the_program_that_failed(
     program.write_text("SELECT 1 AS x; SELECT {{ day }} AS day FROM a WHERE y = 1")
     assert main(["run", "program.sql", "--var", "day=${yyyyMMdd -1d}"]) == 1
     path = state_folder() / FILE
-    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
     earlier = datetime.now().astimezone() - timedelta(days=9)
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, at=earlier)))
     program.write_text("SELECT 1 AS x; SELECT {{ day }} AS day FROM a")

@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.cli.program.run_options import completed
+from sqlflow_edl.cli.program.run_options import complete_arguments
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import Statement
@@ -152,9 +152,9 @@ def test_no_color_is_for_this_command_and_what_it_starts(
     ],
 )
 def test_a_command_that_is_left_out_is_run_or_console(typed: list[str], meant: list[str]) -> None:
-    assert completed(typed, at_terminal=True) == meant
+    assert complete_arguments(typed, at_terminal=True) == meant
 
 
 def test_options_of_a_program_on_standard_input_are_those_of_run() -> None:
-    assert completed(["--json", "-"], at_terminal=True) == ["run", "--json", "-"]
-    assert completed(["--quiet"], at_terminal=False) == ["run", "--quiet"]
+    assert complete_arguments(["--json", "-"], at_terminal=True) == ["run", "--json", "-"]
+    assert complete_arguments(["--quiet"], at_terminal=False) == ["run", "--quiet"]

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from sqlflow_edl.cli.program.variables import assignment, filled
+from sqlflow_edl.cli.program.variables import assignment, fill_variables
 
 
 def test_an_assignment_is_a_name_and_any_value() -> None:
@@ -31,5 +31,5 @@ def test_what_is_no_assignment_is_refused(text: str) -> None:
 
 def test_without_variables_braces_mean_nothing() -> None:
     text = "SELECT '{{ x }} {% raw %}' {# no comment"
-    assert filled(text, [], "duckdb") is text
-    assert filled("{{ x }}", [assignment("x=1"), assignment("x=2")], "duckdb") == "2"
+    assert fill_variables(text, [], "duckdb") is text
+    assert fill_variables("{{ x }}", [assignment("x=1"), assignment("x=2")], "duckdb") == "2"

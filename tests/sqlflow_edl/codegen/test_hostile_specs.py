@@ -13,7 +13,7 @@ import pytest
 
 from edl.errors import SpecError, SQLFlowError
 from edl.spec import Candidate, JobSpec, Own, Search, Zoo, from_json, to_json
-from sqlflow_edl.codegen import Program, generate
+from sqlflow_edl.codegen import GeneratedProgram, generate
 from tests.sqlflow_edl.codegen.test_program import JOBS, job, searched
 
 CODE = "__import__('evil').run()"
@@ -59,7 +59,7 @@ def changed(encoded: bytes, kind: str, path: tuple[str | int, ...], text: str) -
     return json.dumps(root).encode()
 
 
-def named(program: Program) -> set[str]:
+def named(program: GeneratedProgram) -> set[str]:
     """All that the program's Python names: variables, attributes, keywords, imports."""
     found: set[str] = set()
     for name, content in program.files.items():

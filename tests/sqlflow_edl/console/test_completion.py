@@ -10,10 +10,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from sqlflow_edl.console.completion import Completing
-from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.session.session import Session
-from sqlflow_edl.syntax.forms import STATEMENTS, Form
+from sqlflow_edl.syntax.forms import STATEMENTS, StatementForm
 
 TABLES = """
     CREATE TABLE flowers AS SELECT 1 AS size, 'red' AS "a colour";
@@ -22,13 +22,13 @@ TABLES = """
 
 
 @pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleConnection]:
     def opener(source: str, observer: Observer) -> Session:
         session = Session(source)
         list(session.run(TABLES))
         return session
 
-    connection = Connection(opener, "duckdb:")
+    connection = ConsoleConnection(opener, "duckdb:")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         connection.known(None)
@@ -37,7 +37,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
     connection.close()
 
 
-def offered(text: str, connection: Connection) -> list[str]:
+def offered(text: str, connection: ConsoleConnection) -> list[str]:
     before, _, after = text.partition("|")
     document = Document(before + after, len(before))
     found = Completing(lambda: connection).get_completions(document, CompleteEvent())
@@ -135,18 +135,18 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("/status |", []),
     ],
 )
-def test_what_fits_the_place_is_offered(text: str, first: list[str], connection: Connection) -> None:
+def test_what_fits_the_place_is_offered(text: str, first: list[str], connection: ConsoleConnection) -> None:
     assert offered(text, connection)[: max(1, len(first))] == first
 
 
-def test_an_attribute_comes_with_its_line_of_documentation(connection: Connection) -> None:
+def test_an_attribute_comes_with_its_line_of_documentation(connection: ConsoleConnection) -> None:
     text = "SELECT * FROM flowers TO TRAIN DNN WITH epoc"
     [found] = Completing(lambda: connection).get_completions(Document(text), CompleteEvent())
     assert found.text == "train.epoch"
     assert "Passes over the training rows" in found.display_meta_text
 
 
-def test_the_attributes_are_those_of_the_optimizer_that_is_written(connection: Connection) -> None:
+def test_the_attributes_are_those_of_the_optimizer_that_is_written(connection: ConsoleConnection) -> None:
     sgd = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer = sgd, optimizer.|", connection)
     every = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer.|", connection)
     assert "optimizer.momentum" in sgd
@@ -155,7 +155,7 @@ def test_the_attributes_are_those_of_the_optimizer_that_is_written(connection: C
 
 
 def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_again(
-    connection: Connection,
+    connection: ConsoleConnection,
 ) -> None:
     with connection.session() as session:
         list(session.run("CREATE TABLE IF NOT EXISTS gardens AS SELECT 1 AS x"))
@@ -172,7 +172,7 @@ def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_aga
 
 @pytest.mark.parametrize("form", STATEMENTS.values(), ids=STATEMENTS)
 def test_the_words_of_a_form_are_offered_where_its_example_has_them(
-    form: Form, connection: Connection
+    form: StatementForm, connection: ConsoleConnection
 ) -> None:
     words = re.findall(r"\b[A-Z]{2,}\b", form.form)
     written = [each for each in re.finditer(r"\b[A-Z]{2,}\b", form.example) if each[0] in words]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SourceError
-from sqlflow_edl.console.connection import Connection, UnopenedError
+from sqlflow_edl.console.connection import ConsoleConnection, UnopenedError
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.session.session import Session
 
 
 def test_the_session_opens_when_it_is_asked_for() -> None:
-    connection = Connection(lambda source, observer: Session(source), "sqlite::memory:")
+    connection = ConsoleConnection(lambda source, observer: Session(source), "sqlite::memory:")
     assert connection.dialect == "duckdb"
     with connection.session() as session:
         assert session.dialect == connection.dialect == "sqlite"
@@ -27,14 +27,14 @@ def test_what_is_noted_at_the_opening_is_kept() -> None:
         observer.note("a job had finished")
         return Session(source)
 
-    connection = Connection(opener, "duckdb:")
+    connection = ConsoleConnection(opener, "duckdb:")
     with connection.session():
         assert connection.notes == ["a job had finished"]
     connection.close()
 
 
 def test_an_unknown_dialect_is_an_error_of_the_opening() -> None:
-    connection = Connection(lambda source, observer: Session(source, dialect="duckbd"), "duckdb:")
+    connection = ConsoleConnection(lambda source, observer: Session(source, dialect="duckbd"), "duckdb:")
     with pytest.raises(UnopenedError, match="unknown SQL dialect"), connection.session():
         pass
     connection.close()
@@ -44,13 +44,13 @@ def test_a_defect_of_ours_is_raised_as_it_is() -> None:
     def opener(source: str, observer: Observer) -> Session:
         raise ZeroDivisionError
 
-    connection = Connection(opener, "duckdb:")
+    connection = ConsoleConnection(opener, "duckdb:")
     with pytest.raises(ZeroDivisionError), connection.session():
         pass
 
 
 def test_columns_are_asked_for_once() -> None:
-    connection = Connection(lambda source, observer: Session(source), "duckdb:")
+    connection = ConsoleConnection(lambda source, observer: Session(source), "duckdb:")
     with connection.session() as session:
         list(session.run("CREATE TABLE t (a INT, b INT)"))
     assert connection.columns("t") == ("a", "b")
@@ -65,7 +65,7 @@ def test_columns_are_asked_for_once() -> None:
 
 @pytest.mark.soak
 def test_a_database_that_refuses_leaves_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = Connection(lambda source, observer: Session(source), "duckdb:")
+    connection = ConsoleConnection(lambda source, observer: Session(source), "duckdb:")
     with connection.session() as session:
         list(session.run("CREATE TABLE t (a INT)"))
         connection.catalog.look(session)
@@ -99,7 +99,7 @@ def test_other_processes_may_open_the_file_unless_the_session_has_a_state(
     keeps: str, ends: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.duckdb"
-    connection = Connection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
+    connection = ConsoleConnection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
     with connection.session() as session:
         list(session.run("CREATE TABLE t AS SELECT 1 AS x"))
         assert is_open_here(path)
@@ -117,7 +117,7 @@ def test_other_processes_may_open_the_file_unless_the_session_has_a_state(
 
 def test_a_file_that_another_process_has_open_is_an_error_of_the_statement_alone(tmp_path: Path) -> None:
     path = tmp_path / "t.duckdb"
-    connection = Connection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
+    connection = ConsoleConnection(lambda source, observer: Session(source, create=True), f"duckdb:///{path}")
     with connection.session() as session:
         list(session.run("CREATE TABLE t AS SELECT 1 AS x"))
     program = "import duckdb, sys; opened = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
@@ -138,7 +138,7 @@ def test_a_file_that_another_process_has_open_is_an_error_of_the_statement_alone
 
 def test_the_rows_of_files_are_read_again_after_the_release(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x;y\n1;a\n2;b\n")
-    connection = Connection(lambda source, observer: Session(source), str(tmp_path / "t.csv"))
+    connection = ConsoleConnection(lambda source, observer: Session(source), str(tmp_path / "t.csv"))
     for _ in range(2):
         with connection.session() as session:
             [result] = session.run("SELECT count(*) AS n FROM 't.csv'")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.console.favourites import arguments, filled, parameters
+from sqlflow_edl.console.favourites import arguments, fill_parameters, parameters
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.dialects import dialect_named
 from tests.databases import Databases
@@ -72,11 +72,11 @@ def test_an_argument_is_a_value_or_refused(statement: str, given: str, wanted: s
     dialect = dialect_named("duckdb")
     if wanted is None:
         with pytest.raises(SemanticError):
-            filled(statement, arguments(given), dialect)
+            fill_parameters(statement, arguments(given), dialect)
         return
     if "a$1" in statement:
         assert parameters(statement, dialect) == 2
-    assert filled(statement, arguments(given), dialect) == wanted
+    assert fill_parameters(statement, arguments(given), dialect) == wanted
 
 
 @pytest.mark.soak

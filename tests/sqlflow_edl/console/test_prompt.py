@@ -11,7 +11,7 @@ from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from sqlflow_edl.console.config import parsed
+from sqlflow_edl.console.config import parse_config
 from sqlflow_edl.console.keys import Modes, bindings
 from sqlflow_edl.console.prompt import prompt_text
 from tests.sqlflow_edl.console.conftest import Typed
@@ -37,7 +37,7 @@ def test_escapes_of_the_prompt(form: str, source: str, wanted: str) -> None:
 
 
 def test_the_prompt_is_that_of_the_file(typed: Typed, tmp_path: Path) -> None:
-    config = parsed(r"prompt = '\t:\d> '")
+    config = parse_config(r"prompt = '\t:\d> '")
     typed(f"/tee {tmp_path}/seen\r", "SELECT 7 AS x;\r", config=config)
     assert "duckdb:flowers> SELECT 7 AS x;" in (tmp_path / "seen").read_text()
 
@@ -79,7 +79,7 @@ def test_ctrl_z_suspends_the_console_and_keeps_the_input(
 
 
 def test_the_modes_are_shown_with_their_keys() -> None:
-    modes = Modes(parsed(""))
+    modes = Modes(parse_config(""))
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         session: PromptSession[str] = PromptSession(key_bindings=bindings(lambda: "duckdb", modes, print))
         assert modes.text() == "F2 completion on   F3 multi-line on   F4 emacs"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SourceError
-from sqlflow_edl.console.config import parsed
+from sqlflow_edl.console.config import parse_config
 from sqlflow_edl.console.history import history
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
@@ -188,7 +188,9 @@ def test_a_data_source_that_cannot_be_opened_ends_the_console(typed: Typed, tmp_
 
 
 def test_settings_of_the_file_take_effect(typed: Typed) -> None:
-    config = parsed('keys = "vi"\nformat = "csv"\ntiming = false\npager = "more -d"\nhistory_size = 1\n')
+    config = parse_config(
+        'keys = "vi"\nformat = "csv"\ntiming = false\npager = "more -d"\nhistory_size = 1\n'
+    )
     console = typed("SELECT 1 AS x\x1bryA;\r", "/status\r", "SELECT 2;\r", config=config)
     assert console.data.startswith("y\n1\n")
     assert "more -d" in console.data

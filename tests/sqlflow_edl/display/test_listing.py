@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.display.listing import Layout, listing
+from sqlflow_edl.display.listing import ListLayout, listing
 
 COLUMNS = ("job", "place", "started", "statement")
 ROWS = [
     ("20260101-000000-000000-abcdef", "", "2026-01-01", "SELECT a, b, c FROM t"),
     ("x", None, "", "SELECT 1"),
 ]
-LAYOUT = Layout("statement", ("place", "started"), least=10)
+LAYOUT = ListLayout("statement", ("place", "started"), least=10)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pytest
 
 from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.trials import Trial
-from sqlflow_edl.display.narrator import LONG_STEP, SILENCE, Narrator, Step
+from sqlflow_edl.display.narrator import LONG_STEP, SILENCE, Narrator, ProgramStep
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
-STEP = Step(2, 3, "TRAIN X INTO m")
+STEP = ProgramStep(2, 3, "TRAIN X INTO m")
 [STATEMENT] = parse("SELECT 1")
 [STATEMENT] = parse("SELECT 1")
 TRAINED = Result(
@@ -45,7 +45,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_report_stands_in_one_piece_among_statements_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     narrator = Narrator(out)
-    other = threading.Thread(target=narrator.adds, args=(Step(1, 3, ""), "epoch 1"))
+    other = threading.Thread(target=narrator.adds, args=(ProgramStep(1, 3, ""), "epoch 1"))
 
     def report(result: Result) -> list[str]:
         other.start()

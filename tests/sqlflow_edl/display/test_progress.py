@@ -79,7 +79,7 @@ def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
     [(0.2, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2 h"), (7800, "2 h 10 min"), (108_000, "30 h")],
 )
 def test_time_left_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
-    assert progress.left(seconds) == wanted
+    assert progress.format_remaining(seconds) == wanted
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError
-from sqlflow_edl.lineage import tracked
+from sqlflow_edl.lineage import run_tracked
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
@@ -44,7 +44,7 @@ def run(text: str, end: Result | Exception, source: str = SOURCE, notes: list[st
         return end
 
     notes = [] if notes is None else notes
-    return tracked(statement, ends, notes.append, dialect="duckdb", source=source, models=source)
+    return run_tracked(statement, ends, notes.append, dialect="duckdb", source=source, models=source)
 
 
 def datasets(found: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import pytest
 
 from edl.errors import SemanticError
 from edl.jobs.events import EpochEnd
-from sqlflow_edl.lineage import tracked
+from sqlflow_edl.lineage import run_tracked
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
@@ -119,7 +119,7 @@ def run(text: str, end: Exception | None = None, **facts: Any) -> list[str]:
         return Result(statement, **facts)
 
     source = "duckdb:///shop.duckdb"
-    tracked(statement, ends, notes.append, dialect="duckdb", source=source, models=source)
+    run_tracked(statement, ends, notes.append, dialect="duckdb", source=source, models=source)
     return notes
 
 

@@ -18,7 +18,7 @@ from edl.spec import Computed, Source
 from edl.spec.computed import OPERATORS
 from sqlflow_edl.model_sql.columns import Columns
 from sqlflow_edl.model_sql.dialects import target_named
-from sqlflow_edl.model_sql.layout import written
+from sqlflow_edl.model_sql.layout import format_query
 from sqlflow_edl.model_sql.stages import Stages
 
 NUMBERS = [None, 0.0, -0.0, 1.0, -1.0, 2.5, -700.5, 709.0, 1e-300, 1e300, -1e300, float("inf"), float("nan")]
@@ -54,7 +54,7 @@ def test_sql_gives_the_values(sources: list[Computed]) -> None:
     stages = Stages(target)
     columns = Columns(target, ROWS.schema, stages)
     last = {f"v{place}": columns.number(source) for place, source in enumerate(sources)}
-    query = written(stages.select(exp.to_table("given_rows"), last), None, target, [])
+    query = format_query(stages.select(exp.to_table("given_rows"), last), None, target, [])
     with duckdb.connect() as connection:
         connection.register("given_rows", pa.Table.from_batches([ROWS]))
         found = connection.sql(query.rstrip().removesuffix(";")).fetchnumpy()

@@ -15,7 +15,7 @@ from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.ensemble import EnsembleFile
 from edl.models.archive import Archive
-from sqlflow_edl.model_sql import Wanted, model_query
+from sqlflow_edl.model_sql import QueryOptions, model_query
 from sqlflow_edl.serving.model import load_model
 from tests.sqlflow_edl.model_sql.test_text import CITY, archive, no_forest
 from tests.trained import Models, fed, rows
@@ -70,7 +70,7 @@ def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> No
     np.testing.assert_allclose(scores(NetworkFile(found.spec, found.weights()), batch), wanted, **near)
     if activation == "gelu":
         return
-    query = model_query(found, "m", Wanted("duckdb", "given_rows"), no_forest)
+    query = model_query(found, "m", QueryOptions("duckdb", "given_rows"), no_forest)
     with duckdb.connect() as connection:
         connection.register("given_rows", table)
         columns = connection.sql(query.rstrip().removesuffix(";")).fetchnumpy()

@@ -16,7 +16,7 @@ from edl import spec
 from edl.errors import SemanticError
 from edl.frameworks.trees.forest import Forest, Nodes
 from edl.models.archive import Archive, read_archive
-from sqlflow_edl.model_sql import TARGETS, Wanted, model_query
+from sqlflow_edl.model_sql import TARGETS, QueryOptions, model_query
 from tests.edl.models.conftest import SPEC, write
 
 CITY = spec.Vocabulary("ci ty", ("O'slo", "b\\"))
@@ -107,10 +107,10 @@ def test_the_text_is_the_golden_one(
     network = model_query(
         archive(tmp_path, inputs={"features": inputs}),
         "shop.m@1",
-        Wanted(dialect, "shop.rows", ("id", "na me"), "shop.kinds"),
+        QueryOptions(dialect, "shop.rows", ("id", "na me"), "shop.kinds"),
         no_forest,
     )
-    of_trees = model_query(trees(tmp_path), "trees@2", Wanted(dialect, "rows"), forest)
+    of_trees = model_query(trees(tmp_path), "trees@2", QueryOptions(dialect, "rows"), forest)
     golden(f"model_sql/network_{dialect}.sql", network.encode())
     golden(f"model_sql/trees_{dialect}.sql", of_trees.encode())
 
@@ -118,7 +118,7 @@ def test_the_text_is_the_golden_one(
 def test_a_query_may_stand_for_the_table_and_its_names_do_not_clash(tmp_path: Path) -> None:
     connection = duckdb.connect()
     select = 'SELECT amount, city AS "ci ty" FROM trees WHERE amount > 1'
-    query = model_query(trees(tmp_path), "m", Wanted("duckdb", select, ("amount",)), forest)
+    query = model_query(trees(tmp_path), "m", QueryOptions("duckdb", select, ("amount",)), forest)
     connection.execute(
         "CREATE TABLE trees AS SELECT * FROM (VALUES (2.0, 'b\\'), (3.0, NULL), (0.0, 'b\\')) AS t(amount, city);"
         f"CREATE VIEW given AS {query}"
@@ -155,7 +155,7 @@ def test_a_feature_without_a_form_is_refused_by_name(
         write(tmp_path / "m.zip", spec=model.spec, weights={**model.weights(), **weights})
         model = read_archive(tmp_path / "m.zip")
     with pytest.raises(SemanticError, match=re.escape(words)) as caught:
-        model_query(model, "m", Wanted("mysql", "t"), no_forest)
+        model_query(model, "m", QueryOptions("mysql", "t"), no_forest)
     assert caught.value.hint
 
 
@@ -177,22 +177,22 @@ def test_a_feature_without_a_form_is_refused_by_name(
 )
 def test_a_model_without_a_form_is_refused(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(SemanticError, match=re.escape(words)):
-        model_query(archive(tmp_path, **changes), "m", Wanted("duckdb", "t"), no_forest)
+        model_query(archive(tmp_path, **changes), "m", QueryOptions("duckdb", "t"), no_forest)
 
 
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        (Wanted("oracle", "t"), "cannot be written in the SQL of oracle"),
-        (Wanted("duckdb", "a b c"), "'a b c' is not the name of a table in duckdb"),
-        (Wanted("duckdb", "t", ("a", "A")), "--keep names the column 'A' twice"),
+        (QueryOptions("oracle", "t"), "cannot be written in the SQL of oracle"),
+        (QueryOptions("duckdb", "a b c"), "'a b c' is not the name of a table in duckdb"),
+        (QueryOptions("duckdb", "t", ("a", "A")), "--keep names the column 'A' twice"),
         (
-            Wanted("maxcompute", "t"),
+            QueryOptions("maxcompute", "t"),
             "column seen is of type timestamp[us, tz=UTC], whose seconds have no form",
         ),
     ],
 )
-def test_what_is_wanted_is_checked(wanted: Wanted, words: str, tmp_path: Path) -> None:
+def test_what_is_wanted_is_checked(wanted: QueryOptions, words: str, tmp_path: Path) -> None:
     with pytest.raises(SemanticError, match=re.escape(words)):
         model_query(archive(tmp_path), "m", wanted, no_forest)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.notebook.connections import Connections, Settings
+from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
 from sqlflow_edl.session.session import Session
 
 
@@ -28,8 +28,8 @@ def has_table(session: Session) -> bool:
 
 
 def test_the_last_that_was_connected_is_current(connections: Connections) -> None:
-    first = connections.connect(Settings("duckdb:"), "first")
-    second = connections.connect(Settings("sqlite:"), "second")
+    first = connections.connect(ConnectionSettings("duckdb:"), "first")
+    second = connections.connect(ConnectionSettings("sqlite:"), "second")
     assert connections.session() is second
     assert connections.session("first") is first
     assert connections.session() is second, "to name another one once changes nothing"
@@ -38,9 +38,9 @@ def test_the_last_that_was_connected_is_current(connections: Connections) -> Non
 
 
 def test_connecting_again_with_the_same_settings_keeps_the_session(connections: Connections) -> None:
-    make_table(connections.connect(Settings("duckdb:")))
-    assert has_table(connections.connect(Settings("duckdb:")))
-    assert not has_table(connections.connect(Settings("duckdb:", workers=2)))
+    make_table(connections.connect(ConnectionSettings("duckdb:")))
+    assert has_table(connections.connect(ConnectionSettings("duckdb:")))
+    assert not has_table(connections.connect(ConnectionSettings("duckdb:", workers=2)))
 
 
 def test_a_url_that_is_not_open_is_opened_and_kept(connections: Connections) -> None:
@@ -59,7 +59,7 @@ def test_without_any_the_variable_names_the_source(
 
 
 def test_an_alias_that_nobody_has_is_answered_with_the_nearest(connections: Connections) -> None:
-    connections.connect(Settings("duckdb:"), "warehouse")
+    connections.connect(ConnectionSettings("duckdb:"), "warehouse")
     with pytest.raises(SemanticError, match="no connection has the alias warehose") as raised:
         connections.session("warehose")
     assert raised.value.hint == "did you mean warehouse?"
@@ -67,10 +67,10 @@ def test_an_alias_that_nobody_has_is_answered_with_the_nearest(connections: Conn
 
 @pytest.mark.soak
 def test_what_was_closed_is_gone(connections: Connections) -> None:
-    make_table(connections.connect(Settings("duckdb:"), "a"))
+    make_table(connections.connect(ConnectionSettings("duckdb:"), "a"))
     connections.close()
     with pytest.raises(SemanticError, match="no such connection is open"):
         connections.close("a")
     with pytest.raises(SemanticError, match="no data source is connected"):
         connections.session()
-    assert not has_table(connections.connect(Settings("duckdb:"), "a"))
+    assert not has_table(connections.connect(ConnectionSettings("duckdb:"), "a"))

@@ -12,7 +12,7 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SQLFlowError
-from sqlflow_edl.notebook.variables import filled
+from sqlflow_edl.notebook.variables import fill_variables
 
 NAMES: dict[str, Any] = {
     "low": 3,
@@ -42,7 +42,7 @@ NAMES: dict[str, Any] = {
     ],
 )
 def test_braces_take_the_text_of_a_variable(text: str, wanted: str) -> None:
-    assert filled(text, NAMES, "duckdb") == wanted
+    assert fill_variables(text, NAMES, "duckdb") == wanted
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_braces_take_the_text_of_a_variable(text: str, wanted: str) -> None:
 )
 def test_what_is_not_there_or_no_value_is_pointed_at(text: str, place: str, message: str, hint: str) -> None:
     with pytest.raises(SQLFlowError) as raised:
-        filled(text, NAMES, "duckdb")
+        fill_variables(text, NAMES, "duckdb")
     assert message in raised.value.message
     assert hint in (raised.value.hint or "")
     span = raised.value.span
@@ -70,12 +70,12 @@ def test_what_is_not_there_or_no_value_is_pointed_at(text: str, place: str, mess
 
 def test_a_notebook_without_variables_says_that_one_is_missing() -> None:
     with pytest.raises(SQLFlowError, match="the variable x is not given"):
-        filled("SELECT {{ x }}", {"In": [], "_": 1}, "duckdb")
+        fill_variables("SELECT {{ x }}", {"In": [], "_": 1}, "duckdb")
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "postgres", "maxcompute"])
 def test_a_parameter_is_a_literal_that_cannot_end_early(dialect: str) -> None:
-    text = filled("SELECT 1 WHERE k = :name AND i IN :units AND x < :price", NAMES, dialect)
+    text = fill_variables("SELECT 1 WHERE k = :name AND i IN :units AND x < :price", NAMES, dialect)
     quoted = r"'O\'Slo \\ ; --'" if dialect == "maxcompute" else "'O''Slo \\ ; --'"
     quoted = "'O''Slo \\\\ ; --'" if dialect == "mysql" else quoted
     assert text == f"SELECT 1 WHERE k = {quoted} AND i IN (10, 20) AND x < 1.50"
@@ -86,14 +86,16 @@ def test_a_literal_is_the_value_that_it_was(url: str) -> None:
     """But a date where the database has none: SQLite has it as a text."""
     text = "SELECT :name AS a, :day AS b, :nothing AS c, :rate AS d, :name IN :names AS e"
     with sqlflow_edl.connect(url) as session:
-        [result] = session.run(filled(text, NAMES, session.dialect))
+        [result] = session.run(fill_variables(text, NAMES, session.dialect))
         [row] = result.to_arrow().to_pylist()
     row["b"] = str(row["b"])
     assert list(row.values()) == [NAMES["name"], "2024-01-02", None, 0.5, False]
 
 
 def test_a_parameter_stands_in_the_query_of_our_statements_too() -> None:
-    text = filled("SELECT * FROM t WHERE i > :low TO TRAIN my:low LABEL i INTO m", {"low": 3}, "duckdb")
+    text = fill_variables(
+        "SELECT * FROM t WHERE i > :low TO TRAIN my:low LABEL i INTO m", {"low": 3}, "duckdb"
+    )
     assert text == "SELECT * FROM t WHERE i > 3 TO TRAIN my:low LABEL i INTO m"
 
 
@@ -109,4 +111,4 @@ def test_a_parameter_stands_in_the_query_of_our_statements_too() -> None:
     ],
 )
 def test_other_colons_belong_to_the_sql(text: str) -> None:
-    assert filled(text, NAMES, "duckdb") == text
+    assert fill_variables(text, NAMES, "duckdb") == text

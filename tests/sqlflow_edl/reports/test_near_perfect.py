@@ -16,7 +16,7 @@ from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
-from sqlflow_edl.web.model_reader import Model
+from sqlflow_edl.web.model_reader import ModelDetails
 from sqlflow_edl.web.report import report_of
 from tests.edl.models.conftest import SPEC, write
 
@@ -97,6 +97,6 @@ def test_warnings_stand_in_the_description_and_the_page_of_a_model(tmp_path: Pat
     described = [value for section, _, value in describe(version, archive) if section == "warnings"]
     assert described[0] == LEAK
     assert described[1].startswith(doubted)
-    page = report_of(Model(version, archive, {}, (), (version,)))
+    page = report_of(ModelDetails(version, archive, {}, (), (version,)))
     assert LEAK in page
     assert doubted in page

@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from sqlflow_edl.serving.app import Limits
-from sqlflow_edl.serving.catalog import Catalog
-from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.serving.catalog import ModelCatalog
+from sqlflow_edl.serving.model import ServedModel, load_model
 from sqlflow_edl.serving.server import listen, server_of
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, sales
@@ -40,7 +40,7 @@ class Client:
     """log: what the server has said."""
 
     port: int
-    catalog: Catalog
+    catalog: ModelCatalog
     log: list[str]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
@@ -71,19 +71,19 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def archives(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("archives")
-    with Store(source).opened() as registry:
+    with ModelStore(source).opened() as registry:
         for name in ("kinds", "costs"):
             registry.load(name, folder / f"{name}.zip")
     return {name: folder / f"{name}.zip" for name in ("kinds", "costs")}
 
 
 @pytest.fixture(scope="session")
-def kinds(archives: dict[str, Path]) -> Model:
+def kinds(archives: dict[str, Path]) -> ServedModel:
     return load_model(archives["kinds"], "kinds@1")
 
 
 @pytest.fixture(scope="session")
-def costs(archives: dict[str, Path]) -> Model:
+def costs(archives: dict[str, Path]) -> ServedModel:
     return load_model(archives["costs"], "costs@1")
 
 
@@ -92,7 +92,7 @@ Serve = Callable[..., "contextlib.AbstractContextManager[Client]"]
 
 @contextlib.contextmanager
 def serving(
-    store: Store,
+    store: ModelStore,
     *,
     models: tuple[str, ...] = (),
     limits: Limits = Limits(),  # noqa: B008 - frozen
@@ -101,7 +101,7 @@ def serving(
 ) -> Iterator[Client]:
     """A server of the models, and a client of it."""
     log: list[str] = []
-    catalog = Catalog(store, models, log.append)
+    catalog = ModelCatalog(store, models, log.append)
     catalog.start()
     listening: socket.socket = listen("127.0.0.1", 0)
     server = server_of(listening, catalog, limits, token=token, poll=poll, log=log.append)
@@ -118,4 +118,4 @@ def serving(
 @pytest.fixture
 def serve(source: str) -> Serve:
     """A context with a server of the database, or of another one, and a client of it."""
-    return lambda url=source, **settings: serving(Store(url), **settings)
+    return lambda url=source, **settings: serving(ModelStore(url), **settings)

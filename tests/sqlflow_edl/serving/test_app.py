@@ -14,9 +14,9 @@ import pytest
 from edl.data import connect
 from edl.errors import UserCodeError
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.app import Limits, Server
+from sqlflow_edl.serving.app import Limits, PredictionServer
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
-from sqlflow_edl.serving.model import Model
+from sqlflow_edl.serving.model import ServedModel
 from tests.sqlflow_edl.serving.conftest import Client, Serve
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 from tests.sqlflow_edl.serving.test_catalog import RECORD
@@ -35,7 +35,9 @@ def stream() -> bytes:
     return write_stream(new_sales().to_batches()[0])
 
 
-def test_each_form_of_the_rows_gets_the_same_predictions(serve: Serve, kinds: Model, stream: bytes) -> None:
+def test_each_form_of_the_rows_gets_the_same_predictions(
+    serve: Serve, kinds: ServedModel, stream: bytes
+) -> None:
     expected = kinds.predictor.predict(new_sales().to_batches()[0])
     rows = records()
     columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -52,7 +54,7 @@ def test_each_form_of_the_rows_gets_the_same_predictions(serve: Serve, kinds: Mo
 
 
 @pytest.mark.soak
-def test_a_large_request_is_answered_like_a_small_one(serve: Serve, kinds: Model) -> None:
+def test_a_large_request_is_answered_like_a_small_one(serve: Serve, kinds: ServedModel) -> None:
     batch = pa.concat_batches(new_sales().to_batches() * 9000)
     with serve() as client:
         found = client.ask("POST", PREDICT, write_stream(batch), content_type=MEDIA_TYPE)
@@ -149,7 +151,7 @@ def test_an_error_of_a_users_code_is_told_to_the_log_alone(
     async def failing(*_: object) -> None:
         raise UserCodeError("/srv/nets.py:7, in transform: KeyError: 'x'", hint="rows['x']")
 
-    monkeypatch.setattr(Server, "_predicted", failing)
+    monkeypatch.setattr(PredictionServer, "_predicted", failing)
     with serve() as client:
         found = client.ask("POST", PREDICT, {"records": [ROW]})
     assert found.status == 500

@@ -10,11 +10,11 @@ import pytest
 
 from edl.errors import SemanticError
 from sqlflow_edl.serving.batching import Batcher
-from sqlflow_edl.serving.model import Model
+from sqlflow_edl.serving.model import ServedModel
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 
 
-def batched(model: Model, *batches: pa.RecordBatch) -> tuple[list[object], list[tuple[int, int]]]:
+def batched(model: ServedModel, *batches: pa.RecordBatch) -> tuple[list[object], list[tuple[int, int]]]:
     """The answers to requests that come at once, and the rows and requests of each batch."""
     seen: list[tuple[int, int]] = []
 
@@ -27,7 +27,7 @@ def batched(model: Model, *batches: pa.RecordBatch) -> tuple[list[object], list[
     return asyncio.run(ask()), seen
 
 
-def test_requests_that_wait_are_predicted_together(kinds: Model) -> None:
+def test_requests_that_wait_are_predicted_together(kinds: ServedModel) -> None:
     rows = new_sales().to_batches()[0]
     parts = [rows.slice(number, 2) for number in range(6)]
     found, seen = batched(kinds, *parts)
@@ -35,7 +35,7 @@ def test_requests_that_wait_are_predicted_together(kinds: Model) -> None:
     assert seen == [(2, 1), (10, 5)]
 
 
-def test_a_request_that_cannot_be_predicted_spoils_no_other(kinds: Model) -> None:
+def test_a_request_that_cannot_be_predicted_spoils_no_other(kinds: ServedModel) -> None:
     rows = new_sales().to_batches()[0]
     wrong = rows.set_column(1, "amount", pa.array(["much"] * rows.num_rows))
     found, _ = batched(kinds, rows, rows, wrong, rows)
@@ -44,7 +44,7 @@ def test_a_request_that_cannot_be_predicted_spoils_no_other(kinds: Model) -> Non
     assert "column amount is of type string where a number is needed" in str(found[2])
 
 
-def test_a_large_request_does_not_wait(kinds: Model) -> None:
+def test_a_large_request_does_not_wait(kinds: ServedModel) -> None:
     rows = new_sales().to_batches()[0]
     large = pa.concat_batches([rows] * (kinds.predictor.rows // rows.num_rows))
     found, seen = batched(kinds, rows, large, rows)
@@ -52,7 +52,7 @@ def test_a_large_request_does_not_wait(kinds: Model) -> None:
     assert found[1] == kinds.predictor.predict(large)
 
 
-def test_a_client_that_has_left_is_not_waited_for(kinds: Model) -> None:
+def test_a_client_that_has_left_is_not_waited_for(kinds: ServedModel) -> None:
     rows = new_sales().to_batches()[0]
     seen: list[tuple[int, int]] = []
 

@@ -14,8 +14,8 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
-from sqlflow_edl.serving.catalog import MOST_OLD, Catalog
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.catalog import MOST_OLD, ModelCatalog
+from sqlflow_edl.serving.store import ModelStore
 
 RECORD = ModelRecord("BoostedTrees", "lightgbm", 3, {}, "TRAIN")
 
@@ -33,14 +33,14 @@ def registry(url: str) -> Iterator[Registry]:
         yield open_registry(source)
 
 
-def started(url: str, *wanted: str) -> tuple[Catalog, list[str]]:
+def started(url: str, *wanted: str) -> tuple[ModelCatalog, list[str]]:
     log: list[str] = []
-    catalog = Catalog(Store(url), wanted, log.append)
+    catalog = ModelCatalog(ModelStore(url), wanted, log.append)
     catalog.start()
     return catalog, log
 
 
-def looked(catalog: Catalog) -> bool:
+def looked(catalog: ModelCatalog) -> bool:
     """True if the registry was read."""
     found = catalog.look()
     if found is not None:

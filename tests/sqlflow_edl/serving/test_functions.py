@@ -12,15 +12,15 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.serving.model import Model
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.model import ServedModel
+from sqlflow_edl.serving.store import ModelStore
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 
 COLUMNS = "amount, city, day, is_new"
 
 
 @pytest.fixture
-def expected(kinds: Model) -> pa.RecordBatch:
+def expected(kinds: ServedModel) -> pa.RecordBatch:
     return kinds.predictor.predict(new_sales().to_batches()[0])
 
 
@@ -58,7 +58,7 @@ def test_a_function_is_replaced_when_it_is_registered_again(archives: dict[str, 
 
 def test_a_sqlite_connection_predicts_row_by_row(source: str, expected: pa.RecordBatch) -> None:
     connection = sqlite3.connect(":memory:")
-    with Store(source).opened() as registry:
+    with ModelStore(source).opened() as registry:
         names = sqlflow_edl.register(connection, "kinds@1", source=registry)
     assert names == ("predict_kinds", "predict_kinds_all")
     connection.execute("CREATE TABLE fresh (id, amount, city, day, is_new)")

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError, SpecError
-from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.serving.model import ServedModel, load_model
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 
 
-def test_a_model_knows_its_columns_and_results(kinds: Model) -> None:
+def test_a_model_knows_its_columns_and_results(kinds: ServedModel) -> None:
     assert {field.name: str(field.type) for field in kinds.schema} == {
         "amount": "double", "city": "string", "day": "date32[day]", "is_new": "bool",
     }  # fmt: skip
@@ -27,7 +27,7 @@ def test_a_model_knows_its_columns_and_results(kinds: Model) -> None:
     ]
 
 
-def test_an_interval_lies_around_the_number(costs: Model) -> None:
+def test_an_interval_lies_around_the_number(costs: ServedModel) -> None:
     batch = new_sales().to_batches()[0]
     found = costs.predictor.predict(batch, costs.settings(interval=0.9))
     low, middle, high = (found.column(name).to_numpy() for name in ("cost_low", "cost", "cost_high"))
@@ -36,7 +36,7 @@ def test_an_interval_lies_around_the_number(costs: Model) -> None:
     assert (low < high).all()
 
 
-def test_a_setting_that_the_model_does_not_have_is_refused(kinds: Model, costs: Model) -> None:
+def test_a_setting_that_the_model_does_not_have_is_refused(kinds: ServedModel, costs: ServedModel) -> None:
     with pytest.raises(
         SemanticError, match="an interval is of a number, and kinds@1 predicts the class kind"
     ):
@@ -47,7 +47,7 @@ def test_a_setting_that_the_model_does_not_have_is_refused(kinds: Model, costs: 
         costs.settings(interval=2)
 
 
-def test_rows_are_predicted_alike_whatever_their_number(kinds: Model) -> None:
+def test_rows_are_predicted_alike_whatever_their_number(kinds: ServedModel) -> None:
     few = new_sales().to_batches()[0]
     many = pa.concat_batches([few] * 17_000)
     assert many.num_rows > 2 * kinds.predictor.rows

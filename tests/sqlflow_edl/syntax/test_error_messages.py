@@ -7,7 +7,7 @@ import pytest
 from edl.errors import SQLFlowError
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.clauses import extended_grammar
-from sqlflow_edl.syntax.error_messages import expected
+from sqlflow_edl.syntax.error_messages import describe_expected
 from tests.sql_cases import Case, cases, refusal
 
 
@@ -31,7 +31,7 @@ def test_a_hint_speaks_of_no_terminal_by_its_internal_name() -> None:
     terminals = {terminal.name for terminal in grammar.parser.terminals} | {"$END"}
 
     for terminal in terminals - grammar.keywords:
-        assert terminal not in expected({terminal, "COMMA"}), terminal
+        assert terminal not in describe_expected({terminal, "COMMA"}), terminal
 
 
 def test_a_long_text_is_shortened_in_a_message() -> None:

@@ -7,7 +7,7 @@ import pytest
 from edl.errors import Span, StatementSyntaxError
 from sqlflow_edl.syntax.ast import Constant
 from sqlflow_edl.syntax.dialects import DIALECTS
-from sqlflow_edl.syntax.predict_calls import predict_calls, replaced, shared_queries
+from sqlflow_edl.syntax.predict_calls import predict_calls, replace_parts, shared_queries
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -82,7 +82,7 @@ def test_a_call_that_cannot_be_meant_is_named_with_its_place(call: str, message:
 
 
 def test_other_text_takes_the_place_of_spans() -> None:
-    assert replaced("abcdef", [(Span(1, 2), "_"), (Span(4, 6), "")]) == "a_cd"
+    assert replace_parts("abcdef", [(Span(1, 2), "_"), (Span(4, 6), "")]) == "a_cd"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 from starlette.types import ASGIApp
 
 from edl.models.registry.records import ModelRecord
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import Access
+from sqlflow_edl.web.guard import PageAccess
 from sqlflow_edl.web.model_reader import ModelReader
 from tests.databases import fill
 from tests.sqlflow_edl.serving.rows_of_sales import sales
@@ -40,7 +40,7 @@ class Browser:
     """What sends requests, with the headers of a browser."""
 
     app: ASGIApp
-    access: Access
+    access: PageAccess
 
     def get(self, path: str, **headers: str) -> Answer:
         return self._ask("GET", path, b"", headers)
@@ -91,7 +91,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fill(session, "sales", sales())
             for _ in session.run(MODELS):
                 pass
-        with Store(f"duckdb:///{folder}/models.duckdb").opened() as registry:
+        with ModelStore(f"duckdb:///{folder}/models.duckdb").opened() as registry:
             failed = ModelRecord(
                 "DNNClassifier", "torch", 7, {}, "SELECT 1 TO TRAIN DNNClassifier LABEL x INTO broken"
             )
@@ -115,8 +115,8 @@ def browse(source: str, here: None) -> Iterator[Callable[..., Browser]]:
     """Return a browser of the pages."""
 
     def made(token: str | None = None, *, local: bool = True) -> Browser:
-        access = Access(token, local=local)
-        return Browser(application(ModelReader(Store(source)), source, access), access)
+        access = PageAccess(token, local=local)
+        return Browser(application(ModelReader(ModelStore(source)), source, access), access)
 
     yield made
 

@@ -13,7 +13,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd, Progress, TrialEnd
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.serving.server import listen
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.model_reader import ModelReader
 from sqlflow_edl.web.report import report_of
 from sqlflow_edl.web.server import server_of
@@ -57,7 +57,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 def serve(source: str, token: str | None = None) -> Iterator[str]:
     with listen("127.0.0.1", 0) as listening:
-        server = server_of(listening, Store(source), source, token)
+        server = server_of(listening, ModelStore(source), source, token)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -123,7 +123,7 @@ def test_a_prediction_is_accessible(page: Chromium, address: str) -> None:
 
 def test_signing_in_and_a_report_are_accessible(page: Chromium, source: str, tmp_path: Path) -> None:
     file = tmp_path / "dear.html"
-    file.write_text(report_of(ModelReader(Store(source)).model("dear")), encoding="utf-8")
+    file.write_text(report_of(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
     for address in serve(source, "long-token"):
         page.window(1280, 900)
         for url in (f"{address}/login", file.as_uri()):

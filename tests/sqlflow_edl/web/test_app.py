@@ -16,9 +16,9 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import FIELD, Access, cookie_name
+from sqlflow_edl.web.guard import FIELD, PageAccess, cookie_name
 from sqlflow_edl.web.model_reader import ModelReader
 from tests.sqlflow_edl.web.conftest import Browser
 
@@ -170,16 +170,16 @@ def test_a_wrong_path_names_the_nearest_model(browser: Browser, path: str, near:
 
 
 def test_a_source_that_cannot_be_opened_is_explained(here: None, tmp_path: Path) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     missing = f"duckdb:///{tmp_path}/missing.duckdb"
-    browser = Browser(application(ModelReader(Store(missing)), missing, access), access)
+    browser = Browser(application(ModelReader(ModelStore(missing)), missing, access), access)
     assert "there is no database file" in browser.get("/models").text
     assert browser.get("/models/m").status == 503
     assert browser.get("/jobs").status == 200
 
 
 def test_without_a_source_there_are_jobs(here: None) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     browser = Browser(application(None, "", access), access)
     assert "sqlflow ui --source URL" in browser.get("/models").text
     assert browser.get("/models/m").status == 404
@@ -193,8 +193,8 @@ def test_empty_pages_offer_the_short_form_and_lines_that_run(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     source = f"duckdb:///{tmp_path}/new.duckdb"
     assert main(["samples", "--source", source]) == 0
-    access = Access(None, local=True)
-    browser = Browser(application(ModelReader(Store(source)), source, access), access)
+    access = PageAccess(None, local=True)
+    browser = Browser(application(ModelReader(ModelStore(source)), source, access), access)
     for path in ("/", "/jobs", "/models"):
         text = html.unescape(browser.get(path).text)
         assert "SELECT * FROM my_table LABEL my_column INTO my_model" in text
@@ -209,7 +209,7 @@ def test_empty_pages_offer_the_short_form_and_lines_that_run(
 
 
 def test_passwords_are_not_shown(here: None) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     browser = Browser(application(None, "mysql://me:secret@host/shop", access), access)
     assert "mysql://me@host/shop" in (text := browser.get("/jobs").text)
     assert "secret" not in text
@@ -228,7 +228,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> job_folder.JobFo
 
 
 def test_the_curve_of_a_running_job_grows(running: job_folder.JobFolder) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     browser, path = Browser(application(None, "", access), access), f"/live/jobs/{running.id}"
     with JobRecorder(ClusterFolder(running.path)) as record:
         record(EpochEnd(1, 10, 0.9, {"loss": 0.8, "auc": 0.6}, 1.0))
@@ -242,14 +242,14 @@ def test_the_curve_of_a_running_job_grows(running: job_folder.JobFolder) -> None
 
 
 def test_the_log_of_a_job_is_text_without_colours(running: job_folder.JobFolder) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     text = Browser(application(None, "", access), access).get(f"/jobs/{running.id}?instance=training").text
     assert "first\n&lt;i&gt;second&lt;/i&gt;\n" in text
     assert "<i>" not in text
 
 
 def test_a_job_inside_another_process_cannot_be_cancelled(running: job_folder.JobFolder) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     browser = Browser(application(None, "", access), access)
     assert "Press Ctrl-C in that terminal to cancel it" in (text := browser.get(f"/jobs/{running.id}").text)
     assert "<form" not in text
@@ -261,7 +261,7 @@ def test_a_job_inside_another_process_cannot_be_cancelled(running: job_folder.Jo
 
 
 def test_a_form_of_another_site_cancels_nothing(running: job_folder.JobFolder) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     browser, path = Browser(application(None, "", access), access), f"/jobs/{running.id}/cancel"
     assert browser.post(path, {}).status == 403
     assert browser.post(path, {FIELD: "guessed"}).status == 403
@@ -270,7 +270,7 @@ def test_a_form_of_another_site_cancels_nothing(running: job_folder.JobFolder) -
 
 
 def test_an_unknown_job_names_the_nearest(running: job_folder.JobFolder) -> None:
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     found = Browser(application(None, "", access), access).get(f"/jobs/{running.id[:-2]}zz")
     assert found.status == 404
     assert f'<a href="/jobs/{running.id}">' in found.text

@@ -18,7 +18,7 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.serving.server import listen
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.model_reader import ModelReader
 from sqlflow_edl.web.report import report_of
 from sqlflow_edl.web.server import server_of
@@ -38,7 +38,7 @@ def address(source: str, home: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(home))
         with listen("127.0.0.1", 0) as listening:
-            server = server_of(listening, Store(source), source, None)
+            server = server_of(listening, ModelStore(source), source, None)
             thread = threading.Thread(target=server.run, args=([listening],))
             thread.start()
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -145,7 +145,7 @@ def test_pages_fit_a_phone_in_light_and_dark(page: Chromium, address: str, path:
 
 def test_a_report_works_from_its_file_without_a_network(page: Chromium, source: str, tmp_path: Path) -> None:
     file = tmp_path / "dear.html"
-    file.write_text(report_of(ModelReader(Store(source)).model("dear")), encoding="utf-8")
+    file.write_text(report_of(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
     page.open(file.as_uri())
     assert page.run(FIGURES)["recall"].endswith("%")
     assert page.run("performance.getEntriesByType('resource').length") == 0

@@ -8,7 +8,7 @@ import pytest
 
 from edl.models.archive import read_archive
 from sqlflow_edl.serving.model import load_model
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.downloads import Downloads
 from sqlflow_edl.web.guard import FIELD
 from sqlflow_edl.web.model_reader import ModelReader
@@ -23,7 +23,9 @@ def test_the_archive_of_a_version_is_a_file(browser: Browser) -> None:
 
 
 def test_a_file_that_was_sent_is_gone(source: str, here: None) -> None:
-    file, remove = Downloads(Store(source)).archive(ModelReader(Store(source)).model("dear").version)
+    file, remove = Downloads(ModelStore(source)).archive(
+        ModelReader(ModelStore(source)).model("dear").version
+    )
     assert load_model(file).archive.spec.label.column == "dear"
     remove()
     assert not file.parent.exists()

@@ -15,7 +15,7 @@ from edl.jobs.events import EpochEnd, Progress, TrialEnd
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
 from sqlflow_edl.web.app import application
-from sqlflow_edl.web.guard import Access
+from sqlflow_edl.web.guard import PageAccess
 from sqlflow_edl.web.job_list import PAGE
 from tests.sqlflow_edl.web.conftest import Browser
 
@@ -26,7 +26,7 @@ TRAIN = "SELECT a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s FROM t T
 def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Browser:
     """A browser of the pages of jobs that a test makes."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    access = Access(None, local=True)
+    access = PageAccess(None, local=True)
     return Browser(application(None, "", access), access)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlflow_edl.serving.store import Store
+from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.web import prediction
 from sqlflow_edl.web.guard import FIELD
 from sqlflow_edl.web.model_reader import ModelReader
-from sqlflow_edl.web.prediction import Predictor
+from sqlflow_edl.web.prediction import RowPredictor
 from sqlflow_edl.web.prediction_form import read_row
 from tests.sqlflow_edl.web.conftest import Answer, Browser
 
@@ -79,7 +79,7 @@ def test_a_model_that_is_too_large_is_not_loaded(browser: Browser, monkeypatch: 
 
 
 def test_more_predictions_than_wait_are_refused(source: str) -> None:
-    reader, predictor = ModelReader(Store(source)), Predictor(Store(source))
+    reader, predictor = ModelReader(ModelStore(source)), RowPredictor(ModelStore(source))
     found = reader.model("costs")
     assert found.archive is not None
     row = read_row(found.archive, {"c0": "1"})

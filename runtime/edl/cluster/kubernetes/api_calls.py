@@ -30,7 +30,7 @@ _TYPES = {"PATCH": "application/merge-patch+json"}  # of request bodies
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
-class RefusedError(ClusterError):
+class APIRefusedError(ClusterError):
     """Error of a request that the API server refuses. `status` is that of HTTP, `reason` a code such as
     `AlreadyExists`.
     """
@@ -41,7 +41,7 @@ class RefusedError(ClusterError):
         self.reason = reason
 
 
-class UnreachableError(ClusterError):
+class APIUnreachableError(ClusterError):
     """Error of a request without an answer; it may have been carried out or not."""
 
 
@@ -88,7 +88,7 @@ class Calls:
                 pause = max(error.wait, random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 0.1 * 2**number))  # noqa: S311
                 late = time.monotonic() + pause > end
                 if late or self._closed.wait(pause):
-                    raise UnreachableError(
+                    raise APIUnreachableError(
                         f"the API server of the cluster does not answer: {error}"
                     ) from None
         raise AssertionError
@@ -100,7 +100,7 @@ class Calls:
             if response.status != 200:
                 self._answer(response)
         except _PassingError as error:
-            raise UnreachableError(f"the API server of the cluster does not answer: {error}") from None
+            raise APIUnreachableError(f"the API server of the cluster does not answer: {error}") from None
         return response
 
     def _send(
@@ -138,7 +138,7 @@ class Calls:
         refusal = _refusal(data, response.reason or "")
         if response.status in _TRANSIENT:
             raise _PassingError(refusal.message, _retry_after(response))
-        raise RefusedError(response.status, refusal.reason, refusal.message)
+        raise APIRefusedError(response.status, refusal.reason, refusal.message)
 
 
 def _refusal(data: bytes, reason: str) -> Refusal:

@@ -19,7 +19,7 @@ import msgspec
 
 from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.kubernetes import names, pod_manifests
-from edl.cluster.kubernetes.api_calls import PATIENCE, Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import PATIENCE, APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
@@ -90,9 +90,9 @@ class KubernetesCluster:
         try:
             manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
             self._calls.ask("POST", self._path, manifest)
-        except UnreachableError as error:
+        except APIUnreachableError as error:
             raise NoRoomError(error.message) from None
-        except RefusedError as error:
+        except APIRefusedError as error:
             self._accept(instance, error)
         with self._lock:
             self._newest[name] = max(incarnation, self._newest.get(name, -1))
@@ -179,7 +179,7 @@ class KubernetesCluster:
             self._stream.close()
         self._tidying.shutdown(wait=False, cancel_futures=True)
 
-    def _accept(self, instance: Instance, refused: RefusedError) -> None:
+    def _accept(self, instance: Instance, refused: APIRefusedError) -> None:
         """Raise the error for a refused pod, unless it exists already."""
         if refused.reason == "AlreadyExists":
             if not self._is_ours(names.pod(self._deployment.name, instance)):
@@ -208,7 +208,7 @@ class KubernetesCluster:
         """Delete a pod; return False if it does not exist, or does not meet the preconditions in `options`."""
         try:
             self._calls.ask("DELETE", f"{self._path}/{pod}", options, patience=patience)
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status in (404, 409):
                 return False
             raise
@@ -261,7 +261,7 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
     while True:
         try:
             page = _lists.decode(calls.ask("GET", path, query=query))
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status != 410:
                 raise
             pods, query = [], {"labelSelector": selector}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import JobError
 from edl.jobs.cluster_folder import OUTPUT, SCRIPT
@@ -44,7 +44,7 @@ class OutputMaps:
             return
         try:
             self._store(file, path.read_bytes())
-        except (RefusedError, UnreachableError) as error:
+        except (APIRefusedError, APIUnreachableError) as error:
             raise JobError(f"{file} cannot be stored in the job's ConfigMaps: {error.message}") from None
 
     def _store(self, file: str, content: bytes) -> None:
@@ -89,7 +89,7 @@ class OutputMaps:
             data = {**(config_map.get("binaryData") or {}), key: base64.b64encode(piece).decode()}
             try:
                 self._calls.ask("PUT", self._paths[number], {**config_map, "binaryData": data})
-            except RefusedError as error:
+            except APIRefusedError as error:
                 if error.status == 409:  # someone has changed its labels
                     continue
                 raise

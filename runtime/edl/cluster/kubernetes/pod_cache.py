@@ -19,7 +19,7 @@ from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.exit_reason import ran_out_of_memory, report_deleted_pod, to_change
 from edl.cluster.kubernetes.memory import Growth, Memory
 from edl.cluster.kubernetes.pods import Pod
-from edl.cluster.kubernetes.stuck_pods import GivenUp, Waits
+from edl.cluster.kubernetes.stuck_pods import GivenUp, PodWaits
 
 MORE = 2  # suggested multiple of memory that did not suffice
 
@@ -46,7 +46,7 @@ class PodCache:
         self._known: dict[Key, _Known] = {}
         self._ends: dict[Key, Change] = {}  # of pods that are gone
         self._stopped: set[Key] = set()
-        self._waits = Waits(deployment.policy)
+        self._waits = PodWaits(deployment.policy)
         self._nodes = BadNodes(deployment.policy.node_failures)
         self._growth = {role: Growth(deployment.policy, deployment.manifest(role)) for role in get_args(Role)}
         # Memory by name, and the incarnation from which it applies.

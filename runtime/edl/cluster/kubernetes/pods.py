@@ -66,7 +66,7 @@ class ContainerStatus(msgspec.Struct):
     state: ContainerState = msgspec.field(default_factory=ContainerState)
 
 
-class Condition(msgspec.Struct):
+class PodCondition(msgspec.Struct):
     type: str = ""
     status: str = ""
     reason: str | None = None
@@ -77,7 +77,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
 
@@ -140,7 +140,7 @@ class Pod(msgspec.Struct):
         """
         return self.status.phase in ("Succeeded", "Failed") or self.end is not None
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> PodCondition | None:
         return next((entry for entry in self.status.conditions or () if entry.type == kind), None)
 
 
@@ -155,7 +155,7 @@ class PodList(msgspec.Struct):
     items: list[Pod]
 
 
-class Event(msgspec.Struct):
+class PodEvent(msgspec.Struct):
     """Line of a watch. `object` is a pod, for a bookmark only its `resourceVersion`, for an error a refusal."""
 
     type: str

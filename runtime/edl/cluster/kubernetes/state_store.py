@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import ClusterError, DamagedError, JobError, SpecError
 
@@ -83,7 +83,7 @@ class ConfigMapStateStore:
     def _get(self) -> _Map:
         try:
             config_map: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status == 404:  # the Job's objects go before the pod of its master ends
                 raise ClusterError("the job was deleted from the cluster") from None
             raise ClusterError(f"the state of the job cannot be read: {error.message}") from None
@@ -94,7 +94,7 @@ class ConfigMapStateStore:
         body = {**self._map, "data": {HOLDER: self._holder}, "binaryData": kept}
         try:
             self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body))
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status == 409:
                 return False
             raise ClusterError(f"the state of the job cannot be written: {error.message}") from None

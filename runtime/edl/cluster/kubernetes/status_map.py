@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import ClusterError
 from edl.jobs.failure import Failed
@@ -95,7 +95,7 @@ class StatusMap:
             try:
                 self._calls.ask("PUT", self._path, {**config_map, "data": data})
                 return
-            except RefusedError as error:
+            except APIRefusedError as error:
                 if error.status != 409:
                     raise
 

@@ -28,7 +28,7 @@ class _Wait:
     since: float
 
 
-class Waits:
+class PodWaits:
     """Present wait of each pod of a job, with its start."""
 
     def __init__(self, policy: Policy) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edl.cluster.kubernetes.api_calls import Calls, UnreachableError
-from edl.cluster.kubernetes.pods import Event, Pod, Refusal
+from edl.cluster.kubernetes.api_calls import APIUnreachableError, Calls
+from edl.cluster.kubernetes.pods import Pod, PodEvent, Refusal
 from edl.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SILENCE_SECS = 10.0  # seconds without data after a watch's duration
 LEAST_SECS = 1.0  # minimum interval between the starts of two watches
 PATIENCE = 10.0  # seconds without a watch after which the cache counts as outdated
 
-_events = msgspec.json.Decoder(Event)
+_events = msgspec.json.Decoder(PodEvent)
 _pods = msgspec.json.Decoder(Pod)
 _refusals = msgspec.json.Decoder(Refusal)
 
@@ -72,7 +72,7 @@ class PodStream:
             began = time.monotonic()
             try:
                 self._watch()
-            except UnreachableError as error:
+            except APIUnreachableError as error:
                 if time.monotonic() - self._reached > PATIENCE:
                     return self._news.put(error)
             except ClusterError as error:
@@ -93,13 +93,13 @@ class PodStream:
                     return
                 self._receive(_events.decode(line))
         except (HTTPError, OSError, ValueError, msgspec.DecodeError) as error:
-            raise UnreachableError(f"the watch of pods was interrupted: {error}") from None
+            raise APIUnreachableError(f"the watch of pods was interrupted: {error}") from None
         finally:
             self._reached = time.monotonic()
             self._response = None
             response.close()
 
-    def _receive(self, event: Event) -> None:
+    def _receive(self, event: PodEvent) -> None:
         if event.type == "ERROR":
             raise ClusterError(f"the watch of pods ended: {_refusals.decode(event.object).message}")
         pod = _pods.decode(event.object)

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from edl.cluster.exit_reason import Exit, Memory
+from edl.cluster.exit_reason import Exit, MemoryCounter
 from edl.cluster.logs import open_log
 
 OnEnd = Callable[[Exit], None]
@@ -21,8 +21,8 @@ class Children:
     `before_unwatched` is called when an unwatched process has ended; it may start to watch it.
     """
 
-    def __init__(self, memory: Memory | None = None) -> None:
-        self._memory = memory or Memory()
+    def __init__(self, memory: MemoryCounter | None = None) -> None:
+        self._memory = memory or MemoryCounter()
         self._watched: dict[int, OnEnd] = {}
         self.before_unwatched: Callable[[], None] = lambda: None
 

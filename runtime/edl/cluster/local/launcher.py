@@ -33,7 +33,7 @@ PAUSE = 0.5  # pause in seconds before replacing a forkserver that died before i
 Key = tuple[str, int]
 
 
-class Parent(Protocol):
+class ParentProcess(Protocol):
     """Receiver of the results of launches."""
 
     def started(self, key: Key, pid: int) -> None: ...
@@ -84,7 +84,7 @@ class LaunchSettings:
 class SpawnLauncher:
     """Launcher that starts an interpreter for each instance."""
 
-    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
+    def __init__(self, setting: LaunchSettings, parent: ParentProcess) -> None:
         self._setting = setting
         self._parent = parent
 
@@ -112,7 +112,7 @@ class ForkserverLauncher:
     report, it holds the socket open.
     """
 
-    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
+    def __init__(self, setting: LaunchSettings, parent: ParentProcess) -> None:
         self._setting = setting
         self._parent = parent
         self._fresh = SpawnLauncher(setting, parent)
@@ -255,7 +255,7 @@ class ForkserverLauncher:
             self._parent.refused(self._queue.popleft().key, "the job has ended")
 
 
-def launcher(setting: LaunchSettings, parent: Parent, *, adopting: bool) -> Launcher:
+def launcher(setting: LaunchSettings, parent: ParentProcess, *, adopting: bool) -> Launcher:
     """Return a launcher. Without `adopting`, the adoption of orphans, or where forks are unsafe, there is no
     forkserver.
     """

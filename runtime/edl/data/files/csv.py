@@ -16,9 +16,9 @@ import duckdb
 import pyarrow as pa
 
 from edl.data.files import csv_encoding, csv_readings
-from edl.data.files.csv_dialect import Dialect, find_dialect, settings, shown_options, with_options
+from edl.data.files.csv_dialect import CSVDialect, find_dialect, settings, shown_options, with_options
 from edl.data.files.csv_index import LineScanner
-from edl.data.files.csv_readings import TEXT, Column, Reading
+from edl.data.files.csv_readings import TEXT, CSVColumn, Reading
 from edl.data.names import quote_part
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
@@ -51,8 +51,8 @@ class CSVFiles:
     """
 
     paths: tuple[str, ...]
-    dialects: tuple[Dialect, ...]
-    columns: Mapping[str, Column]
+    dialects: tuple[CSVDialect, ...]
+    columns: Mapping[str, CSVColumn]
     copies: Mapping[str, str]
     parallel: bool = True
     line_size: int = _LINE_SIZES[0]
@@ -85,7 +85,7 @@ class CSVFiles:
 
     def texts(self, types: Mapping[str, str]) -> str:
         """Return SQL of all rows as texts, but for the columns with `types`, which DuckDB's parser converts."""
-        groups: dict[tuple[Dialect, bool], list[str]] = {}
+        groups: dict[tuple[CSVDialect, bool], list[str]] = {}
         for path, dialect in zip(self.paths, self.dialects, strict=True):
             groups.setdefault((dialect, path in self.copies), []).append(path)
         parts = (
@@ -113,7 +113,7 @@ class CSVFiles:
             return False
         return facts.is_trimmed and facts.is_full
 
-    def _read(self, paths: Sequence[str], dialect: Dialect, types: Mapping[str, str]) -> str:
+    def _read(self, paths: Sequence[str], dialect: CSVDialect, types: Mapping[str, str]) -> str:
         """Return SQL of a call of read_csv that detects nothing."""
         is_copied = paths[0] in self.copies
         files = (text(self.copies.get(path, path)) for path in paths)
@@ -143,7 +143,7 @@ class CSVFiles:
 
 
 def describe_files(
-    paths: Sequence[str], dialects: Sequence[Dialect], columns: Mapping[str, Column]
+    paths: Sequence[str], dialects: Sequence[CSVDialect], columns: Mapping[str, CSVColumn]
 ) -> list[str]:
     """Return a line for each file, or for all that are alike, on what is not plain, with options that state it."""
     files: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
@@ -197,7 +197,7 @@ def observe_files(
         try:
             batches = _batches(connection, files.texts({}), len(names))
             columns = csv_readings.observe_columns(names, readings, batches)
-            return replace(files, columns=columns | {name: Column([]) for name in texts})
+            return replace(files, columns=columns | {name: CSVColumn([]) for name in texts})
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             files = _next_attempt(files, error, url)
 
@@ -253,7 +253,7 @@ def _next_attempt(files: CSVFiles, error: Exception, url: SourceURL) -> CSVFiles
     raise _shorten_duckdb_error(files, error, url) from None
 
 
-def _is_sound(path: str, dialect: Dialect) -> bool:
+def _is_sound(path: str, dialect: CSVDialect) -> bool:
     """Return True if every quote encloses a whole field and is closed.
 
     DuckDB's single-threaded parser does not check this.
@@ -271,7 +271,7 @@ def _is_sound(path: str, dialect: Dialect) -> bool:
     return True
 
 
-def column_names(dialect: Dialect, columns: Mapping[str, Column]) -> list[str]:
+def column_names(dialect: CSVDialect, columns: Mapping[str, CSVColumn]) -> list[str]:
     """Return the names of the columns of a file, without the last one if it has neither name nor values."""
     if dialect.unnamed_last:
         last = columns[dialect.names[-1]]

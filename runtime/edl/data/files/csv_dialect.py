@@ -42,7 +42,7 @@ _CHOICES = {"header": ("true", "false"), "decimal": (".", ","), "dates": ("day-f
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CSVDialect:
     """Division of the text of one file into fields. `names`: of its columns, in order.
 
     `skip`: lines before the row of names or values. `notes`: what was found that is not plain, in a few words each.
@@ -96,7 +96,7 @@ def settings(options: Iterable[tuple[str, str]]) -> dict[str, str]:
     return stated
 
 
-def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> Dialect:
+def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> CSVDialect:
     """Return the dialect of a file. `options`: options that state parts of it; `url`: for hints.
 
     Raises SourceError if the file cannot be read, or a part is neither stated nor found.
@@ -140,7 +140,7 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> Diale
     notes, stated = [words for _, _, words in said], [(option, value) for option, value, _ in said]
     if not options.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
         notes.append(f"as one column; {mark} would divide the rows behind the first line")
-    dialect = Dialect(
+    dialect = CSVDialect(
         form.delim, form.quote, form.escape, header, encoding, skip, null_texts(options),
         compression=csv_encoding.find_compression(path),
         # DuckDB would look for the end of a quote in the lines that it skips.
@@ -150,12 +150,12 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> Diale
     return name_columns(path, records[0], dialect)
 
 
-def same_dialect(path: str, stated: Mapping[str, str]) -> Dialect:
+def same_dialect(path: str, stated: Mapping[str, str]) -> CSVDialect:
     """Return the dialect that complete options state, with the names in a file's header."""
     escape, quote = stated.get("escape", stated["quote"]), stated["quote"]
     encoding = csv_encoding.named_encoding(stated["encoding"])
     skip = int(stated.get("skip", "0"))
-    dialect = Dialect(
+    dialect = CSVDialect(
         stated["delim"], quote, escape, stated["header"].lower() == "true", encoding, skip, null_texts(stated)
     )
     sample = _Sample(path, encoding)
@@ -171,7 +171,7 @@ def null_texts(stated: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def options_of(dialect: Dialect) -> dict[str, str]:
+def options_of(dialect: CSVDialect) -> dict[str, str]:
     """Return the options that state the dialect; `same_dialect` reads them."""
     first, *others = dialect.nulls[1:] or ("",)
     stated = {
@@ -408,7 +408,7 @@ def find_header(
     )
 
 
-def name_columns(path: str, first: Sequence[str], dialect: Dialect) -> Dialect:
+def name_columns(path: str, first: Sequence[str], dialect: CSVDialect) -> CSVDialect:
     """Return the dialect with the names of the columns."""
     if not dialect.header:
         return replace(dialect, names=tuple(f"column{place}" for place in range(len(first))))

@@ -22,7 +22,7 @@ from pyarrow import csv
 from edl.data.files import csv_dialect, csv_encoding, csv_readings
 from edl.data.files.csv import check_same, column_names, describe_files
 from edl.data.files.csv_dialect import (
-    Dialect,
+    CSVDialect,
     find_dialect,
     options_of,
     same_dialect,
@@ -33,7 +33,7 @@ from edl.data.files.csv_encoding import BLOCK_BYTES
 from edl.data.files.csv_index import LineScanner
 from edl.data.files.csv_readings import ARROW, TEXT, Reading
 from edl.data.files.file_ranges import Columns, FileIndex, FileSet, changed_file_error, watch_file
-from edl.data.paths import Files
+from edl.data.paths import DataFiles
 from edl.errors import SourceError
 
 PIECE_ROWS = 4096
@@ -44,7 +44,7 @@ _FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 Ints = npt.NDArray[np.int64]
 
 
-def index(files: Files, note: Callable[[str], None]) -> FileSet:
+def index(files: DataFiles, note: Callable[[str], None]) -> FileSet:
     """Index the files: one pass over the bytes for rows, one over the values for types.
 
     Raises SourceError if a file is damaged.
@@ -61,9 +61,9 @@ def index(files: Files, note: Callable[[str], None]) -> FileSet:
             )
     check_same(files.paths, [dialect.names for dialect in dialects])
     indexed = tuple(_index(*arguments) for arguments in zip(files.paths, dialects, strict=True))
-    texts = [Texts(*arguments) for arguments in zip(indexed, dialects, strict=True)]
+    texts = [CSVTexts(*arguments) for arguments in zip(indexed, dialects, strict=True)]
     readings = csv_readings.candidates(options, dialects[0].delim)
-    batches = (batch for arguments in texts for batch in arguments.all())
+    batches = (batch for file_texts in texts for batch in file_texts.all())
     columns = csv_readings.observe_columns(dialects[0].names, readings, batches)
     chosen = {name: columns[name].reading for name in column_names(dialects[0], columns)}
     for line in describe_files(files.paths, dialects, columns):
@@ -74,7 +74,7 @@ def index(files: Files, note: Callable[[str], None]) -> FileSet:
 
 def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
     """Return the pieces of a file. Raises SourceError if its columns are other ones now."""
-    texts = Texts(file, same_dialect(file.path, files.options))
+    texts = CSVTexts(file, same_dialect(file.path, files.options))
     if (
         not set(files.types).issubset(texts.names)
         or len(texts.names) - len(files.types) > texts.may_lack_last
@@ -86,7 +86,7 @@ def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
 class CSVPieces:
     """Pieces of one file. Each column has the type determined by all values of the job's files."""
 
-    def __init__(self, texts: Texts, types: Mapping[str, str]) -> None:
+    def __init__(self, texts: CSVTexts, types: Mapping[str, str]) -> None:
         self._texts = texts
         self._readings = {name: csv_readings.reading_named(kind) for name, kind in types.items()}
         # Arrow parses numbers much faster than it casts texts.
@@ -114,10 +114,10 @@ class CSVPieces:
         return ARROW[TEXT] if reading is None else reading.arrow
 
 
-class Texts:
+class CSVTexts:
     """Pieces of one file as unparsed texts. `names` are its columns, in the file's order."""
 
-    def __init__(self, file: FileIndex, dialect: Dialect) -> None:
+    def __init__(self, file: FileIndex, dialect: CSVDialect) -> None:
         self._file = file
         self._encoding = dialect.encoding
         self.names = list(dialect.names)
@@ -185,7 +185,7 @@ class Texts:
         return SourceError(f"{path}, after row {before:,}: {words}", hint=hint)
 
 
-def _index(path: str, dialect: Dialect) -> FileIndex:
+def _index(path: str, dialect: CSVDialect) -> FileIndex:
     with watch_file(path) as stamp, Path(path).open("rb") as file:
         one_column = len(dialect.names) == 1
         start = csv_dialect.start_of_table(file.read(BLOCK_BYTES).decode("latin-1"), dialect.skip)
@@ -201,7 +201,7 @@ def _index(path: str, dialect: Dialect) -> FileIndex:
     return FileIndex(path, *stamp, starts=starts, offsets=offsets, checksum=checksum)
 
 
-def _check(path: str, dialect: Dialect) -> None:
+def _check(path: str, dialect: CSVDialect) -> None:
     """Raise SourceError if the file is of a form that only the SQL source reads."""
     if dialect.compression:  # of a name that does not tell it
         raise SourceError(

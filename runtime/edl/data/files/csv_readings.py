@@ -395,7 +395,7 @@ def are_alike(name: str, other: str) -> bool:
 
 
 @dataclass(slots=True)
-class Column:
+class CSVColumn:
     """Knowledge of a column: the readings that all values so far fit, and the evidence that was seen.
 
     `number` is the number of values that are not empty; those that are `NA` are left out of it. `is_trimmed` is
@@ -519,9 +519,9 @@ def candidates(options: Mapping[str, str], delimiter: str) -> list[Reading]:
 
 def observe_columns(
     names: Sequence[str], readings: Sequence[Reading], batches: Iterable[pa.RecordBatch]
-) -> dict[str, Column]:
+) -> dict[str, CSVColumn]:
     """Read all batches of texts once, and return what they tell of each column. Linear in columns and rows."""
-    columns = {name: Column(list(readings)) for name in names}
+    columns = {name: CSVColumn(list(readings)) for name in names}
 
     def observe(batch: pa.RecordBatch, shares: int, share: int) -> None:
         for name, texts in islice(zip(batch.schema.names, batch.columns, strict=True), share, None, shares):
@@ -536,7 +536,9 @@ def observe_columns(
     return columns
 
 
-def describe(columns: Mapping[str, Column], names: Sequence[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def describe(
+    columns: Mapping[str, CSVColumn], names: Sequence[str]
+) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return what is to be said of columns whose reading is not plain, and the options that state these readings."""
     by_words: dict[str, list[str]] = {}
     options: dict[tuple[str, str], None] = {}
@@ -553,7 +555,7 @@ def describe(columns: Mapping[str, Column], names: Sequence[str]) -> tuple[str, 
             by_words.setdefault(f"as text: {why}", []).append(name)
     shown = (f"with {listed_names(columns_of_words)} {words}" for words, columns_of_words in by_words.items())
     counts = Counter(option for option, _ in options)  # columns of two forms need none: their values tell
-    return "; ".join(shown), tuple(reading for reading in options if counts[reading[0]] == 1)
+    return "; ".join(shown), tuple(option for option in options if counts[option[0]] == 1)
 
 
 def listed_names(names: Sequence[str]) -> str:

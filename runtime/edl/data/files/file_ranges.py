@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 
 from edl.data.arrow_types import cast_batch, fields, normal_schema
-from edl.data.paths import FORMATS, Files, found_files
+from edl.data.paths import FORMATS, DataFiles, found_files
 from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 
@@ -86,7 +86,7 @@ class Pieces(Protocol):
 class _Format(Protocol):
     """Interface of a format's module."""
 
-    def index(self, files: Files, note: Callable[[str], None]) -> FileSet: ...
+    def index(self, files: DataFiles, note: Callable[[str], None]) -> FileSet: ...
 
     def open_pieces(self, files: FileSet, file: FileIndex) -> Pieces: ...
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from edl.data.files.file_ranges import Columns, FileIndex, FileSet, watch_file
-from edl.data.paths import Files
+from edl.data.paths import DataFiles
 from edl.errors import SourceError
 
 _TAIL = 8  # bytes: length of the footer, and magic number
 
 
-def index(files: Files, note: Callable[[str], None]) -> FileSet:
+def index(files: DataFiles, note: Callable[[str], None]) -> FileSet:
     """Index the files by their footers. Raises SourceError if one is damaged."""
     if files.options:
         raise SourceError(f"parquet files have no option {files.options[0][0]}")

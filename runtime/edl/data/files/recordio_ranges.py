@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from edl.data.files.file_ranges import Columns, FileIndex, FileSet, watch_file
-from edl.data.paths import Files
+from edl.data.paths import DataFiles
 from edl.data.recordio import Chunk, chunks, read_chunks
 from edl.errors import SourceError
 
@@ -18,7 +18,7 @@ PIECE_ROWS = 4096
 PIECE_BYTES = 1 << 20  # stored size; a larger chunk is a piece of its own
 
 
-def index(files: Files, note: Callable[[str], None]) -> FileSet:
+def index(files: DataFiles, note: Callable[[str], None]) -> FileSet:
     """Index the files by the headers of their chunks. Raises SourceError if one is damaged."""
     if files.options:
         raise SourceError(f"recordio files have no option {files.options[0][0]}")

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from edl.data.files import csv_dialect, csv_encoding, csv_readings
 from edl.data.files.csv import CSVFiles, check_same, observe_files
-from edl.data.files.csv_dialect import Dialect, with_options
+from edl.data.files.csv_dialect import CSVDialect, with_options
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
@@ -63,7 +63,7 @@ def open_sheets(
     Raises SourceError if a file is damaged, has no such sheet, or a rule cannot decide.
     """
     options = csv_dialect.settings(url.options)
-    dialects: list[Dialect] = []
+    dialects: list[CSVDialect] = []
     copies: dict[str, str] = {}
     mixed: dict[str, str] = {}
     for path in paths:
@@ -246,18 +246,18 @@ def _write_copy(columns: Sequence[pa.Array], path: str) -> None:
 
 def _find_dialect(
     path: str, columns: Sequence[pa.Array], options: Mapping[str, str], url: SourceURL
-) -> Dialect:
+) -> CSVDialect:
     """Return the dialect of the copy, with the names of the columns."""
     top = (column.slice(0, _MOST_FIRST_ROWS).to_pylist() for column in columns)
     rows = [[text or "" for text in row] for row in zip(*top, strict=True)]
     header = csv_dialect.find_header(path, rows, options, url)
-    dialect = Dialect(
+    dialect = CSVDialect(
         _DELIMITER, '"', '"', header, csv_encoding.UTF8, 0, csv_dialect.null_texts(options), is_copied=True
     )
     return csv_dialect.name_columns(path, rows[0], dialect)
 
 
-def _without_forms(column: csv_readings.Column) -> csv_readings.Column:
+def _without_forms(column: csv_readings.CSVColumn) -> csv_readings.CSVColumn:
     """Return a column of numbers and texts without the readings that know forms of numbers.
 
     The cell with the number 1.234 among texts such as 1.234,50 is no 1234.
@@ -265,7 +265,7 @@ def _without_forms(column: csv_readings.Column) -> csv_readings.Column:
     return replace(column, fitting=[reading for reading in column.fitting if reading.is_plain])
 
 
-def _describe_mixed(columns: Mapping[str, csv_readings.Column], mixed: Mapping[str, str]) -> list[str]:
+def _describe_mixed(columns: Mapping[str, csv_readings.CSVColumn], mixed: Mapping[str, str]) -> list[str]:
     return [
         f"with {name} as text: {why}"
         for name, why in mixed.items()

@@ -18,7 +18,7 @@ from typing import Any
 from edl.embeddings.combiners import Combiner, divisor, require_combiner
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
-from edl.embeddings.lookup import Listed
+from edl.embeddings.lookup import ListPlaces
 from edl.embeddings.placement import (
     combiner_of,
     firsts,
@@ -70,7 +70,7 @@ class Embedding(EmbeddingLayer, keras.layers.Layer):
     def call(self, ids: Any) -> Any:
         tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
         looked_up = self.look_up(tensors)
-        if isinstance(looked_up.places, Listed):
+        if isinstance(looked_up.places, ListPlaces):
             rows = keras.ops.shape(tensors[0])[0]
             return summed_lists(
                 looked_up.block, looked_up.places, rows, require_combiner(self.combiner, self.spec.name)
@@ -89,7 +89,7 @@ class Embedding(EmbeddingLayer, keras.layers.Layer):
         }
 
 
-def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> Any:
+def summed_lists(block: Any, listed: ListPlaces, rows: Any, combiner: Combiner) -> Any:
     """Return the rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
     weights = keras.ops.convert_to_tensor(listed.weights)
     vectors = keras.ops.take(block, listed.places, axis=0) * weights[:, None]

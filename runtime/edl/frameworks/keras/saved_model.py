@@ -14,7 +14,7 @@ import tensorflow as tf
 from edl.arrays import Array
 from edl.frameworks.networks.onnx import NetworkFile
 from edl.frameworks.onnx.columns import is_text
-from edl.frameworks.onnx.graph import OUTPUTS, SCORES, Value
+from edl.frameworks.onnx.graph import OUTPUTS, SCORES, GraphValue
 from edl.frameworks.onnx.tensors import Tensors
 from edl.spec import source_columns
 
@@ -38,7 +38,7 @@ def save(file: NetworkFile, path: Path) -> None:
     module.tables = []  # tracked, so that they are saved
 
     def serve(cells: dict[str, Any]) -> dict[str, Any]:
-        graph = _Tensors(cells, module.tables)
+        graph = _KerasTensors(cells, module.tables)
         outputs, scores = file.results(graph)
         answer = {OUTPUTS: graph.tensor(outputs)}
         return answer if scores is None else {**answer, SCORES: graph.tensor(scores)}
@@ -51,20 +51,20 @@ def _argument(name: str, place: int) -> str:
     return name if _WORD.fullmatch(name) else f"column{place}"
 
 
-class _Tensors(Tensors):
+class _KerasTensors(Tensors):
     """Graph whose values are tensors of the function that is traced."""
 
     def __init__(self, columns: Mapping[str, Any], tables: list[Any]) -> None:
         super().__init__(columns, _OPERATORS)
         self._tables = tables
 
-    def constant(self, values: Array) -> Value:
+    def constant(self, values: Array) -> GraphValue:
         return self.value(tf.constant(values))
 
     def converted(self, tensor: Any, kind: str) -> Any:
         return tf.cast(tensor, _TYPES[kind])
 
-    def positions(self, value: Value, keys: Array) -> Value:
+    def positions(self, value: GraphValue, keys: Array) -> GraphValue:
         keys_tensor = self.tensor(value)
         is_known = tf.ones_like(keys_tensor, tf.bool)
         if keys.dtype != object:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edl.frameworks.onnx.columns import finite_number, part_of_time, statistics
-from edl.frameworks.onnx.graph import Graph, Value
+from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Feature,
     Log,
@@ -26,14 +26,14 @@ NUMBERS = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Periodic
 _LARGEST = 1e30  # of a feature, as in `edl.features.transform`
 
 
-def dense_values(graph: Graph, feature: Feature) -> Value:
+def dense_values(graph: Graph, feature: Feature) -> GraphValue:
     """Return the values of a dense feature, float32 (rows, width)."""
     if isinstance(feature, TargetMean | LogCount):
         return graph.cast(statistics(graph, feature), "FLOAT")
     return column_of(graph, _SCALES[type(feature)](graph, feature))
 
 
-def position(graph: Graph, feature: PiecewiseLinear) -> Value:
+def position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
     """Return the position of a number among its boundaries, float32 (rows, 1)."""
     value = finite_number(graph, feature.column)
     bounds = np.asarray(feature.boundaries, dtype=np.float64)
@@ -52,13 +52,13 @@ def position(graph: Graph, feature: PiecewiseLinear) -> Value:
     return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), inner))
 
 
-def standardize_input(graph: Graph, feature: Standardize | Periodic) -> Value:
+def standardize_input(graph: Graph, feature: Standardize | Periodic) -> GraphValue:
     """Return (x - mean) / std, float64 (rows,)."""
     value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
     return _shifted(value, feature.mean, feature.std)
 
 
-def column_of(graph: Graph, value: Value) -> Value:
+def column_of(graph: Graph, value: GraphValue) -> GraphValue:
     """Narrow numbers (rows,) to float32 (rows, 1); those beyond ±`_LARGEST` become it."""
     without_nan = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
     size = graph.add("Abs", without_nan)
@@ -67,30 +67,30 @@ def column_of(graph: Graph, value: Value) -> Value:
     return graph.cast(_tall(graph, graph.add("Where", is_large, large, without_nan)), "FLOAT")
 
 
-def _tall(graph: Graph, value: Value) -> Value:
+def _tall(graph: Graph, value: GraphValue) -> GraphValue:
     return graph.add("Unsqueeze", value, graph.constant(np.array([1], dtype=np.int64)))
 
 
-def _fill_missing(graph: Graph, value: Value, mean: float) -> Value:
+def _fill_missing(graph: Graph, value: GraphValue, mean: float) -> GraphValue:
     return graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(float(mean))), value)
 
 
-def _clip_value(graph: Graph, value: Value, low: float, high: float) -> Value:
+def _clip_value(graph: Graph, value: GraphValue, low: float, high: float) -> GraphValue:
     return graph.add("Clip", value, graph.constant(np.array(low)), graph.constant(np.array(high)))
 
 
-def _shifted(value: Value, by: float, scale: float) -> Value:
+def _shifted(value: GraphValue, by: float, scale: float) -> GraphValue:
     if scale == 0:
         return value * 0.0
     graph = value.graph
     return graph.add("Div", value - by, graph.constant(np.array(float(scale))))
 
 
-def _numeric(graph: Graph, feature: Numeric) -> Value:
+def _numeric(graph: Graph, feature: Numeric) -> GraphValue:
     return _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
 
 
-def _standardize(graph: Graph, feature: Standardize) -> Value:
+def _standardize(graph: Graph, feature: Standardize) -> GraphValue:
     scaled = standardize_input(graph, feature)
     if not feature.limit:
         return scaled
@@ -98,23 +98,23 @@ def _standardize(graph: Graph, feature: Standardize) -> Value:
     return graph.add("Div", scaled, graph.add("Sqrt", part * part + 1.0))
 
 
-def _normalize(graph: Graph, feature: Normalize) -> Value:
+def _normalize(graph: Graph, feature: Normalize) -> GraphValue:
     value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
     return _shifted(value, feature.min, feature.max - feature.min)
 
 
-def _year(graph: Graph, feature: Year) -> Value:
+def _year(graph: Graph, feature: Year) -> GraphValue:
     year = _fill_missing(graph, part_of_time(graph, feature.column, "year"), feature.mean)
     return _shifted(year, feature.mean, feature.std)
 
 
-def _log(graph: Graph, feature: Log) -> Value:
+def _log(graph: Graph, feature: Log) -> GraphValue:
     value = finite_number(graph, feature.column)
     has_one = graph.add("Greater", value, graph.constant(np.array(-1.0)))  # False for NaN
     return graph.add("Log", graph.add("Where", has_one, value, graph.constant(np.array(feature.mean))) + 1.0)
 
 
-_SCALES: Mapping[type, Callable[[Graph, Any], Value]] = {
+_SCALES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Numeric: _numeric,
     Standardize: _standardize,
     Normalize: _normalize,

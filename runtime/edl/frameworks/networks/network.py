@@ -28,7 +28,7 @@ class Periodic:
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureBlock:
     """Entry of the transform as values that the first layer takes, (rows, entry.width).
 
     A category has its vectors in `table`, (ids, width), or is one-hot without one.
@@ -60,11 +60,11 @@ class Network:
     `std`, and `mean` is added to them.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[FeatureBlock, ...]
     hidden: tuple[Layer, ...]
     output: Layer
     scales: Floats | None = None
-    wide: tuple[tuple[Block, Floats], ...] = ()
+    wide: tuple[tuple[FeatureBlock, Floats], ...] = ()
     std: float = 1.0
     mean: float = 0.0
 

@@ -19,12 +19,12 @@ import numpy as np
 from edl.arrays import Array
 from edl.frameworks.networks import stored
 from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardize_input
-from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
+from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import find_unsupported_column, ids
 from edl.frameworks.onnx.graph import (
     Graph,
+    GraphValue,
     Results,
-    Value,
     add_centre,
     apply_temperature,
     logits_of,
@@ -80,9 +80,9 @@ class _Graph:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._tables: dict[int, Value] = {}  # of vectors, which several blocks may share
+        self._tables: dict[int, GraphValue] = {}  # of vectors, which several blocks may share
 
-    def outputs(self, network: Network) -> Value:
+    def outputs(self, network: Network) -> GraphValue:
         """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
         graph = self._graph
         rows = self._joined([self._block(block) for block in network.blocks])
@@ -98,7 +98,7 @@ class _Graph:
         scaled = graph.add("Mul", rows, self._constant(np.array(network.std)))
         return graph.add("Add", scaled, self._constant(np.array(network.mean)))
 
-    def _layer(self, inputs: Value, layer: Layer) -> Value:
+    def _layer(self, inputs: GraphValue, layer: Layer) -> GraphValue:
         graph, weight = self._graph, self._constant(layer.weight)
         if layer.weight.ndim == 3:
             product = graph.add("Einsum", inputs, weight, equation="rmw,mwo->rmo")
@@ -106,7 +106,7 @@ class _Graph:
             product = graph.add("MatMul", inputs, weight)
         return self._activated(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
 
-    def _activated(self, value: Value, activation: str) -> Value:
+    def _activated(self, value: GraphValue, activation: str) -> GraphValue:
         graph = self._graph
         if activation in _OPERATORS:
             return graph.add(_OPERATORS[activation], value)
@@ -124,7 +124,7 @@ class _Graph:
 
     # Blocks --------------------------------------------------------------------------------------------------
 
-    def _block(self, block: Block) -> Value:
+    def _block(self, block: FeatureBlock) -> GraphValue:
         graph, entry = self._graph, block.entry
         if entry.kind == "dense":
             return self._joined([dense_values(graph, feature) for feature in entry.features])
@@ -145,13 +145,13 @@ class _Graph:
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
         return graph.add("OneHot", positions, graph.constant(np.array(entry.num_ids)), ends)
 
-    def _ids(self, block: Block) -> Value:
+    def _ids(self, block: FeatureBlock) -> GraphValue:
         feature = block.entry.feature
         if not isinstance(feature, OneHot | Embedding):
             raise TypeError(f"{type(feature).__name__} has no ids")
         return ids(self._graph, feature.category)
 
-    def _encoded(self, block: Block) -> Value:
+    def _encoded(self, block: FeatureBlock) -> GraphValue:
         graph = self._graph
         columns, first = block.entry.encodings
         features = [member for member in block.entry.features if isinstance(member, PiecewiseLinear)]
@@ -160,7 +160,7 @@ class _Graph:
         shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
         return graph.add("Clip", shifted, self._constant(np.array(0.0)), self._constant(np.array(1.0)))
 
-    def _periodic(self, numbers: Value, periodic: Periodic, width: int) -> Value:
+    def _periodic(self, numbers: GraphValue, periodic: Periodic, width: int) -> GraphValue:
         graph, turn = self._graph, self._constant(np.array(2 * math.pi))
         values = self._unsqueezed(numbers, 2)
         frequencies = self._constant(periodic.frequencies)
@@ -173,27 +173,27 @@ class _Graph:
         active = graph.add("Relu", graph.add("Add", product, self._constant(periodic.bias)))
         return graph.add("Reshape", active, graph.constant(np.array([-1, width], dtype=np.int64)))
 
-    def _wide(self, block: Block, weight: Floats) -> Value:
+    def _wide(self, block: FeatureBlock, weight: Floats) -> GraphValue:
         if block.entry.kind == "category":
             return self._graph.add("Gather", self._constant(weight), self._ids(block), axis=0)
         return self._graph.add("MatMul", self._block(block), self._constant(weight))
 
     # Arrays --------------------------------------------------------------------------------------------------
 
-    def _constant(self, values: Array) -> Value:
+    def _constant(self, values: Array) -> GraphValue:
         return self._graph.constant(np.asarray(values).astype(np.float32))
 
-    def _joined(self, blocks: Sequence[Value]) -> Value:
+    def _joined(self, blocks: Sequence[GraphValue]) -> GraphValue:
         return blocks[0] if len(blocks) == 1 else self._graph.add("Concat", *blocks, axis=1)
 
-    def _unsqueezed(self, value: Value, axis: int) -> Value:
+    def _unsqueezed(self, value: GraphValue, axis: int) -> GraphValue:
         return self._graph.add("Unsqueeze", value, self._graph.constant(np.array([axis], dtype=np.int64)))
 
 
 _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
-def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
+def _of_each(graph: Graph, outputs: GraphValue, label: SeveralLabels) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
     parts, scores = [], []
     for one_label, (first, last) in zip(label.labels, label.places, strict=True):
@@ -207,7 +207,7 @@ def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
     return outputs, graph.add("Concat", *scores, axis=-1)
 
 
-def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> Results:
+def _results(graph: Graph, outputs: GraphValue, network: Network, classifies: bool) -> Results:
     """Return the outputs and the scores of the model, float64; numbers have no scores."""
     exact = graph.cast(outputs, "DOUBLE")
     several = network.scales is not None
@@ -221,12 +221,12 @@ def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -
     return logits_of(graph, scores, is_binary), scores
 
 
-def _two(graph: Graph, logits: Value) -> Value:
+def _two(graph: Graph, logits: GraphValue) -> GraphValue:
     """Return the probabilities of both classes, (…, 2), of the logit of the second, (…, 1)."""
     second = graph.add("Sigmoid", logits)
     return graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=-1)
 
 
-def _mean(graph: Graph, values: Value) -> Value:
+def _mean(graph: Graph, values: GraphValue) -> GraphValue:
     """Return the mean over the members: (rows, members, k) to (rows, k)."""
     return graph.add("ReduceMean", values, graph.constant(np.array([1], dtype=np.int64)), keepdims=0)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from edl.frameworks.networks.network import Block, Floats, Layer, Network, Shape
+from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Shape
 
 SCALE_RATE, BIAS_RATE = 6.0, 0.1  # learning rates of scales and biases, as factors of that of weights
 
 
 def network(
-    shape: Shape, blocks: tuple[Block, ...], scale: Floats, layers: Iterable[tuple[Floats, Floats]]
+    shape: Shape, blocks: tuple[FeatureBlock, ...], scale: Floats, layers: Iterable[tuple[Floats, Floats]]
 ) -> Network:
     """Return the network.
 

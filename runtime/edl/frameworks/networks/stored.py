@@ -14,7 +14,7 @@ from edl.errors import JobError
 from edl.features import NUMBERS, Entry, SeveralTarget
 from edl.frameworks.networks import real_mlp
 from edl.frameworks.networks.network import (
-    Block,
+    FeatureBlock,
     Floats,
     Layer,
     Network,
@@ -123,7 +123,9 @@ def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     )
 
 
-def _torch_blocks(prefix: str, entries: Sequence[Entry], weights: Mapping[str, Floats]) -> tuple[Block, ...]:
+def _torch_blocks(
+    prefix: str, entries: Sequence[Entry], weights: Mapping[str, Floats]
+) -> tuple[FeatureBlock, ...]:
     """Return the blocks of the module `prefix`, which puts the entries side by side."""
     _refuse_lists(entries)
     blocks, owner = [], owners(entries)
@@ -133,10 +135,10 @@ def _torch_blocks(prefix: str, entries: Sequence[Entry], weights: Mapping[str, F
             frequencies, weight, bias = (
                 weights[f"{name}.{part}"] for part in ("frequencies", "weight", "bias")
             )
-            blocks.append(Block(entry, periodic=Periodic(frequencies, weight, bias)))
+            blocks.append(FeatureBlock(entry, periodic=Periodic(frequencies, weight, bias)))
         else:
             table = weights[f"{prefix}.{owner[entry.name]}.weight"] if _is_embedding(entry) else None
-            blocks.append(Block(entry, table))
+            blocks.append(FeatureBlock(entry, table))
     return tuple(blocks)
 
 
@@ -154,7 +156,7 @@ def _torch_layers(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[Layer
         yield layer
 
 
-def _torch_wide(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[tuple[Block, Floats]]:
+def _torch_wide(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[tuple[FeatureBlock, Floats]]:
     if shape.wide is None:
         return
     _refuse_lists(shape.wide.entries)
@@ -165,7 +167,7 @@ def _torch_wide(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[tuple[B
 
 def _wide_parts(
     entries: Sequence[Entry], of_numbers: Callable[[], Floats], of_ids: Callable[[], Floats]
-) -> Iterator[tuple[Block, Floats]]:
+) -> Iterator[tuple[FeatureBlock, Floats]]:
     """Yield the blocks of a linear part with their weights: of numbers by value, of categories by id."""
     if any(entry.kind == "periodic" for entry in entries):
         raise ValueError("its linear part has learnt encodings")
@@ -173,11 +175,11 @@ def _wide_parts(
     ids = [entry for entry in entries if entry.kind == "category"]
     if numbers:
         for entry, weight in zip(numbers, split_rows(of_numbers(), numbers), strict=True):
-            yield Block(entry), weight
+            yield FeatureBlock(entry), weight
     if ids:
         weights = of_ids()
         for entry, first in zip(ids, firsts(ids)[0], strict=True):
-            yield Block(entry), weights[first : first + entry.num_ids]
+            yield FeatureBlock(entry), weights[first : first + entry.num_ids]
 
 
 def _real_mlp_of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
@@ -265,28 +267,28 @@ def _real_mlp_of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     return real_mlp.network(shape, blocks, scale, layers)
 
 
-def _keras_blocks(entries: Sequence[Entry], left: _Numbered) -> Iterator[Block]:
+def _keras_blocks(entries: Sequence[Entry], left: _Numbered) -> Iterator[FeatureBlock]:
     for group in group_entries(entries):
         block = _keras_block(group[0], left)
         yield from (replace(block, entry=entry) for entry in group)
 
 
-def _keras_block(entry: Entry, left: _Numbered) -> Block:
+def _keras_block(entry: Entry, left: _Numbered) -> FeatureBlock:
     if entry.kind == "periodic":
         numbers = len(entry.features)
         f = entry.width // numbers
         kernel = left.take("kernel", numbers, f)
-        return Block(
+        return FeatureBlock(
             entry,
             periodic=Periodic(
                 kernel, left.take("kernel", numbers, 2 * f, f), left.take("bias", numbers, f), True
             ),
         )
     is_embedding = _is_embedding(entry)
-    return Block(entry, left.take("embeddings", entry.num_ids, entry.width) if is_embedding else None)
+    return FeatureBlock(entry, left.take("embeddings", entry.num_ids, entry.width) if is_embedding else None)
 
 
-def _keras_wide(shape: Shape, left: _Numbered) -> Iterator[tuple[Block, Floats]]:
+def _keras_wide(shape: Shape, left: _Numbered) -> Iterator[tuple[FeatureBlock, Floats]]:
     """Yield the linear part. Its layers are nearer to the output than those of a deep one, and so come last."""
     if shape.wide is None:
         return

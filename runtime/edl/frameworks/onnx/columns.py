@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.features.encodings import Encoder
-from edl.frameworks.onnx.graph import Graph, Value
+from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Bucket,
     CategoryId,
@@ -58,7 +58,7 @@ def find_unsupported_column(features: Sequence[Feature], numbers: tuple[type, ..
     return ""
 
 
-def matrix(graph: Graph, features: Sequence[Feature]) -> Value:
+def matrix(graph: Graph, features: Sequence[Feature]) -> GraphValue:
     """Return the matrix of the features, float64 (rows, columns); all of them are supported."""
     axis = graph.constant(np.array([1]))
     columns = [
@@ -70,7 +70,7 @@ def matrix(graph: Graph, features: Sequence[Feature]) -> Value:
     return graph.add("Concat", *columns, axis=1)
 
 
-def _number(graph: Graph, feature: Feature) -> Value:
+def _number(graph: Graph, feature: Feature) -> GraphValue:
     """Return the number of a feature by row, NaN if it is missing."""
     if isinstance(feature, Codes):
         return code(graph, feature.category)
@@ -82,7 +82,7 @@ def _number(graph: Graph, feature: Feature) -> Value:
     return part if feature.part in _FROM_ZERO else part + 1
 
 
-def finite_number(graph: Graph, column: Source | float) -> Value:
+def finite_number(graph: Graph, column: Source | float) -> GraphValue:
     """Return the numbers of a column, (rows,), NaN where they are missing or not finite."""
     if isinstance(column, str):
         return _finite(graph.input(column, "DOUBLE", ["rows"]))
@@ -92,12 +92,12 @@ def finite_number(graph: Graph, column: Source | float) -> Value:
     return _finite(_COMPUTED[column.operator](*operands))
 
 
-def part_of_time(graph: Graph, column: str, part: str) -> Value:
+def part_of_time(graph: Graph, column: str, part: str) -> GraphValue:
     """Return a part of the times of a column, (rows,); month, day and weekday begin at 0."""
     return _part(graph.input(column, "DOUBLE", ["rows"]), part)
 
 
-def ids(graph: Graph, category: Category) -> Value:
+def ids(graph: Graph, category: Category) -> GraphValue:
     """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
     codes = code(graph, category)
     missing = graph.add("IsNaN", codes)
@@ -105,14 +105,14 @@ def ids(graph: Graph, category: Category) -> Value:
     return graph.cast(filled, "INT64")
 
 
-def statistics(graph: Graph, feature: Encoding) -> Value:
+def statistics(graph: Graph, feature: Encoding) -> GraphValue:
     """Return the statistics of the rows' categories, float64 (rows, width)."""
     every = np.arange(num_ids(feature.category))
     table = Encoder(feature).values(every, pa.record_batch({}))
     return graph.add("Gather", graph.constant(table.astype(np.float64)), ids(graph, feature.category), axis=0)
 
 
-def code(graph: Graph, category: Category) -> Value:
+def code(graph: Graph, category: Category) -> GraphValue:
     """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
     if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
         text = graph.input(str(category.column), "STRING", ["rows"])
@@ -124,7 +124,7 @@ def code(graph: Graph, category: Category) -> Value:
     return _code(graph.input(column, "DOUBLE", ["rows"]), category)
 
 
-def _code(number: Value, category: Category) -> Value:
+def _code(number: GraphValue, category: Category) -> GraphValue:
     if isinstance(category, Vocabulary):
         return number.graph.positions(number, np.array(category.values, dtype=np.float64))
     if isinstance(category, DatePart):
@@ -132,7 +132,7 @@ def _code(number: Value, category: Category) -> Value:
     raise TypeError(f"{type(category).__name__} has no operator")
 
 
-def _bucket(finite: Value, category: Bucket) -> Value:
+def _bucket(finite: GraphValue, category: Bucket) -> GraphValue:
     graph = finite.graph
     axis = graph.constant(np.array([1]))
     bounds = graph.constant(np.array([category.boundaries], dtype=np.float64))
@@ -140,7 +140,7 @@ def _bucket(finite: Value, category: Bucket) -> Value:
     return graph.add("ReduceSum", graph.cast(above, "DOUBLE"), axis, keepdims=0) + finite * 0.0
 
 
-def _id(number: Value, size: int) -> Value:
+def _id(number: GraphValue, size: int) -> GraphValue:
     """Return the numbers that are whole and in [0, size)."""
     graph = number.graph
     whole = graph.add("Equal", number, graph.add("Floor", number))
@@ -149,12 +149,12 @@ def _id(number: Value, size: int) -> Value:
     return number.where(graph.add("And", graph.add("And", whole, begun), ended))
 
 
-def _finite(number: Value) -> Value:
+def _finite(number: GraphValue) -> GraphValue:
     graph = number.graph
     return number.where(graph.add("Not", graph.add("IsInf", number)))
 
 
-def _part(seconds: Value, part: str) -> Value:
+def _part(seconds: GraphValue, part: str) -> GraphValue:
     """Return part of a time, of month, day and weekday from 0.
 
     Days become dates as in H. Hinnant's `civil_from_days`: years begin in March, and 400 of them are an era.
@@ -180,17 +180,17 @@ def _part(seconds: Value, part: str) -> Value:
     return of_year - (month * 153 + 2) // 5
 
 
-def _one_of(choice: str, a: Value, b: Value) -> Value:
+def _one_of(choice: str, a: GraphValue, b: GraphValue) -> GraphValue:
     """Return a where it compares so with b, else b; NaN if one of them is."""
     chosen = a.graph.add("Where", a.graph.add(choice, a, b), a, b)
     return chosen + a * 0.0 + b * 0.0
 
 
-def _first_known(a: Value, b: Value) -> Value:
+def _first_known(a: GraphValue, b: GraphValue) -> GraphValue:
     return a.graph.add("Where", a.graph.add("IsNaN", a), b, a)
 
 
-_COMPUTED: Mapping[str, Callable[..., Value]] = {
+_COMPUTED: Mapping[str, Callable[..., GraphValue]] = {
     "+": lambda *terms: reduce(operator.add, terms),
     "-": lambda a: a * -1.0,
     "*": operator.mul,

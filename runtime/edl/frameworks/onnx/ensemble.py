@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from edl.frameworks.onnx.graph import Graph, Results, Value, apply_temperature, logits_of, of_columns
+from edl.frameworks.onnx.graph import Graph, GraphValue, Results, apply_temperature, logits_of, of_columns
 from edl.spec import ClassLabel, JobSpec
 
 
-class Part(Protocol):
+class EnsemblePart(Protocol):
     """Model that writes itself into a graph."""
 
     def results(self, graph: Graph) -> Results:
@@ -23,7 +23,7 @@ class EnsembleFile:
     """Ensemble for export: its models and their shares, which add up to 1."""
 
     spec: JobSpec
-    parts: Sequence[tuple[float, Part]]
+    parts: Sequence[tuple[float, EnsemblePart]]
 
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
@@ -34,7 +34,7 @@ class EnsembleFile:
         return f"the columns {', '.join(self.spec.columns)}"
 
     def _results(self, graph: Graph) -> Results:
-        total: Value | None = None
+        total: GraphValue | None = None
         for share, part in self.parts:
             outputs, scores = part.results(graph)
             added = (outputs if scores is None else scores) * share

@@ -32,14 +32,14 @@ class Graph:
         self._outputs: list[Any] = []
         self._made = 0
 
-    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> Value:
+    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> GraphValue:
         """Return an input of that type, such as DOUBLE; the same one if it is there already."""
         from onnx import TensorProto, helper
 
         self._inputs[name] = helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
-        return Value(self, name)
+        return GraphValue(self, name)
 
-    def output(self, name: str, value: Value, columns: int) -> str:
+    def output(self, name: str, value: GraphValue, columns: int) -> str:
         """Declare a float64 output (rows, columns), and return its name."""
         from onnx import TensorProto, helper
 
@@ -47,31 +47,31 @@ class Graph:
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["rows", columns]))
         return name
 
-    def cast(self, value: Value, kind: str) -> Value:
+    def cast(self, value: GraphValue, kind: str) -> GraphValue:
         """Return the value in another type, such as FLOAT."""
         from onnx import TensorProto
 
         return self.add("Cast", value, to=getattr(TensorProto, kind))
 
-    def constant(self, values: Array) -> Value:
+    def constant(self, values: Array) -> GraphValue:
         name = self._name()
         self._constants.append(tensor(name, values))
-        return Value(self, name)
+        return GraphValue(self, name)
 
-    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+    def add(self, operator: str, *inputs: GraphValue, domain: str = "", **attributes: Any) -> GraphValue:
         """Return the output of an operator."""
         from onnx import helper
 
         names = [value.name for value in inputs]
         output = self._name()
         self._nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
-        return Value(self, output)
+        return GraphValue(self, output)
 
-    def columns(self, value: Value, first: int, last: int) -> Value:
+    def columns(self, value: GraphValue, first: int, last: int) -> GraphValue:
         """Return some columns of a value (rows, columns)."""
         return self.add("Gather", value, self.constant(np.arange(first, last)), axis=1)
 
-    def positions(self, value: Value, keys: Array) -> Value:
+    def positions(self, value: GraphValue, keys: Array) -> GraphValue:
         """Return the position of the value among the keys, texts or float64, as float64; NaN for another value."""
         return self.add(
             "LabelEncoder",
@@ -99,36 +99,38 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class GraphValue:
     """Value of a graph, with arithmetic; NaN stays NaN."""
 
     graph: Graph
     name: str
 
-    def __add__(self, other: Value | float) -> Value:
+    def __add__(self, other: GraphValue | float) -> GraphValue:
         return self.graph.add("Add", self, self._value(other))
 
-    def __sub__(self, other: Value | float) -> Value:
+    def __sub__(self, other: GraphValue | float) -> GraphValue:
         return self.graph.add("Sub", self, self._value(other))
 
-    def __mul__(self, other: Value | float) -> Value:
+    def __mul__(self, other: GraphValue | float) -> GraphValue:
         return self.graph.add("Mul", self, self._value(other))
 
-    def __floordiv__(self, other: Value | float) -> Value:
+    def __floordiv__(self, other: GraphValue | float) -> GraphValue:
         return self.graph.add("Floor", self.graph.add("Div", self, self._value(other)))
 
-    def __mod__(self, other: float) -> Value:
+    def __mod__(self, other: float) -> GraphValue:
         return self - (self // other) * other
 
-    def where(self, condition: Value) -> Value:
+    def where(self, condition: GraphValue) -> GraphValue:
         """Return the value where the condition is true, NaN elsewhere."""
         return self.graph.add("Where", condition, self, self._value(np.nan))
 
-    def _value(self, other: Value | float) -> Value:
-        return other if isinstance(other, Value) else self.graph.constant(np.array(float(other)))
+    def _value(self, other: GraphValue | float) -> GraphValue:
+        return other if isinstance(other, GraphValue) else self.graph.constant(np.array(float(other)))
 
 
-Results: TypeAlias = "tuple[Value, Value | None]"  # outputs, and scores of classes, float64 (rows, …)
+Results: TypeAlias = (
+    "tuple[GraphValue, GraphValue | None]"  # outputs, and scores of classes, float64 (rows, …)
+)
 
 
 def of_columns(
@@ -155,7 +157,7 @@ def of_columns(
     return graph.encoded()
 
 
-def logits_of(graph: Graph, scores: Value, is_binary: bool) -> Value:
+def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:
     """Return the logits whose probabilities are the scores: of the second of two classes, or of each."""
     logits = graph.add("Log", scores)
     if not is_binary:
@@ -167,14 +169,14 @@ def logits_of(graph: Graph, scores: Value, is_binary: bool) -> Value:
     return second - first
 
 
-def apply_temperature(graph: Graph, scores: Value, temperature: float) -> Value:
+def apply_temperature(graph: Graph, scores: GraphValue, temperature: float) -> GraphValue:
     """Return the probabilities whose logits are divided by the temperature, as `edl.metrics.calibration` does."""
     if temperature == 1:
         return scores
     return graph.add("Softmax", graph.add("Log", scores) * (1 / temperature), axis=-1)
 
 
-def add_centre(graph: Graph, numbers: Value, label: Label) -> Value:
+def add_centre(graph: Graph, numbers: GraphValue, label: Label) -> GraphValue:
     """Return predicted numbers with the centre of their label, float64; other outputs as they are."""
     offset = label_offset(label)
     return numbers + offset if offset else numbers

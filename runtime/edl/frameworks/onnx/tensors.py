@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from edl.frameworks.onnx.graph import Graph, Value
+from edl.frameworks.onnx.graph import Graph, GraphValue
 
 
 class Tensors(Graph):
@@ -18,26 +18,26 @@ class Tensors(Graph):
         self._operators = operators
         self._tensors: dict[str, Any] = {}
 
-    def tensor(self, value: Value) -> Any:
+    def tensor(self, value: GraphValue) -> Any:
         """Return the tensor of a value."""
         return self._tensors[value.name]
 
-    def value(self, tensor: Any) -> Value:
+    def value(self, tensor: Any) -> GraphValue:
         """Return the value of a tensor."""
-        value = Value(self, self._name())
+        value = GraphValue(self, self._name())
         self._tensors[value.name] = tensor
         return value
 
-    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> Value:
+    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> GraphValue:
         return self.value(self._given[name])
 
-    def cast(self, value: Value, kind: str) -> Value:
+    def cast(self, value: GraphValue, kind: str) -> GraphValue:
         return self.value(self.converted(self.tensor(value), kind))
 
     @abstractmethod
     def converted(self, tensor: Any, kind: str) -> Any:
         """Return the tensor in another type, such as FLOAT."""
 
-    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+    def add(self, operator: str, *inputs: GraphValue, domain: str = "", **attributes: Any) -> GraphValue:
         tensors = [self.tensor(value) for value in inputs]
         return self.value(self._operators[operator](*tensors, **attributes))

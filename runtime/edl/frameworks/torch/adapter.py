@@ -49,7 +49,7 @@ from edl.frameworks.torch.embeddings import (
 from edl.frameworks.torch.gradients import GradientParts
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
-from edl.frameworks.torch.optimizer_step import Steps
+from edl.frameworks.torch.optimizer_step import OptimizerSteps
 from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
@@ -107,7 +107,7 @@ class TorchAdapter(NetworkAdapter):
             )
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
-            self._steps = Steps(self.optimizer)
+            self._steps = OptimizerSteps(self.optimizer)
             self._gradient_parts = GradientParts(model, self._device)
 
     def train(self, rows: Minibatches) -> Floats:

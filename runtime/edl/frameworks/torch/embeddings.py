@@ -11,7 +11,7 @@ from torch import nn
 
 from edl.arrays import Array
 from edl.embeddings.combiners import require_combiner
-from edl.embeddings.lookup import Listed
+from edl.embeddings.lookup import ListPlaces
 from edl.embeddings.model_tables import Fetched, RowGradients, Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
@@ -30,7 +30,7 @@ class RowBlock:
         self, fetched: Fetched, train: bool, tensor: Callable[[Array], torch.Tensor] = own_tensor
     ) -> None:
         self.places = [
-            Listed(*map(tensor, places)) if isinstance(places, Listed) else tensor(places)
+            ListPlaces(*map(tensor, places)) if isinstance(places, ListPlaces) else tensor(places)
             for places in fetched.places
         ]
         self.rows = {name: tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}

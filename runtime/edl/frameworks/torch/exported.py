@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from edl.arrays import Array
 from edl.frameworks.networks.onnx import NetworkFile
-from edl.frameworks.onnx.graph import OUTPUTS, SCORES, Value
+from edl.frameworks.onnx.graph import OUTPUTS, SCORES, GraphValue
 from edl.frameworks.onnx.tensors import Tensors
 
 _TYPES = {"FLOAT": torch.float32, "DOUBLE": torch.float64, "INT64": torch.int64}
@@ -39,18 +39,18 @@ class _Module(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
         super().__init__()
         self._file = file
         constants: list[torch.Tensor] = []
-        file.results(_Tensors(columns, constants))
+        file.results(_TorchTensors(columns, constants))
         for place, constant in enumerate(constants):
             self.register_buffer(f"constant_{place}", constant)
 
     def forward(self, columns: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        graph = _Tensors(columns, list(self.buffers()), traced=True)
+        graph = _TorchTensors(columns, list(self.buffers()), traced=True)
         outputs, scores = self._file.results(graph)
         answer = {OUTPUTS: graph.tensor(outputs)}
         return answer if scores is None else {**answer, SCORES: graph.tensor(scores)}
 
 
-class _Tensors(Tensors):
+class _TorchTensors(Tensors):
     """Graph in the module, in which axes and shapes must be known numbers.
 
     constants: filled in their order; if the module is traced, taken from there.
@@ -63,7 +63,7 @@ class _Tensors(Tensors):
         self._constants_made, self._traced = constants, traced
         self._arrays: dict[str, Array] = {}
 
-    def constant(self, values: Array) -> Value:
+    def constant(self, values: Array) -> GraphValue:
         value = self.value(self._constant(values))
         self._arrays[value.name] = values
         return value
@@ -74,7 +74,7 @@ class _Tensors(Tensors):
         self._constants_made.append(torch.tensor(np.array(values, order="C")))
         return self._constants_made[-1]
 
-    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+    def add(self, operator: str, *inputs: GraphValue, domain: str = "", **attributes: Any) -> GraphValue:
         if operator not in _STATIC:
             return super().add(operator, *inputs, domain=domain, **attributes)
         of, static, *others = inputs
@@ -86,7 +86,7 @@ class _Tensors(Tensors):
     def converted(self, tensor: torch.Tensor, kind: str) -> torch.Tensor:
         return tensor.to(_TYPES[kind])
 
-    def positions(self, value: Value, keys: Array) -> Value:
+    def positions(self, value: GraphValue, keys: Array) -> GraphValue:
         if keys.dtype == object:
             raise TypeError("a tensor holds no texts")
         same = self.tensor(value)[:, None] == self._constant(keys)[None, :]

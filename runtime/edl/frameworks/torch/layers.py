@@ -17,7 +17,7 @@ from torch import nn
 from edl.embeddings.combiners import Combiner, divisor, require_combiner
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
-from edl.embeddings.lookup import Listed
+from edl.embeddings.lookup import ListPlaces
 from edl.embeddings.placement import (
     combiner_of,
     firsts,
@@ -81,17 +81,21 @@ class Embedding(EmbeddingLayer, nn.Module):
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
         looked_up = self.look_up(ids)
         block, places = torch.as_tensor(looked_up.block), as_tensors(looked_up.places)
-        if isinstance(places, Listed):
+        if isinstance(places, ListPlaces):
             return summed_lists(block, places, len(ids[0]), require_combiner(self.combiner, self.spec.name))
         return combine_vectors(nn.functional.embedding(places, block), self.combiner)
 
 
 def as_tensors(places: Any) -> Any:
     """Places as tensors, of arrays or of tensors."""
-    return Listed(*map(torch.as_tensor, places)) if isinstance(places, Listed) else torch.as_tensor(places)
+    return (
+        ListPlaces(*map(torch.as_tensor, places))
+        if isinstance(places, ListPlaces)
+        else torch.as_tensor(places)
+    )
 
 
-def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combiner) -> torch.Tensor:
+def summed_lists(block: torch.Tensor, listed: ListPlaces, rows: int, combiner: Combiner) -> torch.Tensor:
     """Return the rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
     vectors = nn.functional.embedding(listed.places, block) * listed.weights[:, None]
     sums = block.new_zeros(rows, block.shape[1]).index_add(0, listed.rows, vectors)
@@ -195,8 +199,8 @@ class WeightedSum(nn.Module):
         lists = [entry for entry in features.entries if entry.kind == "list"]
         owner = owners(lists)
         self.lists = nn.ModuleList(
-            _ListRows(entry_of_sum, owner[entry_of_sum.name], units, "weights", "zeros")
-            for entry_of_sum in lists
+            _ListRows(entry_of_list, owner[entry_of_list.name], units, "weights", "zeros")
+            for entry_of_list in lists
         )
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -17,7 +17,7 @@ from torch.optim import optimizer as torch_optimizer
 _KERNELS = {torch.optim.Adam: torch._fused_adam_, torch.optim.AdamW: torch._fused_adamw_}
 
 
-class _Group(NamedTuple):
+class _ParameterGroup(NamedTuple):
     """Parameters with their slots. `settings` is the optimizer's own dict, whose rate may change between two steps.
 
     `counts` has the numbers of steps, float32 (parameters,); `steps` has the same as views for the kernel.
@@ -32,13 +32,13 @@ class _Group(NamedTuple):
     steps: list[torch.Tensor]
 
 
-class Steps:
+class OptimizerSteps:
     """Steps of one optimizer."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizer = optimizer
         self._kernel = _KERNELS.get(type(optimizer))
-        self._groups: list[_Group] = []
+        self._groups: list[_ParameterGroup] = []
         optimizer.register_load_state_dict_post_hook(lambda _: self._groups.clear())
 
     def take(self) -> None:
@@ -92,7 +92,7 @@ class Steps:
                 )
 
 
-def _groups(optimizer: torch.optim.Optimizer) -> Iterator[_Group]:
+def _groups(optimizer: torch.optim.Optimizer) -> Iterator[_ParameterGroup]:
     """Return the parameter groups that fit the kernel; the others are left out."""
     decoupled = type(optimizer) is torch.optim.AdamW
     for settings in optimizer.param_groups:
@@ -107,4 +107,4 @@ def _groups(optimizer: torch.optim.Optimizer) -> Iterator[_Group]:
             steps = list(counts.unbind())
             for state, step in zip(states, steps, strict=True):
                 state["step"] = step
-            yield _Group(settings, parameters, first, second, largest, counts, steps)
+            yield _ParameterGroup(settings, parameters, first, second, largest, counts, steps)

@@ -79,7 +79,7 @@ class Turns:
     def __init__(self, rows: int, few: int) -> None:
         self.few = few
         self._rows = rows
-        self._choice = Choice()
+        self._choice = ThreadChoice()
         self._began = 0.0
         self._varies = False
 
@@ -97,7 +97,7 @@ class Turns:
             torch.set_num_threads(1)
 
 
-class Choice:
+class ThreadChoice:
     """Choice of the faster of two alternatives, `way` 0 or 1. The other one is tried in trials of increasing
     distance. It starts with 0, which is never far slower.
     """

@@ -227,11 +227,11 @@ class TreeAdapter:
     def set_learning_rate(self, rate: float) -> None:
         self._rate = rate
 
-    def standalone(self) -> Files:
-        return Files(self)
+    def standalone(self) -> TreeFiles:
+        return TreeFiles(self)
 
 
-class Files:
+class TreeFiles:
     """Files of a model for export: the library's own, and ONNX."""
 
     def __init__(self, adapter: TreeAdapter) -> None:

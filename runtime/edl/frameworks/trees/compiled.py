@@ -22,7 +22,7 @@ def is_available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-class Compiled:
+class CompiledForest:
     """Evaluation of a forest whose numbers are compared as float64, by `<=`."""
 
     def __init__(self, forest: Forest) -> None:

@@ -15,7 +15,7 @@ from edl.collectives.base import Group
 from edl.errors import JobError
 from edl.frameworks.imports import without_extras
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
-from edl.frameworks.trees.compiled import ENOUGH, Compiled, is_available
+from edl.frameworks.trees.compiled import ENOUGH, CompiledForest, is_available
 from edl.frameworks.trees.engine import (
     GROWING,
     SCORING,
@@ -34,7 +34,7 @@ from edl.program import Program
 with without_extras():
     import lightgbm
 
-    from edl.frameworks.trees.lightgbm_network import Network, sample_rows
+    from edl.frameworks.trees.lightgbm_network import LightGBMNetwork, sample_rows
 
 # Results that depend on the rows, the parameters and the seed alone; LightGBM would choose by timing otherwise.
 _FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
@@ -78,10 +78,10 @@ class LightGBMEngine(Engine):
         self._names = [f"f{position}" for position in range(model.width)]
         self._booster: lightgbm.Booster | None = None
         self._rows: lightgbm.Dataset | None = None
-        self._network: Network | None = None
+        self._network: LightGBMNetwork | None = None
         self._with_workers: dict[str, Any] = {}  # parameters of this worker of a group
         self._rate = self.rate
-        self._fast: tuple[int, Compiled | None] | None = None  # for that number of rounds
+        self._fast: tuple[int, CompiledForest | None] | None = None  # for that number of rounds
         self._work = 0  # rows times trees predicted since the trees were loaded
 
     @property
@@ -105,7 +105,7 @@ class LightGBMEngine(Engine):
         self._params["num_threads"] = threads_for(matrix, _threads, GROWING)
         if groups is not None:
             self._params |= {"metric": groups.metric, "eval_at": [groups.k or _MOST_ROWS]}
-        self._network = None if workers is None else Network(workers)
+        self._network = None if workers is None else LightGBMNetwork(workers)
         self._with_workers = {} if workers is None else self._of_each(workers)
         params, reference = self._params, None
         if workers is not None:
@@ -179,7 +179,7 @@ class LightGBMEngine(Engine):
         added = added.reshape(len(matrix), self.outputs)
         return added if earlier is None else earlier + added
 
-    def _compiled(self, rows: int, last: int) -> Compiled | None:
+    def _compiled(self, rows: int, last: int) -> CompiledForest | None:
         """Return compiled code for loaded trees, once they have so many rows to predict that it pays, or None."""
         self._work += rows * last * self.outputs
         if self._rows is not None or self._work < ENOUGH or not is_available():
@@ -188,9 +188,9 @@ class LightGBMEngine(Engine):
             self._fast = (last, self._made(last))
         return self._fast[1]
 
-    def _made(self, last: int) -> Compiled | None:
+    def _made(self, last: int) -> CompiledForest | None:
         try:
-            return Compiled(self.forest(last))
+            return CompiledForest(self.forest(last))
         except JobError:  # a kind of trees that only the library evaluates
             return None
 

@@ -52,7 +52,7 @@ _AllGather = ctypes.CFUNCTYPE(
 )
 
 
-class Network:
+class LightGBMNetwork:
     """Network of LightGBM over `group`. It belongs to the thread that uses it."""
 
     def __init__(self, group: Group) -> None:

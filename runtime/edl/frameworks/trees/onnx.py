@@ -19,8 +19,8 @@ from edl.frameworks.onnx.columns import find_unsupported_column, matrix
 from edl.frameworks.onnx.graph import (
     ML,
     Graph,
+    GraphValue,
     Results,
-    Value,
     add_centre,
     apply_temperature,
     of_columns,
@@ -68,7 +68,7 @@ def results(
     return (graph.add("Exp", margins) if link == "log" else add_centre(graph, margins, spec.label)), None
 
 
-def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:
+def _margins(graph: Graph, forest: Forest, dense: GraphValue) -> GraphValue:
     from onnx import TensorProto
 
     if not forest.doubles:

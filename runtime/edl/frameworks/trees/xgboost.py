@@ -30,7 +30,7 @@ from edl.program import Program
 with without_extras():
     import xgboost
 
-    from edl.frameworks.trees.xgboost_network import Network
+    from edl.frameworks.trees.xgboost_network import XGBoostNetwork
 
 _FIXED = {"verbosity": 0, "disable_default_eval_metric": True}
 _threads = 1
@@ -66,7 +66,7 @@ class XGBoostEngine(Engine):
         self._kinds = [kinds.get(position, "q") for position in range(model.width)]
         self._booster: xgboost.Booster | None = None
         self._rows: xgboost.DMatrix | None = None
-        self._network: Network | None = None
+        self._network: XGBoostNetwork | None = None
         self._rate = self.rate
 
     @property
@@ -88,7 +88,7 @@ class XGBoostEngine(Engine):
         self._leave()
         if workers is not None:
             self._check_for_workers()
-            self._network = Network(workers)
+            self._network = XGBoostNetwork(workers)
         self._call(self._begin, matrix, labels, weights, groups)
 
     def _check_for_workers(self) -> None:

@@ -32,7 +32,7 @@ LEAVE_SECS = 2.0  # to wait until a communicator is closed: longer only if the h
 _RETRIES = 1  # of a connection to another worker, which listens before its address is known
 
 
-class Network:
+class XGBoostNetwork:
     """Communicator of XGBoost over `group`, with the same ranks. Raises GroupError if a member is lost meanwhile."""
 
     def __init__(self, group: Group) -> None:

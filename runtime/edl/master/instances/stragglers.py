@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from statistics import fmean, median
 
-from edl.jobs.snapshot import Load
+from edl.jobs.snapshot import InstanceLoad
 from edl.master.ps.ps_manager import Servers
 from edl.master.tasks import progress
 from edl.master.tasks.task_manager import TaskManager
@@ -81,7 +81,7 @@ class Loads:
         """Return the rows per second of a worker."""
         return self._rates.get(name, 0.0)
 
-    def load(self, name: str) -> Load | None:
+    def load(self, name: str) -> InstanceLoad | None:
         """Return the load of a server, or None if the instance is not a server or has not reported yet."""
         if self._servers is None or not self._servers.address(name):
             return None
@@ -92,7 +92,7 @@ class Loads:
             (rates for (server, _), rates in _known_rates(self._calls) if server == name), (0.0,) * 4
         )
         pulled, pushed, busy = rates[:3]
-        return Load(sum(figures.rows.values()), figures.bytes, pulled, pushed, busy, figures.rows)
+        return InstanceLoad(sum(figures.rows.values()), figures.bytes, pulled, pushed, busy, figures.rows)
 
     def note(self, name: str) -> str:
         """Return `hot` for a server with more work than the others, `straggling` for an instance that is slower than

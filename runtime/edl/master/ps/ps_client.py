@@ -11,7 +11,7 @@ from edl.checkpoints import DAMAGED, CheckpointStore
 from edl.errors import SQLFlowError
 from edl.master.ps.checkpoint_coordinator import PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
-from edl.master.ps.server_slot import Answer, Call
+from edl.master.ps.server_slot import Answer, ServerCall
 from edl.master.state_loop import StateLoop
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
@@ -85,7 +85,7 @@ class PsClient:
 
     # Calls ----------------------------------------------------------------------------------------------------
 
-    async def _call(self, call: Call) -> None:
+    async def _call(self, call: ServerCall) -> None:
         try:
             # The epochs and checkpoints that the call names must be durable first.
             if isinstance(call.header, Arrange | TakeCheckpoint):
@@ -101,7 +101,7 @@ class PsClient:
         self._state_loop.notify()
         self.tick(self._state_loop.now())
 
-    async def _ask(self, call: Call) -> Answer:
+    async def _ask(self, call: ServerCall) -> Answer:
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
         pending = self._channel(call).begin(call.header, (), call.secs)
@@ -117,7 +117,7 @@ class PsClient:
             pending.cancel()
         return pending.result(_ANSWERS[type(call.header)])[0]
 
-    def _peer(self, call: Call) -> Peer:
+    def _peer(self, call: ServerCall) -> Peer:
         """Return the server of a slot as a peer, at the address of the call."""
         if call.home not in self._peers:
             self._peers[call.home] = Peer(call.home, "", tell=self._state_loop.tasks.log)
@@ -125,7 +125,7 @@ class PsClient:
         peer.address = call.address
         return peer
 
-    def _channel(self, call: Call) -> ServerChannel:
+    def _channel(self, call: ServerCall) -> ServerChannel:
         """Return the channel to the server of a slot, and close that to its predecessor."""
         channel = self._channels.get(call.home)
         if channel is None or channel.address != call.address:

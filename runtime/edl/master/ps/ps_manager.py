@@ -33,7 +33,7 @@ from edl.jobs.failure import to_failed
 from edl.jobs.snapshot import ServerCounts
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.server_set import ServerSet
-from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
+from edl.master.ps.server_slot import Answer, Header, ServerCall, ServerSlot
 from edl.master.ps.update_tally import UpdateTally
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint.content import Manifest, Mode, Progress
@@ -215,7 +215,7 @@ class Servers:
 
     # Calls ----------------------------------------------------------------------------------------------------
 
-    def calls(self, now: float) -> list[Call]:
+    def calls(self, now: float) -> list[ServerCall]:
         """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
         if self._tasks.finished:
             return []
@@ -224,7 +224,7 @@ class Servers:
             ready and self.open
         )
         due = [
-            Call(index, home, record.epoch, record.address, header, secs)
+            ServerCall(index, home, record.epoch, record.address, header, secs)
             for index, (home, record) in enumerate(zip(self._set.homes, self._set.places, strict=True))
             if record.address
             for header, secs in self._headers(index, now, ready=ready, waits=waits)
@@ -233,7 +233,7 @@ class Servers:
             self._slots[call.index].under_way.add(call.name)
         return due
 
-    def answered(self, call: Call, answer: Answer, now: float) -> None:
+    def answered(self, call: ServerCall, answer: Answer, now: float) -> None:
         """Apply the answer of a call."""
         index = self._done(call)
         if index is None:
@@ -256,7 +256,7 @@ class Servers:
                 self.checkpoints.drop(now)
             self.checkpoints.taken(call.header.folder, answer)
 
-    def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
+    def unanswered(self, call: ServerCall, error: SQLFlowError, now: float) -> None:
         """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
 
         A checkpoint that no longer exists anywhere is handled like a loss of servers instead. If it is damaged, all
@@ -338,7 +338,7 @@ class Servers:
             for figures_of_server in figures
         )
 
-    def _done(self, call: Call) -> int | None:
+    def _done(self, call: ServerCall) -> int | None:
         """Return the present index of the server that was called, or None if another process serves its slot."""
         index = self._set.index(call.home)
         if index is None:

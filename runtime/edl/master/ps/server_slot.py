@@ -25,7 +25,7 @@ Header = Arrange | Status | Revoke | TakeCheckpoint | Reopen
 Answer = Arranged | Figures | Revoked | CheckpointTaken | Done
 
 
-class Call(msgspec.Struct, frozen=True):
+class ServerCall(msgspec.Struct, frozen=True):
     """Call to the server at `address`, with a timeout of `secs` seconds. `home` is the name of its slot, which may have
     another index when the answer comes; `epoch` identifies its process.
     """

@@ -20,7 +20,7 @@ from edl.master.reporting.counters import CheckpointTimes
 from edl.master.state_loop import StateLoop
 
 if TYPE_CHECKING:
-    from edl.master.reporting.prometheus import Reading
+    from edl.master.reporting.prometheus import MetricReading
 
 READ_SECS = 5.0  # timeout of the event loop's answer
 
@@ -53,8 +53,8 @@ class MetricsServer:
         """
         loop = asyncio.get_running_loop()
 
-        def read() -> Reading | None:
-            answer: Future[Reading] = Future()
+        def read() -> MetricReading | None:
+            answer: Future[MetricReading] = Future()
             try:
                 loop.call_soon_threadsafe(lambda: answer.set_result(self._reading()))
                 return answer.result(READ_SECS)
@@ -81,12 +81,12 @@ class MetricsServer:
         checkpoint = self._state_loop.tasks.state.checkpoint
         return checkpoint.folder if checkpoint is not None else ""
 
-    def _reading(self) -> Reading:
-        from edl.master.reporting.prometheus import Reading
+    def _reading(self) -> MetricReading:
+        from edl.master.reporting.prometheus import MetricReading
 
         state_loop, checkpoints = self._state_loop, self._times.complete
         group = state_loop.tasks.state.rendezvous.present
-        return Reading(
+        return MetricReading(
             self._snapshot(),
             (group.number, len(group.members)) if group is not None else None,
             self._servers.all_figures if self._servers is not None else {},
@@ -109,7 +109,7 @@ class MetricsServer:
             return None
 
 
-def _serve(read: Callable[[], Reading | None], port: int) -> str:
+def _serve(read: Callable[[], MetricReading | None], port: int) -> str:
     """Serve until the process ends, and return host:port. The libraries are imported here, while the job runs."""
     from prometheus_client import CollectorRegistry, start_http_server
 

@@ -17,7 +17,7 @@ from edl.jobs.snapshot import ServerCounts, Snapshot
 from edl.ps.messages import Figures
 
 
-class Reading(NamedTuple):
+class MetricReading(NamedTuple):
     """State of a master at one moment.
 
     `group` is the number and size of the worker group, or None without one. `servers` are the last reported figures by
@@ -39,7 +39,7 @@ class JobCollector(Collector):
     master is shutting down.
     """
 
-    def __init__(self, read: Callable[[], Reading | None]) -> None:
+    def __init__(self, read: Callable[[], MetricReading | None]) -> None:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
@@ -111,7 +111,7 @@ def _group(number: int, members: int) -> Iterator[Metric]:
     yield GaugeMetricFamily("edl_group_members", "Workers in the last group", members)
 
 
-def _upkeep(reading: Reading) -> Iterator[Metric]:
+def _upkeep(reading: MetricReading) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "edl_exchanges", "Requests of workers answered by this master", reading.exchanges
     )

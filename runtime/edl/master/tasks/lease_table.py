@@ -20,7 +20,7 @@ from edl.tasks.pool import States
 from edl.tasks.task import Report, Summary, Task, TaskType
 
 
-class Checkpoints(Protocol):
+class LeaseCheckpoints(Protocol):
     """Stored checkpoints (`edl.master.stored_checkpoints`)."""
 
     def is_there(self, name: str) -> bool:
@@ -46,7 +46,7 @@ class LeaseTable:
         plan: Plan,
         state: MasterState,
         log: Callable[[str], None],
-        checkpoints: Checkpoints | None = None,
+        checkpoints: LeaseCheckpoints | None = None,
     ) -> None:
         self.plan = plan
         self.state = state

@@ -26,7 +26,7 @@ from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
 from edl.master.tasks.done_rows import DoneRows
-from edl.master.tasks.lease_table import Checkpoints, LeaseTable, report_of, task_key, task_name, task_of
+from edl.master.tasks.lease_table import LeaseCheckpoints, LeaseTable, report_of, task_key, task_name, task_of
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.checkpoint.content import Progress
@@ -63,7 +63,7 @@ class TaskManager:
         *,
         lease_secs: float = 10.0,
         log: Callable[[str], None] = lambda text: None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: LeaseCheckpoints | None = None,
         task_timeout: float = 0.0,
     ) -> None:
         self.plan = plan

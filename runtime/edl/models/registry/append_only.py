@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
 from edl.models.registry.base import Versions, foreign
-from edl.models.registry.events import Event, EventRegistry, Events, fold_events
+from edl.models.registry.events import EventRegistry, Events, RegistryEvent, fold_events
 from edl.models.registry.records import ModelRecord, ModelVersion
 
 EVENTS = "sqlflow_edl_models"
@@ -88,7 +88,7 @@ class AppendedRegistry(EventRegistry):
             break
         return version
 
-    def _append(self, event: Event) -> None:
+    def _append(self, event: RegistryEvent) -> None:
         row = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMNS.values())
         partition = ", ".join(
             f"{column}='{value}'" for column, value in _partition(event.name, event.version).items()
@@ -169,7 +169,7 @@ def _partition(name: str, version: int) -> dict[str, str]:
     return {_KEY: _key(name), _VERSION: str(version)}
 
 
-def _values(event: Event) -> dict[str, object]:
+def _values(event: RegistryEvent) -> dict[str, object]:
     """Return the event as a row."""
     values = {
         "name": event.name,
@@ -192,12 +192,12 @@ def _values(event: Event) -> dict[str, object]:
     }
 
 
-def _event(row: dict[str, Any]) -> Event:
+def _event(row: dict[str, Any]) -> RegistryEvent:
     record = None
     if row["metrics"] is not None:
         metrics = msgspec.json.decode(row["metrics"], type=dict[str, float | None])
         record = ModelRecord(row["model"], row["framework"], row["row_count"], metrics, row["statement"])
-    return Event(
+    return RegistryEvent(
         name=row["name"],
         version=row[_VERSION],
         event=row["event"],

@@ -22,7 +22,7 @@ from edl.models.registry.records import ModelRecord, ModelVersion, State, split_
 What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "untagged"]
 
 
-class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Event of a version. The last fields are those of `ModelVersion`, as far as they are known at that time."""
 
     name: str
@@ -37,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str = ""
 
 
-Events = list[Event]
+Events = list[RegistryEvent]
 _VERSION = attrgetter("name", "version")
 
 
@@ -61,7 +61,7 @@ class EventRegistry(Registry):
         """Claim a version of the name that no other writer has, had or will have; higher numbers are unused too."""
 
     @abstractmethod
-    def _append(self, event: Event) -> None: ...
+    def _append(self, event: RegistryEvent) -> None: ...
 
     @abstractmethod
     def _happened(self, name: str) -> Events: ...
@@ -75,7 +75,9 @@ class EventRegistry(Registry):
     def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
         version = self._claim(name)
         event: What = "failed" if state == "failed" else "saving"
-        self._append(Event(name, version, event, created=now(), record=record, reason=reason, archive=key))
+        self._append(
+            RegistryEvent(name, version, event, created=now(), record=record, reason=reason, archive=key)
+        )
         return version
 
     def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
@@ -83,28 +85,28 @@ class EventRegistry(Registry):
         if any(event.event == "dropped" and event.version == version for event in happened):
             raise SourceError(f"model {name} was dropped while it was being saved")
         pointer = next_pointer(happened) if current else 0
-        self._append(Event(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
+        self._append(RegistryEvent(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
     def _activate(self, name: str, version: int) -> None:
         happened = self._happened(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
-        self._append(Event(name, version, "current", next_pointer(happened)))
+        self._append(RegistryEvent(name, version, "current", next_pointer(happened)))
 
     def _tag(self, name: str, version: int, tag: str) -> None:
         happened = self._happened(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
-        self._append(Event(name, version, "tagged", next_pointer(happened), reason=tag))
+        self._append(RegistryEvent(name, version, "tagged", next_pointer(happened), reason=tag))
 
     def _untag(self, version: ModelVersion, tag: str) -> None:
         pointer = next_pointer(self._happened(version.name))
-        self._append(Event(version.name, version.version, "untagged", pointer, reason=tag))
+        self._append(RegistryEvent(version.name, version.version, "untagged", pointer, reason=tag))
 
     def _discard(self, name: str, version: int, key: str) -> None:
         if key:
             self._remove_archive(name, version, key)
-        self._append(Event(name, version, "dropped"))
+        self._append(RegistryEvent(name, version, "dropped"))
 
     def _bury(self, dropped: ModelVersion) -> None:
         """Discard a version like `_discard`. If it was current, another one becomes current."""
@@ -112,7 +114,7 @@ class EventRegistry(Registry):
         left = [version.version for version in self._versions(dropped.name) if version.state == "ready"]
         if dropped.current and left:
             pointer = next_pointer(self._happened(dropped.name))
-            self._append(Event(dropped.name, max(left), "current", pointer))
+            self._append(RegistryEvent(dropped.name, max(left), "current", pointer))
 
     def _all_versions(self, name: str) -> Versions:
         return fold_events(self._happened(name))
@@ -134,10 +136,10 @@ def fold_events(events: Events) -> Versions:
     ]
 
 
-Found = dict[What, Event]
+Found = dict[What, RegistryEvent]
 
 
-def _last_of_each(events: Iterable[Event]) -> Found:
+def _last_of_each(events: Iterable[RegistryEvent]) -> Found:
     last: Found = {}
     for event in events:
         earlier = last.get(event.event)
@@ -158,7 +160,7 @@ def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
 
 def _tags(events: Events) -> dict[tuple[str, int], list[str]]:
     """Return the tags of each version."""
-    last: dict[tuple[str, str], Event] = {}
+    last: dict[tuple[str, str], RegistryEvent] = {}
     for event in events:
         if event.event in ("tagged", "untagged"):
             earlier = last.get((event.name, event.reason))

@@ -24,8 +24,8 @@ import msgspec
 
 from edl.errors import SourceError, SpecError
 from edl.models.registry.base import Versions
-from edl.models.registry.events import Event, EventRegistry, Events, fold_events
-from edl.models.registry.objects import Objects, open_objects
+from edl.models.registry.events import EventRegistry, Events, RegistryEvent, fold_events
+from edl.models.registry.objects import StoredObjects, open_objects
 from edl.models.registry.records import ModelVersion
 
 MARK = "sqlflow-edl.json"
@@ -49,11 +49,11 @@ def open_store(store: str) -> StoredRegistry:
 class StoredRegistry(EventRegistry):
     """Models of a store. `pause` sleeps for some seconds after a conflict with another writer."""
 
-    def __init__(self, objects: Objects, *, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, objects: StoredObjects, *, pause: Callable[[float], object] = time.sleep) -> None:
         super().__init__(objects.url)
         self._objects = objects
         self._pause = pause
-        self._known: dict[str, Event] = {}  # events do not change
+        self._known: dict[str, RegistryEvent] = {}  # events do not change
         self._marked = False
 
     # Steps of writing ------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class StoredRegistry(EventRegistry):
             self._pause(min(0.02 * 2**attempt, _LONGEST_PAUSE) * secrets.randbelow(1000) / 1000)
         return version
 
-    def _append(self, event: Event) -> None:
+    def _append(self, event: RegistryEvent) -> None:
         name = f"{event.event}-{event.pointer}-{secrets.token_hex(8)}{_SUFFIX}"
         self._objects.put(f"{_folder(event.name, event.version)}/{name}", msgspec.json.encode(event))
 
@@ -115,9 +115,9 @@ class StoredRegistry(EventRegistry):
             self._known.update((name, self._event(name, content)) for name, content in read.items())
         return [self._known[name] for name in names if name in self._known]
 
-    def _event(self, name: str, content: bytes) -> Event:
+    def _event(self, name: str, content: bytes) -> RegistryEvent:
         try:
-            return msgspec.json.decode(content, type=Event)
+            return msgspec.json.decode(content, type=RegistryEvent)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"{name} in the model store {self.url} is damaged: {error}") from None
 

@@ -1,8 +1,8 @@
 """Objects of a model store: each exists as a whole or not at all, and is never changed.
 
-`Objects` relies on the common guarantee of object stores: after a write, every listing contains the object. They have
-no locks, and not all of them can create an object only if it does not exist. A shared folder can, with one call:
-`Files`.
+`StoredObjects` relies on the common guarantee of object stores: after a write, every listing contains the object. They
+have no locks, and not all of them can create an object only if it does not exist. A shared folder can, with one call:
+`LocalObjects`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PIECE_BYTES = 4 << 20
 CLAIM = "claim"  # prefix of the objects that claim a folder
 
 
-class Objects:
+class StoredObjects:
     """Objects below `root`; names are relative paths. `url` is displayed in errors, all of which are SourceErrors."""
 
     def __init__(self, system: Any, root: str, url: str) -> None:
@@ -108,7 +108,7 @@ class Objects:
             raise SourceError(f"the model store {self.url} cannot {what}: {why}") from error
 
 
-class Files(Objects):
+class LocalObjects(StoredObjects):
     """Objects of a folder, which several machines may share."""
 
     def put(self, name: str, content: bytes) -> None:
@@ -136,7 +136,7 @@ class Files(Objects):
         return True
 
 
-def open_objects(store: str) -> Objects:
+def open_objects(store: str) -> StoredObjects:
     """Open a folder or an fsspec URL. Raises SourceError if it cannot be opened, or if the URL holds a secret."""
     if redacted(store) != store:
         raise SourceError(
@@ -162,5 +162,5 @@ def open_objects(store: str) -> Objects:
         ) from None
     if isinstance(system, LocalFileSystem):
         system.auto_mkdir = True
-        return Files(system, root, f"file://{root}")
-    return Objects(system, root, store.rstrip("/"))
+        return LocalObjects(system, root, f"file://{root}")
+    return StoredObjects(system, root, store.rstrip("/"))

@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class RegistryDialect:
     """Properties of a database that the registry depends on."""
 
     text: str  # type of unlimited text
@@ -37,26 +37,26 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect(
+    "duckdb": RegistryDialect(
         text="VARCHAR",
         blob="BLOB",
         columns="SELECT table_name, column_name FROM duckdb_columns() WHERE table_name IN (?2, ?3) AND "
         """'"' || replace(database_name, '"', '""') || '"."' || schema_name || '".' = ?1""",
     ),
-    "sqlite": Dialect(
+    "sqlite": RegistryDialect(
         text="TEXT",
         blob="BLOB",
         columns="SELECT ?2 AS table_name, name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'"
         " UNION ALL SELECT ?3, name FROM pragma_table_info(?3, 'main') WHERE ?1 = '\"main\".'",
     ),
-    "mysql": Dialect(
+    "mysql": RegistryDialect(
         text="LONGTEXT",
         blob="LONGBLOB",
         columns="SELECT table_name AS table_name, column_name AS column_name FROM information_schema.columns WHERE"
         " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name IN (?, ?)",
         options=" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
     ),
-    "postgres": Dialect(
+    "postgres": RegistryDialect(
         text="TEXT",
         blob="BYTEA",
         columns="SELECT relname::text AS table_name, attname::text AS column_name FROM pg_attribute"

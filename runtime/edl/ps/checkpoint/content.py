@@ -48,7 +48,7 @@ class Dense(msgspec.Struct, frozen=True, array_like=True):
     shape: tuple[int, ...]
 
 
-class Definition(msgspec.Struct, frozen=True):
+class ModelDefinition(msgspec.Struct, frozen=True):
     """Description of a model for its servers; all workers of a job send the same.
 
     `dense` are trainable parameters, `tables` those with rows. `state` are non-trainable numbers (BatchNorm): server 0

@@ -25,20 +25,20 @@ from edl.checkpoints.integrity import (
     seal_json,
     write_file,
 )
-from edl.embeddings import Copied
+from edl.embeddings import TableCopy
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError, SpecError
 from edl.files import make_folders, sync
-from edl.models.weights import Kind, Stream, whole
-from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
+from edl.models.weights import Kind, WeightStream, whole
+from edl.ps.checkpoint.content import Manifest, Mode, ModelDefinition, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merge_rows, order_rows
 from edl.ps.checkpoint.shard_file import ShardFiles, open_shard
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Arrange
 from edl.ps.partitioning import Layout, Placement, owned_mask
 from edl.ps.push_log import PushLog
-from edl.ps.replica import Start
-from edl.ps.store import Store
+from edl.ps.replica import ReplicaStart
+from edl.ps.store import ParameterStore
 
 MANIFEST = "manifest.json"
 BEST = "best-"  # name prefix of checkpoints with the best weights, from which training does not resume
@@ -135,7 +135,7 @@ def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
     return [part.file for shard in shards for part in shard.parts]
 
 
-def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
+def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> ReplicaStart:
     """Return the initial state of server `index` of `servers`.
 
     `same_leases` is True if the same workers continue with the leases of the checkpoint. Raises SpecError if the
@@ -144,7 +144,7 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
     if len(manifest.shards) == servers:
         return start_of(open_shard(folder, manifest.shards[index]), same_leases=same_leases)
     files = _files(folder, manifest)
-    store = Store(files[0].header.definition, index, servers, None)
+    store = ParameterStore(files[0].header.definition, index, servers, None)
     store.flat.adopt(_flat(files, index, servers))
     for number, table in enumerate(store.tables.values()):
         for file in files:
@@ -156,7 +156,7 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
             table.merge_counts(rows.counts)
         table.steps = max(file.header.table_steps[number] for file in files)
     push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
-    return Start(store, push_log, max(file.header.at.step for file in files))
+    return ReplicaStart(store, push_log, max(file.header.at.step for file in files))
 
 
 def goes_on(asked: Arrange, manifest: Manifest) -> bool:
@@ -164,23 +164,23 @@ def goes_on(asked: Arrange, manifest: Manifest) -> bool:
     return asked.epoch > 0 and manifest.at.generation == asked.generation
 
 
-def _chunks(rows: Copied) -> Iterator[tuple[Ids, Floats, Ids]]:
+def _chunks(rows: TableCopy) -> Iterator[tuple[Ids, Floats, Ids]]:
     for first in range(0, len(rows.ids), CHUNK):
         some = slice(first, first + CHUNK)
         yield np.array(rows.ids[some]), rows.data[some], rows.used[some]
 
 
-def start_of(files: ShardFiles, *, same_leases: bool) -> Start:
+def start_of(files: ShardFiles, *, same_leases: bool) -> ReplicaStart:
     """Return the initial state of a server from its own shard, for an unchanged number of servers."""
     header = files.header
-    store = Store(header.definition, header.index, header.servers, None)
+    store = ParameterStore(header.definition, header.index, header.servers, None)
     store.adopt(files.store())
     for number, table in enumerate(store.tables.values()):
         for gone, rows in files.table(number)[1:]:
             table.drop(np.array(gone))
             for ids, data, used in _chunks(rows):
                 table.put(ids, data, used)
-    return Start(store, _push_log(files, same_leases=same_leases), header.at.step)
+    return ReplicaStart(store, _push_log(files, same_leases=same_leases), header.at.step)
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
@@ -188,7 +188,7 @@ def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
     return whole(stream_weights(folder))
 
 
-def stream_weights(folder: Path) -> Stream:
+def stream_weights(folder: Path) -> WeightStream:
     """Return the weights of the model, named as those of `edl.embeddings.model_tables.Tables.get_weights` and its
     adapter.
 
@@ -217,7 +217,7 @@ def stream_weights(folder: Path) -> Stream:
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
-    return Stream(kinds, pieces())
+    return WeightStream(kinds, pieces())
 
 
 def _files(folder: Path, manifest: Manifest) -> list[ShardFiles]:
@@ -227,7 +227,7 @@ def _files(folder: Path, manifest: Manifest) -> list[ShardFiles]:
     return files
 
 
-def _parameters(files: Sequence[ShardFiles], definition: Definition) -> dict[str, list[Floats]]:
+def _parameters(files: Sequence[ShardFiles], definition: ModelDefinition) -> dict[str, list[Floats]]:
     """Return the value and the optimizer slots of each parameter."""
     placement = Placement(definition.dense, len(files))
     parts_of: dict[str, list[Floats]] = {}

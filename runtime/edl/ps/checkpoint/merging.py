@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from edl.embeddings import Copied
+from edl.embeddings import TableCopy
 from edl.embeddings.table import Floats, Ids
 
 CHUNK = 65_536  # rows of one source in memory
@@ -19,7 +19,7 @@ def merge_rows(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
 
     Each source yields chunks, none of them empty, by ascending id.
     """
-    parts = [_Source(chunks) for chunks in sources]
+    parts = [_RowSource(chunks) for chunks in sources]
     while parts := [part for part in parts if len(part.ids)]:
         last = min(int(part.ids[-1]) for part in parts)
         taken = [part.take(last) for part in parts]
@@ -28,7 +28,7 @@ def merge_rows(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
         yield ids[order], np.concatenate([rows for _, rows in taken])[order]
 
 
-def order_rows(copied: Copied, numbers: Ids, dim: int) -> Iterator[Rows]:
+def order_rows(copied: TableCopy, numbers: Ids, dim: int) -> Iterator[Rows]:
     """Yield the rows with these numbers of a table, without their slots, by ascending id.
 
     Their order, 8 bytes a row, is kept in a temporary file: a machine may have room for the order of one server's rows,
@@ -44,7 +44,7 @@ def order_rows(copied: Copied, numbers: Ids, dim: int) -> Iterator[Rows]:
             yield np.array(copied.ids[some]), np.array(copied.data[some, :dim])
 
 
-class _Source:
+class _RowSource:
     """Chunk of one source; an empty one marks its end."""
 
     def __init__(self, chunks: Iterator[Rows]) -> None:

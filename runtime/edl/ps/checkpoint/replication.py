@@ -23,14 +23,14 @@ from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.content import Manifest, Shard
-from edl.ps.replica import ReplicaSnapshot, Start
+from edl.ps.replica import ReplicaSnapshot, ReplicaStart
 from edl.ps.wire import Array
 
 Bytes = npt.NDArray[np.uint8]
 _SECONDS = 10.0  # timeout of a call with a piece
 
 
-class Held(NamedTuple):
+class HeldShard(NamedTuple):
     """Shard in memory."""
 
     shard: Shard
@@ -50,14 +50,14 @@ class ShardCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[tuple[str, int], Held] = {}
+        self._held: dict[tuple[str, int], HeldShard] = {}
         self._partial: dict[tuple[str, int], _PartialShard] = {}
 
-    def put(self, checkpoint: str, held: Held) -> None:
+    def put(self, checkpoint: str, held: HeldShard) -> None:
         with self._lock:
             self._held[checkpoint, held.shard.index] = held
 
-    def get(self, checkpoint: str, index: int) -> Held | None:
+    def get(self, checkpoint: str, index: int) -> HeldShard | None:
         with self._lock:
             return self._held.get((checkpoint, index))
 
@@ -82,7 +82,7 @@ class ShardCache:
             del self._partial[key]
             if zlib.crc32(partial.data.data) != shard.crc:
                 raise SpecError(f"{shard.file} of the checkpoint {checkpoint} arrived damaged")
-            self._held[key] = Held(shard, partial.data)
+            self._held[key] = HeldShard(shard, partial.data)
 
     def forget(self, before: str, kept: Collection[str]) -> None:
         """Drop checkpoints whose names are less than `before`, except those in `kept`."""
@@ -107,14 +107,14 @@ class ShardReplication:
             data[at : at + len(part)] = np.frombuffer(part, np.uint8)
         index, addresses = snapshot.arranged.index, snapshot.arranged.addresses
         shard = Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
-        self._memory.put(checkpoint, Held(shard, data))
+        self._memory.put(checkpoint, HeldShard(shard, data))
         with ServerChannel(addresses[_next_server(index, len(addresses))], self._token) as channel:
             for start in range(0, len(data), PIECE):
                 piece = data[start : start + PIECE]
                 channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
         return shard
 
-    def restore(self, asked: msg.Arrange, manifest: Manifest) -> Start:
+    def restore(self, asked: msg.Arrange, manifest: Manifest) -> ReplicaStart:
         """Return the initial state of the server.
 
         Raises SpecError or JobError if no server holds the shard any more, AwayError if one does not answer.
@@ -133,7 +133,7 @@ class ShardReplication:
             shard_file.ShardFiles([file]), same_leases=manifests.goes_on(asked, manifest)
         )
 
-    def _found(self, asked: msg.Arrange, shard: Shard, holder: int) -> Held:
+    def _found(self, asked: msg.Arrange, shard: Shard, holder: int) -> HeldShard:
         """Return the shard, fetched from server `holder` unless it is in memory."""
         held = self._memory.get(asked.restore, shard.index)
         if held is None or held.shard != shard:

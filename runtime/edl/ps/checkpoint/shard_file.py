@@ -31,13 +31,13 @@ from edl.checkpoints.integrity import (
     read_error,
     write_file,
 )
-from edl.embeddings import Copied
-from edl.embeddings.cut import Rows
+from edl.embeddings import TableCopy
+from edl.embeddings.cut import CutRows
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError
 from edl.files import make_folders
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
-from edl.ps.checkpoint.content import Definition, Shard, Version
+from edl.ps.checkpoint.content import ModelDefinition, Shard, Version
 from edl.ps.dense import FlatCopy
 from edl.ps.push_log import PushLogState
 from edl.ps.replica import ReplicaSnapshot
@@ -53,7 +53,7 @@ class Header(msgspec.Struct, frozen=True):
     index: int
     servers: int
     at: Version
-    definition: Definition
+    definition: ModelDefinition
     flat_steps: int
     table_steps: tuple[int, ...]
     push_log: PushLogState
@@ -61,7 +61,7 @@ class Header(msgspec.Struct, frozen=True):
     version: Literal[1] = 1
 
 
-class _Entry(msgspec.Struct):
+class _ShardEntry(msgspec.Struct):
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]
@@ -122,7 +122,7 @@ def contents(snapshot: ReplicaSnapshot) -> tuple[int, Iterator[tuple[int, memory
         for name, array in arrays.items():
             yield from _pieces(starts[name], array)
         for number, table in enumerate(tables):
-            ends = {part: starts[f"table.{number}.{part}"] for part in Rows._fields}
+            ends = {part: starts[f"table.{number}.{part}"] for part in CutRows._fields}
             for rows in table.pieces():
                 for part, array in rows._asdict().items():
                     yield from _pieces(ends[part], array)
@@ -196,13 +196,13 @@ class ShardFiles:
     def states(self) -> dict[str, Floats]:
         return self._files[-1].states()
 
-    def table(self, number: int) -> list[tuple[Ids, Copied]]:
+    def table(self, number: int) -> list[tuple[Ids, TableCopy]]:
         """Return the table with that index in the definition, by file: ids to remove, and then rows to set."""
         return [(file.gone(number), file.table(number)) for file in self._files]
 
-    def visible(self, number: int) -> list[tuple[Copied, Ids]]:
+    def visible(self, number: int) -> list[tuple[TableCopy, Ids]]:
         """Return the table by file: its rows, and the numbers of those that later files do not replace."""
-        parts: list[tuple[Copied, Ids]] = []
+        parts: list[tuple[TableCopy, Ids]] = []
         hidden = np.empty(0, np.int64)
         for gone, rows in reversed(self.table(number)):
             parts.append((rows, np.flatnonzero(np.isin(rows.ids, hidden, invert=True))))
@@ -220,7 +220,7 @@ class ShardFiles:
         for number in range(len(self.header.definition.tables)):
             rows, last = self._files[0].table(number), self._files[-1].table(number)
             ids, data, used = np.array(rows.ids), np.array(rows.data), np.array(rows.used)
-            tables.append(Copied(ids, data, last.steps, used, last.counts))
+            tables.append(TableCopy(ids, data, last.steps, used, last.counts))
         return StoreCopy(FlatCopy(np.array(flat.data), flat.steps), tuple(tables))
 
 
@@ -248,12 +248,12 @@ class ShardFile:
     def flat(self) -> FlatCopy:
         return FlatCopy(self._arrays["flat"], self.header.flat_steps)
 
-    def table(self, number: int) -> Copied:
+    def table(self, number: int) -> TableCopy:
         """Return the table with that index in the definition."""
         ids, data = self._arrays[f"table.{number}.ids"], self._arrays[f"table.{number}.data"]
         steps = self.header.table_steps[number]
         used, counts = self._arrays[f"table.{number}.used"], self._arrays[f"table.{number}.counts"]
-        return Copied(ids, data, steps, used, counts)
+        return TableCopy(ids, data, steps, used, counts)
 
     def gone(self, number: int) -> Ids:
         """Return the ids whose rows were evicted after the file before."""
@@ -268,6 +268,6 @@ class ShardFile:
 
 
 def _array(data: Any, raw: msgspec.Raw) -> Any:
-    entry = msgspec.json.decode(raw, type=_Entry)
+    entry = msgspec.json.decode(raw, type=_ShardEntry)
     start, end = entry.data_offsets
     return data[start:end].view(_BY_CODE[entry.dtype]).reshape(entry.shape)

@@ -14,7 +14,7 @@ from edl.logs import log
 from edl.ps.checkpoint import shard_file
 from edl.ps.checkpoint.content import Progress, Shard, Version
 from edl.ps.replica import Replica, ReplicaSnapshot
-from edl.ps.store import Written
+from edl.ps.store import StoreMark
 from edl.rpc.channel import AwayError
 
 _REMEMBERED = 8  # checkpoints
@@ -43,7 +43,7 @@ class CheckpointWriter:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._last: Written | None = None  # the last shard to which changes can be added
+        self._last: StoreMark | None = None  # the last shard to which changes can be added
         self._taking = threading.Lock()
         self._lock = threading.Lock()  # guards `_taken`; readers must not wait for a copy
         self._writer = ThreadPoolExecutor(1, "edl-checkpoint")
@@ -89,6 +89,6 @@ class CheckpointWriter:
             snapshot.store.close()
         if changes:
             steps = tuple(table.steps for table in snapshot.store.tables)
-            self._last = Written(name, shard, steps, snapshot.store.changed if shard.earlier else 0)
+            self._last = StoreMark(name, shard, steps, snapshot.store.changed if shard.earlier else 0)
             self._replica.trained().forget(self._last)
         return shard

@@ -12,7 +12,7 @@ from edl.run.search.judge import Judge
 from edl.run.search.schedule import choose_candidate, choose_promoted
 
 
-class Choice(NamedTuple):
+class TrialChoice(NamedTuple):
     """Candidate to train, on some of the rows or on all."""
 
     number: int
@@ -38,21 +38,21 @@ class Choices:
             return True
         return set(range(turn - self._lag)) <= self._judge.ended()
 
-    def find(self, turn: int) -> Choice | None:
+    def find(self, turn: int) -> TrialChoice | None:
         """Return what is trained at a turn; None if there are fewer candidates. The turn must be `ready`."""
         search = self._judge.search
         errors = self._judge.screening_errors() if search.screening else self._judge.errors()
         if turn < search.count:
-            return Choice(choose_candidate(search, turn, errors, lag=self._lag), bool(search.screening))
+            return TrialChoice(choose_candidate(search, turn, errors, lag=self._lag), bool(search.screening))
         best = choose_promoted(errors)
-        return Choice(best[turn - search.count], False) if turn - search.count < len(best) else None
+        return TrialChoice(best[turn - search.count], False) if turn - search.count < len(best) else None
 
     def turn(self, turn: int, number: int) -> int:
         """Return the turn by which people know a candidate: that of its screening, if there is one."""
         trial = self._judge.trials().get(number)
         return turn if trial is None else trial.number - 1
 
-    def record(self, choice: Choice) -> Trial | None:
+    def record(self, choice: TrialChoice) -> Trial | None:
         """Return the record of a trial that has ended, or None."""
         records = self._judge.screened() if choice.screening else self._judge.trained()
         return records.get(choice.number)

@@ -101,7 +101,7 @@ def _run(
         pool.run(cancelled)
         ends_early = cancelled.is_set()
         _check(interrupted)
-        if ends_early and not any(other.value is not None for other in judge.trials().values()):
+        if ends_early and not any(trial_so_far.value is not None for trial_so_far in judge.trials().values()):
             raise JobCancelledError
         weights = ensembling.choose()
         refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)

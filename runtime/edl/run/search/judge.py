@@ -39,7 +39,7 @@ FILES = "files.json"  # checksums of a trial's models and scores, beside its rec
 SKIPPED = "skipped"  # folder with a file for each turn that had no time
 
 
-class _Files(msgspec.Struct, frozen=True):
+class _Checksums(msgspec.Struct, frozen=True):
     files: tuple[Part, ...]
 
 
@@ -154,7 +154,7 @@ class Judge:
             path = self._record(number, FILES)
             try:
                 data = path.read_bytes()
-                for part in msgspec.json.decode(data, type=_Files).files:
+                for part in msgspec.json.decode(data, type=_Checksums).files:
                     check_file(path.parent / part.file, part)
             except FileNotFoundError:  # an earlier version, or another machine, has recorded it
                 continue
@@ -178,7 +178,7 @@ class Judge:
         ]
         for folder in {path.parent / Path(part.file).parent for part in parts}:
             sync(folder)
-        replace_file(path, msgspec.json.encode(_Files(tuple(parts))), durable=True)
+        replace_file(path, msgspec.json.encode(_Checksums(tuple(parts))), durable=True)
 
     def _files_of(self, number: int, fold: int) -> tuple[Path, Path]:
         folder = folder_of(self._job, number, fold)

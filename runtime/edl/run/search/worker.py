@@ -22,7 +22,7 @@ from edl.program.folders import CANDIDATES
 from edl.run.background import can_be_explained
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search import explaining
-from edl.run.search.choices import Choice, Choices
+from edl.run.search.choices import Choices, TrialChoice
 from edl.run.search.driver import began_at, event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
@@ -98,7 +98,11 @@ class SearchWorker:
         left, needed = self._left_to(task.start), 0.0
         if choice is not None:
             trials = self._judge.screened() if choice.screening else self._judge.trained()
-            ended = {number: other.seconds for number, other in trials.items() if _has_model(other)}
+            ended = {
+                number: ended_trial.seconds
+                for number, ended_trial in trials.items()
+                if _has_model(ended_trial)
+            }
             needed = needed_seconds(self._judge.search, ended, choice.number)
         late = self._has_model and left < max(LEAST_SECONDS, needed)
         if choice is None or late or self._is_over(screening=choice.screening):
@@ -121,7 +125,7 @@ class SearchWorker:
             news = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=news)))
 
-    def _trained(self, task: Task, choice: Choice, seconds: float) -> Trial | None:
+    def _trained(self, task: Task, choice: TrialChoice, seconds: float) -> Trial | None:
         """Train a candidate and publish its record. Return None if another worker has the task by now.
 
         Raises JobCancelledError if this worker has to leave.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from edl.data.arrow_types import Watched
 from edl.data.names import free_name, join_quoted, quote_part, split_name
 from edl.errors import SourceError
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place, Staging, columns_differ
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Staging, TablePlace, columns_differ
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class DuckDBResults(Staging):
 
     _source: DuckDBSource
 
-    def _place(self, target: str) -> Place:
+    def _place(self, target: str) -> TablePlace:
         """Resolve the target to the database and schema that DuckDB would use."""
         parts = split_name(target)
         catalog, schema = few_rows(self._source, "SELECT current_catalog(), current_schema()")[0]
@@ -54,7 +54,7 @@ class DuckDBResults(Staging):
             f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table"
         )
 
-    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
         where = "lower(database_name) = lower(?) AND lower(schema_name) = lower(?)"
         views = f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)"
         tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
@@ -66,7 +66,7 @@ class DuckDBResults(Staging):
             comments = few_rows(self._source, tables, parts)
             yield from (Existing(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in comments)
 
-    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+    def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""
         stage, task = place.stage_table(job), quote_part(_task_column(schema))
         with self._source.visible(_BATCHES, schema.empty_table()):
@@ -75,7 +75,7 @@ class DuckDBResults(Staging):
             )
         self._source.execute(f"COMMENT ON TABLE {stage} IS {_text(job)}")
 
-    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+    def _fill_stage(self, place: TablePlace, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         stage, column = place.stage_table(job), quote_part(_task_column(schema))
         columns = self._columns(place, job)
         if columns != schema.names:
@@ -86,7 +86,7 @@ class DuckDBResults(Staging):
             self._source.execute(f"INSERT INTO {stage} SELECT {int(task)}::BIGINT, * FROM {_BATCHES}")
         return int(few_rows(self._source, f"SELECT count(*) FROM {stage} WHERE {column} = ?", (task,))[0][0])
 
-    def _swap(self, place: Place, job: str, tasks: int) -> int:
+    def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         columns = ", ".join(map(quote_part, self._columns(place, job)))
         rows, order = self._staged_rows(place, job, tasks)
         self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {join_quoted(place.parts[:2])}")
@@ -96,15 +96,15 @@ class DuckDBResults(Staging):
         self._source.execute(f"COMMENT ON TABLE {place.name} IS {_text(f'{MARK}, job {job}')}")
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
 
-    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+    def _staged_rows(self, place: TablePlace, job: str, tasks: int) -> tuple[str, str]:
         task = quote_part(free_name(_TASK, self._columns(place, job)))
         return f"FROM {place.stage_table(job)} WHERE {task} < {int(tasks)}", f"{task}, rowid"
 
-    def _columns(self, place: Place, job: str) -> list[str]:
+    def _columns(self, place: TablePlace, job: str) -> list[str]:
         """Return the columns of the staging table behind the task."""
         return list(self._source.schema(f"FROM {place.stage_table(job)}").names[1:])
 
-    def _needed(self, place: Place) -> list[str]:
+    def _needed(self, place: TablePlace) -> list[str]:
         query = (
             "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND lower(schema_name) = lower(?)"
             " AND lower(table_name) = lower(?) AND NOT is_nullable AND column_default IS NULL ORDER BY column_index"
@@ -133,8 +133,8 @@ class DuckDBResults(Staging):
         return bool(few_rows(self._source, query, (name,)))
 
 
-def _place(catalog: str, schema: str, table: str) -> Place:
-    return Place((catalog, schema, table), _home(catalog))
+def _place(catalog: str, schema: str, table: str) -> TablePlace:
+    return TablePlace((catalog, schema, table), _home(catalog))
 
 
 def _home(catalog: str) -> str:

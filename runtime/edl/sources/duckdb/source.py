@@ -28,7 +28,7 @@ from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
-from edl.sources.row_order import Column, Ordered, shuffle_query
+from edl.sources.row_order import Column, OrderedRows, shuffle_query
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended_result_error, not_a_query, not_one_statement
 from edl.spec import Split
@@ -141,7 +141,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         shuffle = shuffle or split is not None
         if shuffle:
             select = shuffle_query(select, columns, seed, split=split)
-        rows = Ordered(self._reader(select, BATCH_ROWS), split)
+        rows = OrderedRows(self._reader(select, BATCH_ROWS), split)
         return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=shuffle)
 
     # Statements ------------------------------------------------------------------------------------------

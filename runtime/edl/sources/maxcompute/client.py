@@ -182,7 +182,7 @@ class _Backoff(RetryPolicy):  # type: ignore[misc]
         return wait_after(attempt)
 
 
-class Patience(TunnelRetryHandler):  # type: ignore[misc]
+class RetryPatience(TunnelRetryHandler):  # type: ignore[misc]
     """Retry policy of a tunnel session. The default waits forever for a quota, and two minutes for a server."""
 
     def __init__(self) -> None:
@@ -195,17 +195,17 @@ class Patience(TunnelRetryHandler):  # type: ignore[misc]
 
 class _Download(TableDownloadSession):  # type: ignore[misc]
     __slots__ = ()
-    retry_handler = property(lambda self: Patience())
+    retry_handler = property(lambda self: RetryPatience())
 
 
 class _Upload(TableUploadSession):  # type: ignore[misc]
     __slots__ = ()
-    retry_handler = property(lambda self: Patience())
+    retry_handler = property(lambda self: RetryPatience())
 
 
 class _Result(InstanceDownloadSession):  # type: ignore[misc]
     __slots__ = ()
-    retry_handler = property(lambda self: Patience())
+    retry_handler = property(lambda self: RetryPatience())
 
 
 def _options(url: ServerURL) -> dict[str, str]:

@@ -94,7 +94,7 @@ class TableRows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
         return self._ranges(start, end, self._chosen(columns))
 
-    def _chosen(self, names: Sequence[str] | None) -> list[types.Column]:
+    def _chosen(self, names: Sequence[str] | None) -> list[types.MaxComputeColumn]:
         if names is None:
             return self._columns
         by_name = {column.name: column for column in self._columns}
@@ -103,7 +103,9 @@ class TableRows:
                 raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, by_name))
         return [by_name[name] for name in names]
 
-    def _ranges(self, start: int, end: int, columns: list[types.Column]) -> Iterator[pa.RecordBatch]:
+    def _ranges(
+        self, start: int, end: int, columns: list[types.MaxComputeColumn]
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of several ranges, which are prefetched while the first is consumed."""
         coming: deque[Future[list[pa.RecordBatch]]] = deque()
         with ThreadPoolExecutor(REQUESTS) as pool:
@@ -122,7 +124,7 @@ class TableRows:
     def _request_rows(self) -> int:
         return max(1, min(BATCH_ROWS, REQUEST_BYTES // max(1, self._row_bytes)))
 
-    def _range(self, start: int, end: int, columns: list[types.Column]) -> list[pa.RecordBatch]:
+    def _range(self, start: int, end: int, columns: list[types.MaxComputeColumn]) -> list[pa.RecordBatch]:
         """Return exactly the rows [start, end), with retries."""
         batches: list[pa.RecordBatch] = []
         failures = 0
@@ -149,7 +151,7 @@ class TableRows:
         return batches
 
     def _batches(
-        self, session: Any, start: int, count: int, columns: list[types.Column]
+        self, session: Any, start: int, count: int, columns: list[types.MaxComputeColumn]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as they arrive."""
         if self._as_arrow:
@@ -188,7 +190,7 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _arrow_batches(
-    session: Any, start: int, count: int, columns: list[types.Column], zone: str
+    session: Any, start: int, count: int, columns: list[types.MaxComputeColumn], zone: str
 ) -> Iterator[pa.RecordBatch]:
     reader = session._open_reader(
         start,
@@ -208,7 +210,7 @@ def _arrow_batches(
 
 
 def record_batches(
-    session: Any, start: int, count: int, columns: list[types.Column], zone: str
+    session: Any, start: int, count: int, columns: list[types.MaxComputeColumn], zone: str
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows that arrive one by one, as those of an instance always do. To be called inside `utc`."""
     names = [column.name for column in columns]

@@ -25,7 +25,7 @@ from edl.data.source import Pinned, PinnedTable
 from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
 from edl.sources.maxcompute.sql import quote_name, text
-from edl.sources.maxcompute.types import Column
+from edl.sources.maxcompute.types import MaxComputeColumn
 from edl.sources.row_order import ROWS_PER_VALUE, SCATTERED
 from edl.spec import Split
 
@@ -88,7 +88,9 @@ def unpin_abandoned(source: MaxComputeSource) -> int:
     return dropped
 
 
-def shuffle_query(query: str, columns: Sequence[Column], seed: int, split: Split | None = None) -> str:
+def shuffle_query(
+    query: str, columns: Sequence[MaxComputeColumn], seed: int, split: Split | None = None
+) -> str:
     """Return a query of the rows in the order determined by them and `seed`, validation rows last."""
     names = [column.name for column in columns]
     near, exact, nth, held = (free_name(name, names) for name in (*_HASHES, "nth", "held"))
@@ -108,7 +110,7 @@ def shuffle_query(query: str, columns: Sequence[Column], seed: int, split: Split
 
 
 def _mark_validation(
-    rows: str, listed: str, names: Sequence[str], columns: Sequence[Column], seed: int, split: Split
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], seed: int, split: Split
 ) -> str:
     """Return a query of hashed rows that also marks those of validation, see `edl.sources.row_order`: 1, else 0."""
     near, exact, unit, kind, size, total, every, wanted, before, held = (
@@ -153,7 +155,7 @@ def _mark_validation(
 
 
 def _with_own_unit(
-    rows: str, listed: str, names: Sequence[str], columns: Sequence[Column], split: Split
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], split: Split
 ) -> str:
     """Return a query of the rows with their unit as a column `own`: equal rows, or each row, as the rows are."""
     near, exact, features, nth, copies, scattered, firsts, copied, apart, every, own = (
@@ -188,7 +190,7 @@ def _with_own_unit(
 
 
 def _validation_rows(
-    source: MaxComputeSource, table: str, columns: Sequence[Column], seed: int, split: Split
+    source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], seed: int, split: Split
 ) -> int:
     """Count the validation rows among the pinned rows."""
     names = [column.name for column in columns]
@@ -202,7 +204,7 @@ def _validation_rows(
     return int(count)
 
 
-def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], order: object) -> str:
+def _digest(source: MaxComputeSource, table: str, columns: Sequence[MaxComputeColumn], order: object) -> str:
     starts = range(1, 33, 32 // _PIECES)
     sums = ", ".join(
         f"CAST(SUM(CAST(CONV(SUBSTR(h, {start}, 8), 16, 10) AS BIGINT)) AS STRING) AS s{start}"
@@ -214,13 +216,13 @@ def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], ord
     return hashlib.blake2b(repr((schema, row, order)).encode(), digest_size=32).hexdigest()
 
 
-def _hash(columns: Sequence[Column], *, rounded: bool = False) -> str:
+def _hash(columns: Sequence[MaxComputeColumn], *, rounded: bool = False) -> str:
     """Return the hash of a row's text. NULL differs from every text."""
     parts = f", {_SEPARATOR}, ".join(f"COALESCE({_text(column, rounded)}, {_NULL})" for column in columns)
     return f"MD5(CONCAT({parts}, ''))"
 
 
-def _text(column: Column, rounded: bool) -> str:
+def _text(column: MaxComputeColumn, rounded: bool) -> str:
     name = quote_name(column.name)
     match column.odps:
         case odps_types.Array() | odps_types.Map() | odps_types.Struct():

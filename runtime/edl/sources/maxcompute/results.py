@@ -43,14 +43,14 @@ _RESULT_COLUMNS = "target STRING, job STRING, row_count BIGINT"
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ResultNames:
     """Names of the tables of a target and a job."""
 
     target: str
     digest: str
 
     @classmethod
-    def of(cls, target: str, job: str) -> Names:
+    def of(cls, target: str, job: str) -> ResultNames:
         table = split_name(target)[-1].lower()
         return cls(table, hashlib.blake2b(f"{table}\0{job}".encode(), digest_size=16).hexdigest())
 
@@ -103,7 +103,7 @@ class MaxComputeResults:
     ) -> int:
         schema, batches = columns_and_batches(batches)
         self._check(target, job, schema if append else None)
-        names = Names.of(target, job)
+        names = ResultNames.of(target, job)
         row = free_name("sqlflow_edl_row", schema.names)
         self._make_stage(names, job, schema, row)
         self._check_columns(names, task, schema)
@@ -121,7 +121,7 @@ class MaxComputeResults:
         return rows
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
-        names = Names.of(target, job)
+        names = ResultNames.of(target, job)
         done = self._committed(names, job)
         if done is not None:
             self.abort(target, job)
@@ -140,21 +140,21 @@ class MaxComputeResults:
         return rows
 
     def abort(self, target: str, job: str) -> None:
-        self._end(Names.of(target, job))
+        self._end(ResultNames.of(target, job))
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         dead = []
         for entry in self._source.listed(STAGE):
             job, _, target = (getattr(self._source.table(entry.name), "comment", None) or "").partition("\n")
             if target and is_over(job):
-                dead.append(Names(target, entry.name.removeprefix(STAGE)))
+                dead.append(ResultNames(target, entry.name.removeprefix(STAGE)))
         for names in dead:
             self._end(names)
         return len(dead)
 
     # Steps -----------------------------------------------------------------------------------------------
 
-    def _make_stage(self, names: Names, job: str, schema: pa.Schema, row: str) -> None:
+    def _make_stage(self, names: ResultNames, job: str, schema: pa.Schema, row: str) -> None:
         columns = [f"`{row}` BIGINT"]
         for field in schema:
             check_column(field.name)
@@ -166,17 +166,17 @@ class MaxComputeResults:
             f" PARTITIONED BY ({task} BIGINT, {attempt} BIGINT, {part} STRING) LIFECYCLE {LIFECYCLE}"
         )
 
-    def _check_columns(self, names: Names, task: int, schema: pa.Schema) -> None:
+    def _check_columns(self, names: ResultNames, task: int, schema: pa.Schema) -> None:
         present = [column.name for column in self._need(names.stage).table_schema.simple_columns][1:]
         if present != [name.lower() for name in schema.names] and present != schema.names:
             raise columns_differ(task, schema.names, present)
 
-    def _parts(self, names: Names) -> list[tuple[int, int, str]]:
+    def _parts(self, names: ResultNames) -> list[tuple[int, int, str]]:
         """Return task, attempt and part of each existing partition."""
         specs = self._source.partitions(names.stage)
         return [(int(spec[_PARTS[0]]), int(spec[_PARTS[1]]), spec[_PARTS[2]]) for spec in specs]
 
-    def _staged(self, names: Names) -> dict[int, tuple[int, int]]:
+    def _staged(self, names: ResultNames) -> dict[int, tuple[int, int]]:
         """Return each task's latest complete attempt and its number of rows."""
         attempts: dict[int, tuple[int, int]] = {}
         for task, attempt, part in sorted(self._parts(names)):
@@ -184,7 +184,7 @@ class MaxComputeResults:
                 attempts[task] = (attempt, int(part.removeprefix("done_")))
         return attempts
 
-    def _make_new(self, names: Names, job: str, attempts: dict[int, int]) -> None:
+    def _make_new(self, names: ResultNames, job: str, attempts: dict[int, int]) -> None:
         row, *columns = (f"`{column.name}`" for column in self._need(names.stage).table_schema.simple_columns)
         task, attempt, part = _PARTS
         chosen = " OR ".join(f"({task} = {t} AND {attempt} = {a})" for t, a in attempts.items())
@@ -198,7 +198,7 @@ class MaxComputeResults:
         self._source.run(f"ALTER TABLE {quote_name(names.new)} SET COMMENT {mark}")
         self._source.run(f"ALTER TABLE {quote_name(names.new)} DISABLE LIFECYCLE")
 
-    def _made(self, names: Names, job: str, tasks: int) -> int:
+    def _made(self, names: ResultNames, job: str, tasks: int) -> int:
         """Make the new table. Return the number of its rows."""
         staged = self._staged(names)
         check_complete(staged, tasks, job)
@@ -210,7 +210,7 @@ class MaxComputeResults:
             raise SourceError(f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found")
         return rows
 
-    def _added(self, names: Names, job: str, tasks: int) -> int:
+    def _added(self, names: ResultNames, job: str, tasks: int) -> int:
         """Add the rows to the target, unless a commit before did. Return their number.
 
         The comment of the new table has the number of rows of the target before.
@@ -273,13 +273,13 @@ class MaxComputeResults:
         """Return the number of rows of a table, in all its partitions."""
         return int(self._source.few_rows(f"SELECT COUNT(*) AS n FROM {quote_name(table)}")[0][0])
 
-    def _swap(self, names: Names) -> None:
+    def _swap(self, names: ResultNames) -> None:
         """Replace the target by the new table."""
         if self._source.table(names.target) is not None:
             self._source.run(f"ALTER TABLE {quote_name(names.target)} RENAME TO {quote_name(names.old)}")
         self._source.run(f"ALTER TABLE {quote_name(names.new)} RENAME TO {quote_name(names.target)}")
 
-    def _end(self, names: Names) -> None:
+    def _end(self, names: ResultNames) -> None:
         """Drop the staged rows, and restore a table whose swap is unfinished."""
         if self._source.table(names.old) is not None:
             if self._source.table(names.target) is None:
@@ -292,7 +292,7 @@ class MaxComputeResults:
     def _drop(self, table: str) -> None:
         self._source.run(f"DROP TABLE IF EXISTS {quote_name(table)}")
 
-    def _committed(self, names: Names, job: str) -> int | None:
+    def _committed(self, names: ResultNames, job: str) -> int | None:
         """Return the number of rows that the job committed to the target, or None if it has not committed."""
         if self._source.table(RESULTS) is not None:
             query = (
@@ -308,7 +308,7 @@ class MaxComputeResults:
         self._record(names, job, rows)
         return rows
 
-    def _record(self, names: Names, job: str, rows: int) -> None:
+    def _record(self, names: ResultNames, job: str, rows: int) -> None:
         self._source.run(f"CREATE TABLE IF NOT EXISTS {RESULTS} ({_RESULT_COLUMNS})")
         self._source.run(
             f"INSERT INTO TABLE {RESULTS} SELECT {text(names.target)}, {text(job)}, CAST({rows} AS BIGINT)"

@@ -52,7 +52,9 @@ class MaxComputeSource(BaseSource):
         self.client = client
         self._results = MaxComputeResults(self)
         self._reading = ""  # table of the result that is being read
-        self._seen: dict[str, list[types.Column]] = {}  # columns of queries, until another statement runs
+        self._seen: dict[
+            str, list[types.MaxComputeColumn]
+        ] = {}  # columns of queries, until another statement runs
 
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> MaxComputeSource:
@@ -210,7 +212,7 @@ class MaxComputeSource(BaseSource):
         except ERRORS as error:
             raise translate_error(error, query, run, self._names(self.tables), self._columns_of) from None
 
-    def columns(self, query: str) -> list[types.Column]:
+    def columns(self, query: str) -> list[types.MaxComputeColumn]:
         """Return the query's columns. Raises SourceError if a job cannot use the query or one of its columns.
 
         Columns that `schema` has just determined are reused, because every statement takes seconds here.
@@ -227,7 +229,7 @@ class MaxComputeSource(BaseSource):
         with self.errors(query, sql):
             return self.client.run(sql)
 
-    def _small_result(self, instance: Any) -> tuple[list[types.Column], int, list[pa.RecordBatch]]:
+    def _small_result(self, instance: Any) -> tuple[list[types.MaxComputeColumn], int, list[pa.RecordBatch]]:
         """Return columns, number of rows and rows of a SELECT; the rows only if they are complete."""
         session = self.client.result(instance)
         columns = types.displayed_columns(session.schema.simple_columns)

@@ -47,7 +47,7 @@ _STORED: dict[pa.DataType, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MaxComputeColumn:
     """Column with its Arrow type `kind`. `as_arrow`: the tunnel can send it in Arrow streams.
 
     `as_text`: it is shown as Python writes the values of pyodps, which Arrow does not have.
@@ -60,39 +60,41 @@ class Column:
     as_text: bool = False
 
 
-def columns(odps_columns: Iterable[Any]) -> list[Column]:
+def columns(odps_columns: Iterable[Any]) -> list[MaxComputeColumn]:
     """Convert the columns of pyodps. Raises SourceError for a column of an unsupported type."""
     return [_column(column) for column in odps_columns]
 
 
-def displayed_columns(odps_columns: Iterable[Any]) -> list[Column]:
+def displayed_columns(odps_columns: Iterable[Any]) -> list[MaxComputeColumn]:
     """Convert the columns of a result for display: columns of unsupported types become texts."""
     return [
         _column(column)
         if _kind(column.type) is not None
-        else Column(column.name, column.type, pa.string(), as_arrow=False, as_text=True)
+        else MaxComputeColumn(column.name, column.type, pa.string(), as_arrow=False, as_text=True)
         for column in odps_columns
     ]
 
 
-def schema(described: Sequence[Column]) -> pa.Schema:
+def schema(described: Sequence[MaxComputeColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in described])
 
 
-def from_wire(batch: pa.RecordBatch, described: Sequence[Column], zone: str) -> pa.RecordBatch:
+def from_wire(batch: pa.RecordBatch, described: Sequence[MaxComputeColumn], zone: str) -> pa.RecordBatch:
     """Convert a batch of the tunnel, in which timestamps are UTC without a zone, to a job's types."""
     arrays = [_read(array, column.odps, zone) for array, column in zip(batch.columns, described, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema(described))
 
 
-def from_records(rows: Sequence[Sequence[Any]], described: Sequence[Column], zone: str) -> pa.RecordBatch:
+def from_records(
+    rows: Sequence[Sequence[Any]], described: Sequence[MaxComputeColumn], zone: str
+) -> pa.RecordBatch:
     """Convert the values of pyodps's records, read in UTC, to a job's types."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(described)
     arrays = [_from_values(values, column, zone) for values, column in zip(cells, described, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema(described))
 
 
-def _from_values(values: Sequence[Any], column: Column, zone: str) -> pa.Array:
+def _from_values(values: Sequence[Any], column: MaxComputeColumn, zone: str) -> pa.Array:
     if column.as_text:
         return pa.array([None if value is None else str(value) for value in values], pa.string())
     plain = pa.array([_plain(value, column.odps) for value in values], _wire(column.odps))
@@ -119,14 +121,14 @@ def to_wire(batch: pa.RecordBatch, zone: str) -> pa.RecordBatch:
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def _column(column: Any) -> Column:
+def _column(column: Any) -> MaxComputeColumn:
     kind = _kind(column.type)
     if kind is None:
         raise SourceError(
             f"column {column.name} is of the type {str(column.type).upper()}, which cannot be used",
             hint=f"cast it in the SELECT, for example CAST({column.name} AS STRING)",
         )
-    return Column(column.name, column.type, kind, _goes_as_arrow(column.type))
+    return MaxComputeColumn(column.name, column.type, kind, _goes_as_arrow(column.type))
 
 
 def _kind(kind: Any) -> pa.DataType | None:

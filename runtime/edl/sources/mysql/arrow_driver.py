@@ -28,8 +28,8 @@ from edl.data.source import PinnedTable
 from edl.sources.mysql import types
 from edl.sources.mysql.connection import LOST, SESSION
 from edl.sources.mysql.drivers import PyMySQL, nameless, select
-from edl.sources.mysql.types import Column
-from edl.sources.pinned_tables import LostError
+from edl.sources.mysql.types import MySQLColumn
+from edl.sources.pinned_tables import LostTableError
 
 LEAST_ROWS = 512  # fewer come sooner over the connection that is open
 _FIRST_ROWS = 8192  # of a range; their size decides how many rows the next queries read
@@ -56,7 +56,7 @@ class ConnectorX:
             self._leave(obstacle)
 
     def read(
-        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+        self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         if self._is_used and end - start >= LEAST_ROWS:
             try:
@@ -72,7 +72,7 @@ class ConnectorX:
         self._plain.end()
 
     def _batches(
-        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+        self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows [start, end), reading the next part while one is consumed. Raises LostError or _FailedError."""
         names = tuple(column.name for column in columns)
@@ -93,12 +93,12 @@ class ConnectorX:
             part.leave()
             raise
 
-    def _part(self, table: PinnedTable, columns: Sequence[Column], start: int, end: int) -> _Part:
+    def _part(self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int) -> _QueryPart:
         """Start to read the rows from `start`, as many as are one part."""
         rows = self._rows.get(tuple(column.name for column in columns), _FIRST_ROWS)
         if end - start >= rows + LEAST_ROWS:
             end = start + rows
-        return _Part(self._url, _query(table, columns, start, end), start, end)
+        return _QueryPart(self._url, _query(table, columns, start, end), start, end)
 
     def _leave(self, why: str) -> None:
         self._is_used = False
@@ -121,7 +121,7 @@ def _obstacle(url: ServerURL, plain: PyMySQL) -> str:
     return "" if url.user and url.password else "the account has no name or no password"
 
 
-class _Part:
+class _QueryPart:
     """Rows [start, end) on their way, in a thread: signals interrupt the wait for them, not a call into connectorx."""
 
     def __init__(self, url: ServerURL, query: str, start: int, end: int) -> None:
@@ -152,7 +152,7 @@ class _Part:
             self._found.set_exception(error)
 
 
-def _query(table: PinnedTable, columns: Sequence[Column], start: int, end: int) -> str:
+def _query(table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int) -> str:
     """Return the query of rows [start, end) as connectorx can read them."""
     sent = [column for column in columns if not pa.types.is_null(column.kind)]
     dated = [
@@ -175,7 +175,7 @@ def _run_query(url: ServerURL, query: str) -> pa.Table:
             message = message.replace(secret, "***")
     match = _LOST.search(message)
     if match and (match[1] is None or int(match[1]) in LOST):
-        raise LostError("the connection to the database was lost", hint="try again")
+        raise LostTableError("the connection to the database was lost", hint="try again")
     if message.startswith("timed out"):
         _refused.add(url)
     raise _FailedError(message)
@@ -207,7 +207,7 @@ def _connection(url: ServerURL) -> str:
     return f"mysql://{user}:{password}@{url.host}:{url.port or 3306}/{path}?{urlencode(settings)}"
 
 
-def _batch(columns: Sequence[Column], received: pa.RecordBatch) -> pa.RecordBatch:
+def _batch(columns: Sequence[MySQLColumn], received: pa.RecordBatch) -> pa.RecordBatch:
     """Convert to the types of the columns; those of the type null were not read. Raises _FailedError."""
     if not columns:
         return nameless(received.num_rows)
@@ -222,7 +222,7 @@ def _batch(columns: Sequence[Column], received: pa.RecordBatch) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(converted, names=[column.name for column in columns])
 
 
-def _array(column: Column, values: pa.Array) -> pa.Array:
+def _array(column: MySQLColumn, values: pa.Array) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         is_expected = pa.types.is_integer(values.type)

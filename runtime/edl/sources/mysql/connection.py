@@ -56,10 +56,10 @@ _PLACES = re.compile(
 _CHUNK = 1 << 20  # bytes of one packet of LOAD DATA
 
 
-def open_connection(url: ServerURL) -> Connection:
+def open_connection(url: ServerURL) -> MySQLConnection:
     """Open a connection. Raises SourceError if the server cannot be reached, denies access, or is too old."""
     try:
-        connection = Connection(**_arguments(url))
+        connection = MySQLConnection(**_arguments(url))
     except ERRORS as error:
         raise _connection_error(error, url) from None
     check_version(connection)
@@ -77,7 +77,7 @@ def check_options(url: ServerURL) -> None:
         raise SourceError(f"{url} names no database", hint="write it as mysql://user@host/database")
 
 
-def check_version(connection: Connection) -> None:
+def check_version(connection: MySQLConnection) -> None:
     text = connection.get_server_info()
     kind = "MariaDB" if "MariaDB" in text else "MySQL"
     numbers = text.removeprefix("5.5.5-").partition("-")[0].split(".")
@@ -96,7 +96,7 @@ def code(error: BaseException) -> int:
     return error.args[0] if error.args and isinstance(error.args[0], int) else -1
 
 
-class Connection(_PyMySQL):
+class MySQLConnection(_PyMySQL):
     """Connection of PyMySQL. Not safe to use from two threads at once."""
 
     def __init__(self, **arguments: Any) -> None:
@@ -147,7 +147,7 @@ class Connection(_PyMySQL):
 
     def _read_query_result(self, unbuffered: bool = False) -> Any:
         self._result = None
-        result = _Result(self, self._sending)
+        result = _UnbufferedResult(self, self._sending)
         if unbuffered:
             result.init_unbuffered_query()
         else:
@@ -158,10 +158,10 @@ class Connection(_PyMySQL):
         return result.affected_rows
 
 
-class _Result(MySQLResult):
+class _UnbufferedResult(MySQLResult):
     """Result that answers a request for a file with the data to send, and never with a file."""
 
-    def __init__(self, connection: Connection, sending: Iterable[bytes] | None) -> None:
+    def __init__(self, connection: MySQLConnection, sending: Iterable[bytes] | None) -> None:
         super().__init__(connection)
         self._sending = sending
 
@@ -204,7 +204,7 @@ def fetch_rows(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], 
     return fetched, True
 
 
-def literal(value: object, connection: Connection) -> str:
+def literal(value: object, connection: MySQLConnection) -> str:
     """Return the value as a SQL literal."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "NULL"
@@ -221,7 +221,7 @@ def literal(value: object, connection: Connection) -> str:
     return str(connection.escape(str(value)))
 
 
-def bound(sql: str, parameters: Sequence[object], connection: Connection) -> str:
+def bound(sql: str, parameters: Sequence[object], connection: MySQLConnection) -> str:
     """Replace the statement's question marks by the values."""
     if not parameters:
         return sql

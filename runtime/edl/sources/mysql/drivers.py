@@ -19,18 +19,18 @@ from edl.data.server_url import ServerURL
 from edl.data.source import PinnedTable
 from edl.errors import SourceError
 from edl.sources.mysql import types
-from edl.sources.mysql.connection import ERRORS, Connection, fetch_rows, is_lost, open_connection
-from edl.sources.mysql.types import Column
-from edl.sources.pinned_tables import LostError
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, fetch_rows, is_lost, open_connection
+from edl.sources.mysql.types import MySQLColumn
+from edl.sources.pinned_tables import LostTableError
 
 FETCH_ROWS = 8192
 
 
-class Reading(Protocol):
+class DriverReading(Protocol):
     """Connection from which ranges of a pinned table are read."""
 
     def read(
-        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+        self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows [start, end) of the table, in order.
 
@@ -48,7 +48,7 @@ def installed_drivers() -> list[str]:
     return ["pymysql", *(["connectorx"] if find_spec("connectorx") is not None else [])]
 
 
-def connect(url: ServerURL, driver: str | None = None) -> Reading:
+def connect(url: ServerURL, driver: str | None = None) -> DriverReading:
     """Connect with `driver` ("pymysql" or "connectorx"; None is the fastest that can be used).
 
     Raises LostError if the server cannot be reached.
@@ -61,7 +61,7 @@ def connect(url: ServerURL, driver: str | None = None) -> Reading:
     return ConnectorX(url, plain)
 
 
-def describing(url: ServerURL) -> closing[Connection]:
+def describing(url: ServerURL) -> closing[MySQLConnection]:
     """Open a connection of PyMySQL, which reports the types of columns."""
     return closing(open_connection(url))
 
@@ -82,14 +82,14 @@ class PyMySQL:
         try:
             self._connection = open_connection(url)
         except SourceError as error:
-            raise LostError(error.message, hint=error.hint) from None
+            raise LostTableError(error.message, hint=error.hint) from None
 
     @property
     def is_encrypted(self) -> bool:
         return isinstance(self._connection._sock, ssl.SSLSocket)
 
     def read(
-        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+        self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         query = select(table, [types.exact(column) for column in columns], start, end)
         try:
@@ -114,5 +114,5 @@ def nameless(rows: int) -> pa.RecordBatch:
 def _translate_error(error: Exception) -> SourceError:
     message = str(error.args[-1] if error.args else error)
     if is_lost(error):
-        return LostError(f"the connection to the database was lost: {message}", hint="try again")
+        return LostTableError(f"the connection to the database was lost: {message}", hint="try again")
     return SourceError(message)

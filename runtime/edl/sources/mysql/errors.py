@@ -13,7 +13,7 @@ from edl.data.names import named_twice, reserved_hint
 from edl.data.source import ConflictError, MissingRightError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.mysql import queries
-from edl.sources.mysql.connection import Connection, code, is_lost
+from edl.sources.mysql.connection import MySQLConnection, code, is_lost
 from edl.sources.words import Lexicon, not_a_query, not_one_statement
 
 # Missing rights, and servers that only read.
@@ -77,7 +77,7 @@ def may_have_rows(sql: str) -> bool:
 
 
 def translate_error(
-    error: Exception, sql: str, connection: Callable[[], Connection] | None = None
+    error: Exception, sql: str, connection: Callable[[], MySQLConnection] | None = None
 ) -> SourceError:
     """Translate the error of running `sql`, with a span in it if MySQL names a word.
 
@@ -113,7 +113,7 @@ def not_in_parentheses(error: Exception, sql: str) -> SourceError:
     return named_twice(name)
 
 
-def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
+def _syntax(message: str, sql: str, connection: Callable[[], MySQLConnection] | None) -> SourceError:
     """Translate a syntax error, without the long advice to read the manual."""
     match = _NEAR.search(message)
     near = match[1] if match else ""
@@ -141,7 +141,7 @@ def _behind_into(name: str, sql: str) -> Span | None:
 
 
 def _translate_number(
-    number: int, message: str, sql: str, connection: Callable[[], Connection] | None
+    number: int, message: str, sql: str, connection: Callable[[], MySQLConnection] | None
 ) -> SourceError:
     match = re.search(r"FUNCTION (\S+)", message) if number == _FUNCTION else re.search(r"'([^']*)'", message)
     name = match[1] if match else ""

@@ -24,7 +24,7 @@ from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, queries, types
 from edl.sources.mysql.connection import ERRORS, is_lost, literal
 from edl.sources.mysql.errors import translate_error
-from edl.sources.mysql.types import Column
+from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, place_keys
 from edl.sources.row_order import shuffled_keys
 from edl.spec import Split
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
 
 
-class RowReader(TableReader[drivers.Reading]):
+class MySQLRowReader(TableReader[drivers.DriverReading]):
     """Reader of one table."""
 
-    def __init__(self, url: ServerURL, table: PinnedTable, columns: Sequence[Column], rows: int) -> None:
+    def __init__(self, url: ServerURL, table: PinnedTable, columns: Sequence[MySQLColumn], rows: int) -> None:
         super().__init__(table, types.schema(columns), rows)
         self._url = url
         self._columns = {column.name: column for column in columns}
 
-    def _connect(self) -> drivers.Reading:
+    def _connect(self) -> drivers.DriverReading:
         return drivers.connect(self._url)
 
     def _fetch(
-        self, connection: drivers.Reading, start: int, end: int, names: Sequence[str]
+        self, connection: drivers.DriverReading, start: int, end: int, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         return connection.read(self._table, [self._columns[name] for name in names], start, end)
 
 
-def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
+def open_rows(pinned: Pinned, table: PinnedTable) -> MySQLRowReader:
     """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
     url = parse_server(pinned.source).with_password()
     with drivers.describing(url) as connection:
@@ -66,16 +66,16 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
     # with the query's types; a table may store other types
     kinds = schema_of(pinned.schema).types
     columns = [replace(column, kind=kind) for column, kind in zip(described, kinds, strict=True)]
-    return RowReader(url, table, columns, pinned.rows)
+    return MySQLRowReader(url, table, columns, pinned.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Pinning:
+class MySQLPinning:
     """Construction of one pinned table."""
 
     source: MySQLSource
     url: ServerURL
-    columns: list[Column]
+    columns: list[MySQLColumn]
     schema: pa.Schema
     folder: Path
 
@@ -134,9 +134,9 @@ class Pinning:
         Return the number of validation rows, None without a split.
         """
         places = f"{ordered.name[:-1]}p`"
-        number = Column(snapshot.key, pa.int64())
+        number = MySQLColumn(snapshot.key, pa.int64())
         columns = [replace(column, unfit_is_null=True) for column in self.columns]
-        reader = RowReader(self.url, snapshot, [*columns, number], rows)
+        reader = MySQLRowReader(self.url, snapshot, [*columns, number], rows)
         batches = pa.RecordBatchReader.from_batches(reader.schema, reader.read(0, rows))
         self.source.execute(
             f"CREATE TABLE {places} ({PLACE} BIGINT NOT NULL PRIMARY KEY, {_key(snapshot)} BIGINT NOT NULL)"

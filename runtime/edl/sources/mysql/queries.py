@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from edl.data.names import format_name
-from edl.sources.mysql.connection import Connection, literal
+from edl.sources.mysql.connection import MySQLConnection, literal
 
 OURS = "sqlflow_edl_"
 
@@ -38,12 +38,12 @@ def wrap_query(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query LIMIT 0"
 
 
-def prepare_query(query: str, connection: Connection) -> str:
+def prepare_query(query: str, connection: MySQLConnection) -> str:
     """Return a statement that makes the server parse the query without running it."""
     return f"PREPARE sqlflow_edl_query FROM {literal(query, connection)}"
 
 
-def table(connection: Connection, database: str, name: str) -> tuple[str, str, str] | None:
+def table(connection: MySQLConnection, database: str, name: str) -> tuple[str, str, str] | None:
     """Return kind (`BASE TABLE`, `VIEW`, …), comment and engine of the table or view with this name, or None."""
     rows = connection.fetch_all(
         "SELECT table_type, table_comment, COALESCE(engine, '') FROM information_schema.tables WHERE"
@@ -52,7 +52,7 @@ def table(connection: Connection, database: str, name: str) -> tuple[str, str, s
     return (rows[0][0].decode(), rows[0][1].decode(), rows[0][2].decode()) if rows else None
 
 
-def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str]]:
+def tables_of_ours(connection: MySQLConnection, database: str, prefix: str) -> list[tuple[str, str]]:
     """Return name and comment of the tables whose names begin with `prefix`."""
     pattern = prefix.replace("_", r"\_") + "%"
     rows = connection.fetch_all(
@@ -63,7 +63,7 @@ def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[t
     return [(name.decode(), text.decode()) for name, text in rows]
 
 
-def tables(connection: Connection, database: str) -> list[str]:
+def tables(connection: MySQLConnection, database: str) -> list[str]:
     """Return the names of tables and views of a database as a query must write them."""
     rows = connection.fetch_all(
         f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
@@ -72,7 +72,7 @@ def tables(connection: Connection, database: str) -> list[str]:
     return [format_name((name.decode(),), RESERVED, "`") for (name,) in rows]
 
 
-def columns_of(connection: Connection, names: set[str]) -> list[str]:
+def columns_of(connection: MySQLConnection, names: set[str]) -> list[str]:
     """Return the columns of the tables that have one of these names, in any database."""
     if not names:
         return []
@@ -83,7 +83,7 @@ def columns_of(connection: Connection, names: set[str]) -> list[str]:
     return [name.decode() for (name,) in rows]
 
 
-def names_of(connection: Connection, names: set[str]) -> list[str]:
+def names_of(connection: MySQLConnection, names: set[str]) -> list[str]:
     """Return those names that are tables of this database, and the columns of these."""
     listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
     rows = connection.fetch_all(
@@ -93,17 +93,17 @@ def names_of(connection: Connection, names: set[str]) -> list[str]:
     return [name.decode() for row in rows for name in row]
 
 
-def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
+def columns_in_order(connection: MySQLConnection, database: str, name: str) -> list[str]:
     """Return the columns of one table that a `SELECT *` shows."""
     return _columns(connection, database, name, "extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position")
 
 
-def long_texts(connection: Connection, database: str, name: str) -> list[str]:
+def long_texts(connection: MySQLConnection, database: str, name: str) -> list[str]:
     """Return the LONGTEXT columns of one table."""
     return _columns(connection, database, name, "data_type = 'longtext'")
 
 
-def needed_columns(connection: Connection, database: str, name: str) -> list[str]:
+def needed_columns(connection: MySQLConnection, database: str, name: str) -> list[str]:
     """Return the columns of one table that an INSERT has to give, unless a trigger of it may fill them."""
     return _columns(
         connection,
@@ -116,7 +116,7 @@ def needed_columns(connection: Connection, database: str, name: str) -> list[str
     )
 
 
-def _columns(connection: Connection, database: str, name: str, which: str) -> list[str]:
+def _columns(connection: MySQLConnection, database: str, name: str, which: str) -> list[str]:
     rows = connection.fetch_all(
         "SELECT column_name FROM information_schema.columns WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"

@@ -28,7 +28,7 @@ from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -74,7 +74,7 @@ class MySQLResults(NumberedStaging):
                 self._source.execute(f"KILL {int(number)}")
         return bool(idle and self._source.count(taking))
 
-    def _place(self, target: str) -> Place:
+    def _place(self, target: str) -> TablePlace:
         parts = split_name(target)
         if len(parts) > 2:
             raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
@@ -84,14 +84,14 @@ class MySQLResults(NumberedStaging):
                 raise SourceError(
                     f"{part} cannot be a name in MySQL", hint="write one of at most 64 characters"
                 )
-        return Place((database, table), quote_part(database, "`") + ".", "`")
+        return TablePlace((database, table), quote_part(database, "`") + ".", "`")
 
-    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
         row = self._source.look_up(queries.table, *place.parts)
         if row is not None:
             yield Existing(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
 
-    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+    def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]
         if database != self._source.database:
             self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quote_part(database, '`')}")
@@ -106,7 +106,7 @@ class MySQLResults(NumberedStaging):
         texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
         self._alter(place, job, {field.name: upload.declare_type(field) for field in texts})
 
-    def _swap(self, place: Place, job: str, tasks: int) -> int:
+    def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         count = f"SELECT COUNT(*) FROM {place.name}"
         row = self._source.look_up(queries.table, *place.parts)
         staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
@@ -123,7 +123,7 @@ class MySQLResults(NumberedStaging):
             self._rename(place, job, stage, replaces=row is not None)
         return int(rows)
 
-    def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
+    def _check_appended(self, place: TablePlace, target: str, appended: pa.Schema) -> list[str]:
         row = self._source.look_up(queries.table, *place.parts)
         if row is not None and row[2].casefold() != _ENGINE.casefold():
             raise SourceError(
@@ -132,7 +132,7 @@ class MySQLResults(NumberedStaging):
             )
         return super()._check_appended(place, target, appended)
 
-    def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
+    def _add(self, place: TablePlace, target: str, job: str, tasks: int) -> int:
         """Add the rows in strict mode, without which the server would cut values to fit the columns."""
         mode = literal(self._source.few("SELECT @@sql_mode")[0][0].decode(), self._source.live())
         self._source.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
@@ -142,11 +142,13 @@ class MySQLResults(NumberedStaging):
             with suppress(SourceError):  # else the connection is lost
                 self._source.execute(f"SET SESSION sql_mode = {mode}")
 
-    def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
+    def _rename(self, place: TablePlace, job: str, stage: str, *, replaces: bool) -> None:
         if not replaces:
             self._source.execute(f"RENAME TABLE {stage} TO {place.name}")
             return
-        aside = Place((place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`")
+        aside = TablePlace(
+            (place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`"
+        )
         self._source.execute(f"RENAME TABLE {place.name} TO {aside.name}, {stage} TO {place.name}")
         try:
             # Another user may have created a table there just before.
@@ -164,11 +166,11 @@ class MySQLResults(NumberedStaging):
         database = home[1:-2].replace("``", "`")
         return self._source.look_up(queries.table, database, table) is not None
 
-    def _columns(self, place: Place, job: str) -> list[str]:
+    def _columns(self, place: TablePlace, job: str) -> list[str]:
         """Return the columns of the staged rows."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
-    def _needed(self, place: Place) -> list[str]:
+    def _needed(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
 
     def _number(self, names: Iterable[str]) -> str:
@@ -177,11 +179,11 @@ class MySQLResults(NumberedStaging):
     def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         self._source.append(stage, [_key(schema.names, quote=False), *schema.names], batches)
 
-    def _long_texts(self, place: Place, job: str) -> list[str]:
+    def _long_texts(self, place: TablePlace, job: str) -> list[str]:
         """Return the LONGTEXT columns of the staged rows."""
         return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
 
-    def _alter(self, place: Place, job: str, types: Mapping[str, str]) -> None:
+    def _alter(self, place: TablePlace, job: str, types: Mapping[str, str]) -> None:
         """Change the types of columns of the staged rows."""
         if types:
             changes = ", ".join(f"MODIFY {quote_part(name, '`')} {kind}" for name, kind in types.items())

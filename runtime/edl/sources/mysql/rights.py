@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from edl.sources.mysql import queries
-from edl.sources.mysql.connection import ERRORS, Connection, code
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, code
 from edl.sources.mysql.errors import DENIED, translate_error
 
 
-def check_rights(connection: Connection, statements: Iterable[str]) -> None:
+def check_rights(connection: MySQLConnection, statements: Iterable[str]) -> None:
     """Raise MissingRightError if the account may not run one of the statements, of which none runs."""
     for sql in statements:
         try:
@@ -22,7 +22,7 @@ def check_rights(connection: Connection, statements: Iterable[str]) -> None:
             _raise_if_denied(error)
 
 
-def check_may_replace(connection: Connection, table: str) -> None:
+def check_may_replace(connection: MySQLConnection, table: str) -> None:
     """Raise MissingRightError if the account may not rename and drop tables. `table`: one that is not there."""
     try:
         connection.run(f"RENAME TABLE {table} TO {table}")

@@ -31,7 +31,7 @@ from edl.sources.mysql import errors, pinning, queries, upload
 from edl.sources.mysql import types as mysql_types
 from edl.sources.mysql.connection import (
     ERRORS,
-    Connection,
+    MySQLConnection,
     bound,
     check_options,
     code,
@@ -42,7 +42,7 @@ from edl.sources.mysql.connection import (
 from edl.sources.mysql.results import MySQLResults
 from edl.sources.mysql.rights import check_may_replace, check_rights
 from edl.sources.mysql.syntax import syntax_error
-from edl.sources.mysql.types import Column
+from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import DeniedError
 from edl.sources.second_connection import SecondConnection
 from edl.sources.transactions import Transactional
@@ -88,7 +88,7 @@ class MySQLSource(Transactional, BaseSource):
         """Open the source. `create` has no effect: administrators create databases of a server."""
         return cls(url)
 
-    def live(self) -> Connection:
+    def live(self) -> MySQLConnection:
         """Return the connection with no unfinished result, replaced if it was lost outside of a transaction."""
         self._end_result()
         connection = self._connection
@@ -139,7 +139,7 @@ class MySQLSource(Transactional, BaseSource):
         schema = mysql_types.schema(columns)
         text = _one(query)
         if self._pins_tables:
-            steps = pinning.Pinning(self, self._url, columns, schema, folder)
+            steps = pinning.MySQLPinning(self, self._url, columns, schema, folder)
             try:
                 return steps.pin(text, query, seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
@@ -208,7 +208,9 @@ class MySQLSource(Transactional, BaseSource):
     def databases(self) -> list[str]:
         return [name.decode() for (name,) in self.few("SHOW DATABASES")]
 
-    def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def look_up(
+        self, query: Callable[Concatenate[MySQLConnection, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
         """Run a function of `mysql.queries`. Raises ConflictError if the connection is lost meanwhile."""
         connection = self.live()
         with self._errors(""):
@@ -275,14 +277,14 @@ class MySQLSource(Transactional, BaseSource):
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def _connect_again(self) -> Connection:
+    def _connect_again(self) -> MySQLConnection:
         """Return a connection that waits for no lock, which the user's own transaction may hold."""
         connection = open_connection(self._url)
         with suppress(*ERRORS):  # then it waits as long as others
             connection.run(f"SET lock_wait_timeout = {LOCK_SECS}")
         return connection
 
-    def _columns(self, query: str) -> list[Column]:
+    def _columns(self, query: str) -> list[MySQLColumn]:
         """Return the columns of a query.
 
         Raises SourceError if the text is not one query, or names unknown objects.
@@ -308,7 +310,9 @@ class MySQLSource(Transactional, BaseSource):
         self._unread = connection._result
         return self._unread
 
-    def _reader(self, result: Any, columns: list[Column], batch_rows: int, zone: str) -> pa.RecordBatchReader:
+    def _reader(
+        self, result: Any, columns: list[MySQLColumn], batch_rows: int, zone: str
+    ) -> pa.RecordBatchReader:
         schema = mysql_types.schema(columns)
         batches = self._batches(result, lambda rows: mysql_types.batch(columns, rows, zone))
         batches = rechunk_rows(batches, schema, batch_rows)
@@ -377,7 +381,7 @@ class MySQLSource(Transactional, BaseSource):
             connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             connection.run("START TRANSACTION")
 
-    def _check_no_transaction(self, connection: Connection) -> None:
+    def _check_no_transaction(self, connection: MySQLConnection) -> None:
         """Raise SourceError if the user has begun a transaction, which our statements would commit."""
         if connection.in_transaction:
             raise SourceError(
@@ -393,7 +397,7 @@ class MySQLSource(Transactional, BaseSource):
             self._connection.rollback()
 
     @contextmanager
-    def _mode(self, connection: Connection, mode: str) -> Iterator[None]:
+    def _mode(self, connection: MySQLConnection, mode: str) -> Iterator[None]:
         """Set another SQL mode inside the context; the user's may be lax."""
         connection.run("SET @sqlflow_edl_mode = @@sql_mode")
         connection.run(f"SET sql_mode = '{mode}'")
@@ -414,7 +418,7 @@ class MySQLSource(Transactional, BaseSource):
         return self._zone
 
     @contextmanager
-    def in_utc(self, connection: Connection) -> Iterator[None]:
+    def in_utc(self, connection: MySQLConnection) -> Iterator[None]:
         """Give values of TIMESTAMP in UTC inside the context; the user's session may have another time zone."""
         connection.run("SET @sqlflow_edl_zone = @@time_zone")
         connection.run(f"SET time_zone = '{mysql_types.UTC}'")
@@ -435,7 +439,7 @@ class MySQLSource(Transactional, BaseSource):
                 self._connection.end()
             raise errors.translate_error(error, sql, self._asked if self._connection.open else None) from None
 
-    def _asked(self) -> Connection:
+    def _asked(self) -> MySQLConnection:
         return self._connection
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from edl.errors import SourceError
 from edl.sources.mysql import queries
-from edl.sources.mysql.connection import ERRORS, Connection, code
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, code
 from edl.sources.mysql.errors import SYNTAX, UNDECLARED, translate_error
 
 
-def syntax_error(connection: Connection, sql: str) -> SourceError | None:
+def syntax_error(connection: MySQLConnection, sql: str) -> SourceError | None:
     """Return the error of one statement, or None if the parser accepts it, or the server does not prepare it (1295)."""
     try:
         connection.run(queries.prepare_query(sql, connection))

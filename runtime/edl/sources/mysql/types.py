@@ -61,7 +61,7 @@ _ARROW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MySQLColumn:
     """Column of a result. `code` is the server's number of its type.
 
     `unfit_is_null`: a value that the type cannot hold is NULL, and no error.
@@ -74,18 +74,19 @@ class Column:
     unfit_is_null: bool = False
 
 
-def columns(fields: Iterable[Any]) -> list[Column]:
+def columns(fields: Iterable[Any]) -> list[MySQLColumn]:
     """Convert the columns of a result, as PyMySQL describes them."""
     return [
-        Column(_text(field.name), _kind(field), field.type_code, field.type_code == _BIT) for field in fields
+        MySQLColumn(_text(field.name), _kind(field), field.type_code, field.type_code == _BIT)
+        for field in fields
     ]
 
 
-def schema(described: Sequence[Column]) -> pa.Schema:
+def schema(described: Sequence[MySQLColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in described])
 
 
-def describe_columns(described: Sequence[Column]) -> pa.Schema:
+def describe_columns(described: Sequence[MySQLColumn]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only MySQL has."""
     return pa.schema(
         [
@@ -98,7 +99,7 @@ def describe_columns(described: Sequence[Column]) -> pa.Schema:
 
 
 def batch(
-    described: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+    described: Sequence[MySQLColumn], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
 ) -> pa.RecordBatch:
     """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold.
 
@@ -110,7 +111,7 @@ def batch(
 
 
 def displayed_batch(
-    described: Sequence[Column], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
+    described: Sequence[MySQLColumn], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
 ) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
@@ -118,7 +119,7 @@ def displayed_batch(
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
-def array(column: Column, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
+def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
     """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
     kind: Any = column.kind
     try:
@@ -133,14 +134,14 @@ def array(column: Column, values: Sequence[bytes | None], zone: str = UTC) -> pa
         raise _unfit(column, values, zone) from None
 
 
-def _with_nulls(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
+def _with_nulls(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> pa.Array:
     if len(values) == 1:
         return pa.nulls(1, column.kind)
     middle = len(values) // 2
     return pa.concat_arrays([array(column, some, zone) for some in (values[:middle], values[middle:])])
 
 
-def _display_column(column: Column, values: Sequence[bytes | None], zone: str) -> pa.Array:
+def _display_column(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_binary(kind) or column.bits or pa.types.is_null(kind):
         return array(column, values)
@@ -163,13 +164,13 @@ def from_texts(texts: pa.Array, kind: Any, zone: str = UTC) -> pa.Array:
     return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
 
 
-def exact(column: Column) -> str:
+def exact(column: MySQLColumn) -> str:
     """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
     name = quote_part(column.name, "`")
     return f"{name} + 0e0" if column.code == _FLOAT else name
 
 
-def exact_in_arrow(column: Column) -> str:
+def exact_in_arrow(column: MySQLColumn) -> str:
     """Return the expression whose values connectorx reads exactly.
 
     A decimal or a time is a text; of a number of bits the digits are read.
@@ -260,7 +261,7 @@ _INSTEAD = (
 _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
-def _unfit(column: Column, values: Sequence[bytes | None], zone: str) -> SourceError:
+def _unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> SourceError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name = column.name
     kind: Any = column.kind
@@ -282,12 +283,12 @@ def _unfit(column: Column, values: Sequence[bytes | None], zone: str) -> SourceE
     )
 
 
-def _first_unfit(column: Column, values: Sequence[bytes | None], zone: str) -> str:
+def _first_unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> str:
     """Return the beginning of the first value that cannot be converted."""
     present = [value for value in values if value is not None]
     for value in present if len(present) > 1 else ():
         try:
-            array(Column(column.name, column.kind), (value,), zone)
+            array(MySQLColumn(column.name, column.kind), (value,), zone)
         except SourceError:
             return value.decode(errors="replace")[:40]
     return present[0].decode(errors="replace")[:40] if present else ""

@@ -18,7 +18,7 @@ import pyarrow.types as types
 
 from edl.data.names import quote_part
 from edl.errors import SourceError
-from edl.sources.mysql.connection import Connection
+from edl.sources.mysql.connection import MySQLConnection
 
 CHUNK_BYTES = 8 << 20  # of text per LOAD DATA
 
@@ -88,13 +88,18 @@ def fitting(longest: Mapping[str, int]) -> dict[str, str]:
     return declared
 
 
-def may_load(connection: Connection) -> bool:
+def may_load(connection: MySQLConnection) -> bool:
     """Return True if the server allows LOAD DATA LOCAL."""
     return bool(connection.fetch_all("SELECT @@GLOBAL.local_infile")[0][0] == b"1")
 
 
 def write(
-    connection: Connection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch], *, load: bool
+    connection: MySQLConnection,
+    table: str,
+    names: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
+    *,
+    load: bool,
 ) -> None:
     """Append batches with columns `names` to the table, whose name is quoted. `load`: by LOAD DATA."""
     columns = ", ".join(quote_part(name, "`") for name in names)
@@ -104,7 +109,7 @@ def write(
             send(connection, table, columns, part)
 
 
-def _load(connection: Connection, table: str, columns: str, batch: pa.RecordBatch) -> None:
+def _load(connection: MySQLConnection, table: str, columns: str, batch: pa.RecordBatch) -> None:
     texts = [pc.fill_null(_escape_column(column, _LOAD_ESCAPES), b"\\N") for column in batch.columns]
     lines = pc.binary_join_element_wise(
         *texts[:-1], _join_texts(texts[-1], b"", b"\n"), pa.scalar(b"\t", _BYTES)
@@ -114,7 +119,7 @@ def _load(connection: Connection, table: str, columns: str, batch: pa.RecordBatc
         raise SourceError(message.decode(errors="replace"), hint="cast the column in the SELECT")
 
 
-def _insert(connection: Connection, table: str, columns: str, batch: pa.RecordBatch) -> None:
+def _insert(connection: MySQLConnection, table: str, columns: str, batch: pa.RecordBatch) -> None:
     texts = [_literals(column) for column in batch.columns]
     rows = pc.binary_join_element_wise(*texts, pa.scalar(b",", _BYTES))
     rows = _join_texts(rows, b",(", b")")

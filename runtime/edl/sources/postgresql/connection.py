@@ -91,7 +91,7 @@ class Array(list[Any]):
     text = ""
 
 
-class Result:
+class QueryResult:
     """Rows of a running statement. The driver cancels the statement if not all of them are read."""
 
     def __init__(self, columns: Sequence[Described], rows: Iterator[Any]) -> None:
@@ -107,7 +107,7 @@ class Result:
         self._running.close()  # type: ignore[attr-defined]
 
 
-class Connection:
+class PostgreSQLConnection:
     """Connection that commits every statement by itself. Only `cancel` may be called from another thread.
 
     `extra_types` holds the types that are not part of PostgreSQL, by number: their name, and True for texts, which are
@@ -168,7 +168,7 @@ class Connection:
         names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
         return [Described(name, result.ftype(at), result.fmod(at)) for at, name in enumerate(names)]
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> QueryResult:
         """Run one statement, with `?` in place of its parameters. Its rows are fetched on demand."""
         if parameters:
             sql = number_parameters(sql)
@@ -177,8 +177,8 @@ class Connection:
         cursor = self.driver.cursor()
         if not columns:
             cursor.execute(sql, parameters or None)
-            return Result((), iter(()))
-        return Result(columns, cursor.stream(sql, parameters or None, size=_CHUNK))
+            return QueryResult((), iter(()))
+        return QueryResult(columns, cursor.stream(sql, parameters or None, size=_CHUNK))
 
     def learn_types(self, columns: Iterable[Described]) -> None:
         """Look up the columns' types that are not part of PostgreSQL."""
@@ -286,7 +286,7 @@ def arguments(url: ServerURL) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value}
 
 
-def with_password(url: ServerURL, connection: Connection) -> ServerURL:
+def with_password(url: ServerURL, connection: PostgreSQLConnection) -> ServerURL:
     """Return the URL with the password of the connection, which is stored for child processes."""
     return url if url.password else replace(url, password=connection.password).with_password()
 

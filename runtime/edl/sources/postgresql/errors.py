@@ -12,7 +12,7 @@ from edl.data.names import reserved_hint
 from edl.data.source import ConflictError, MissingRightError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.postgresql import queries
-from edl.sources.postgresql.connection import LEXICON, Connection, is_lost, state
+from edl.sources.postgresql.connection import LEXICON, PostgreSQLConnection, is_lost, state
 from edl.sources.words import not_a_query, not_one_statement
 
 DENIED = ("42501", "25006")  # no right; a transaction or server that only reads
@@ -37,7 +37,7 @@ _HINTS = {
 
 
 def translate_error(
-    error: Exception, sql: str, connection: Callable[[], Connection] | None = None
+    error: Exception, sql: str, connection: Callable[[], PostgreSQLConnection] | None = None
 ) -> SourceError:
     """Translate the error of running `sql`, with a span in it if the server reports a place.
 
@@ -70,7 +70,11 @@ def not_in_parentheses(error: Exception, sql: str) -> SourceError:
 
 
 def _similar(
-    code: str, message: str, sql: str, span: Span | None, connection: Callable[[], Connection] | None
+    code: str,
+    message: str,
+    sql: str,
+    span: Span | None,
+    connection: Callable[[], PostgreSQLConnection] | None,
 ) -> str | None:
     if connection is None or code not in (SYNTAX, TABLE, COLUMN):
         return None

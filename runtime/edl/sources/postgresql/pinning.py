@@ -29,11 +29,11 @@ from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostError, TableReader, place_keys
+from edl.sources.pinned_tables import PLACE, LostTableError, TableReader, place_keys
 from edl.sources.postgresql import types
-from edl.sources.postgresql.connection import USUAL_FORMS, Connection, arguments, state
+from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
-from edl.sources.postgresql.types import Column
+from edl.sources.postgresql.types import PostgreSQLColumn
 from edl.sources.row_order import shuffled_keys
 from edl.spec import Split
 
@@ -99,7 +99,7 @@ def connect(url: ServerURL) -> Fetching:
         return Fetching(dbapi.connect(make_conninfo("", **arguments(url)), autocommit=True))
 
 
-class RowReader(TableReader[Fetching]):
+class PostgreSQLRowReader(TableReader[Fetching]):
     """Reader of one table."""
 
     def __init__(
@@ -145,14 +145,14 @@ class RowReader(TableReader[Fetching]):
         return f"SELECT {', '.join(values) or '1'} FROM {self._table.name}"
 
 
-def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
+def open_rows(pinned: Pinned, table: PinnedTable) -> PostgreSQLRowReader:
     """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
     url = parse_server(pinned.source).with_password()
-    reader = RowReader(url, table, schema_of(pinned.schema), pinned.rows)
+    reader = PostgreSQLRowReader(url, table, schema_of(pinned.schema), pinned.rows)
     reader.check_columns = pinned.check_fits
     try:
         reader.check()
-    except LostError:
+    except LostTableError:
         raise
     except SourceError as error:
         raise pinned_tables.missing_table_error(error.message) from None
@@ -160,12 +160,12 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Pinning:
+class PostgreSQLPinning:
     """Construction of one pinned table."""
 
     source: PostgreSQLSource
     url: ServerURL
-    columns: list[Column]
+    columns: list[PostgreSQLColumn]
     schema: pa.Schema
     folder: Path
 
@@ -228,7 +228,7 @@ class Pinning:
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
         nothing = {field.name: types.null(field.name, field.type) for field in schema if field.name in unfit}
-        reader = RowReader(self.url, snapshot, schema, rows, nothing)
+        reader = PostgreSQLRowReader(self.url, snapshot, schema, rows, nothing)
         batches = pa.RecordBatchReader.from_batches(schema, reader.read(0, rows))
         with (
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
@@ -281,7 +281,7 @@ class Pinning:
         halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
         query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
         with self.source.transaction():
-            self.source.look_up(Connection.run, USUAL_FORMS)
+            self.source.look_up(PostgreSQLConnection.run, USUAL_FORMS)
             [row] = self.source.look_up(_fetch_few_rows, query)
         facts = (str(self.schema), *map(str, row))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
@@ -317,7 +317,7 @@ def _translate_error(error: BaseException) -> SourceError:
     message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     code = state(error)
     if not code or code.startswith(("08", "57P")):
-        return LostError(f"the connection to the database was lost: {message}", hint="try again")
+        return LostTableError(f"the connection to the database was lost: {message}", hint="try again")
     return SourceError(message.rpartition("ERROR:")[2].strip())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from edl.sources.postgresql.connection import Connection
+from edl.sources.postgresql.connection import PostgreSQLConnection
 
 # The schema of new tables, and True if the connection may have temporary tables.
 FACTS = (
@@ -31,7 +31,9 @@ def wrap_query(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
 
 
-def existing(connection: Connection, schema: str, name: str, *, hidden: bool) -> list[tuple[str, str, bool]]:
+def existing(
+    connection: PostgreSQLConnection, schema: str, name: str, *, hidden: bool
+) -> list[tuple[str, str, bool]]:
     """Return kind (`r` is a table) and comment of the relations with this name, and True for temporary ones.
 
     hidden: those too.
@@ -44,7 +46,7 @@ def existing(connection: Connection, schema: str, name: str, *, hidden: bool) ->
     )
 
 
-def tables_of_ours(connection: Connection, prefix: str) -> list[tuple[str, str, str]]:
+def tables_of_ours(connection: PostgreSQLConnection, prefix: str) -> list[tuple[str, str, str]]:
     """Return schema, name and comment of this user's tables whose names begin with `prefix`."""
     return connection.fetch_all(
         f"SELECT nspname, relname, {_COMMENT}{_RELATIONS} relkind = 'r' AND starts_with(relname, ?)"
@@ -53,7 +55,7 @@ def tables_of_ours(connection: Connection, prefix: str) -> list[tuple[str, str, 
     )
 
 
-def other_owner(connection: Connection, schema: str, name: str) -> str:
+def other_owner(connection: PostgreSQLConnection, schema: str, name: str) -> str:
     """Return the owner of a table whose rights this account does not have; empty if there is none."""
     found = connection.fetch_all(
         f"SELECT pg_get_userbyid(relowner){_RELATIONS} nspname = ? AND relname = ? AND relkind IN ('r', 'p')"
@@ -63,11 +65,11 @@ def other_owner(connection: Connection, schema: str, name: str) -> str:
     return found[0][0] if found else ""
 
 
-def has_schema(connection: Connection, name: str) -> bool:
+def has_schema(connection: PostgreSQLConnection, name: str) -> bool:
     return bool(connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (name,)))
 
 
-def columns_in_order(connection: Connection, schema: str, name: str) -> list[tuple[str, str]]:
+def columns_in_order(connection: PostgreSQLConnection, schema: str, name: str) -> list[tuple[str, str]]:
     """Return the columns of one table and their types as a statement writes them."""
     return connection.fetch_all(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
@@ -77,7 +79,7 @@ def columns_in_order(connection: Connection, schema: str, name: str) -> list[tup
     )
 
 
-def needed_columns(connection: Connection, schema: str, name: str) -> list[str]:
+def needed_columns(connection: PostgreSQLConnection, schema: str, name: str) -> list[str]:
     """Return the columns of one table that an INSERT has to give, unless a trigger of it may fill them."""
     rows = connection.fetch_all(
         "SELECT attname FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
@@ -91,7 +93,7 @@ def needed_columns(connection: Connection, schema: str, name: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
+def types_of(connection: PostgreSQLConnection, types: list[tuple[int, int]]) -> list[str]:
     """Return names of types as a statement writes them, from their numbers and modifiers."""
     numbers, modifiers = [pair[0] for pair in types], [pair[1] for pair in types]
     rows = connection.fetch_all(
@@ -101,7 +103,7 @@ def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
     return [name for (name,) in rows]
 
 
-def columns_of(connection: Connection, names: Collection[str]) -> list[str]:
+def columns_of(connection: PostgreSQLConnection, names: Collection[str]) -> list[str]:
     """Return the columns of the tables that have one of these names, in any schema."""
     rows = connection.fetch_all(
         "SELECT DISTINCT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relname = ANY (?)"
@@ -111,7 +113,7 @@ def columns_of(connection: Connection, names: Collection[str]) -> list[str]:
     return [name for (name,) in rows]
 
 
-def names_of(connection: Connection, names: Collection[str]) -> list[str]:
+def names_of(connection: PostgreSQLConnection, names: Collection[str]) -> list[str]:
     """Return those names that are tables, and the columns of these."""
     rows = connection.fetch_all(
         "SELECT relname FROM pg_class WHERE relkind = ANY ('{r,p,v,m,f}') AND relname = ANY (?)",
@@ -120,7 +122,7 @@ def names_of(connection: Connection, names: Collection[str]) -> list[str]:
     return [*(name for (name,) in rows), *columns_of(connection, names)]
 
 
-def reserved_words(connection: Connection) -> set[str]:
+def reserved_words(connection: PostgreSQLConnection) -> set[str]:
     """Return the words that must be quoted as names."""
     return {
         word

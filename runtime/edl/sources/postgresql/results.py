@@ -20,7 +20,7 @@ from edl.data.source import MissingRightError
 from edl.errors import SourceError
 from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -34,7 +34,7 @@ class PostgreSQLResults(NumberedStaging):
 
     _source: PostgreSQLSource
 
-    def _place(self, target: str) -> Place:
+    def _place(self, target: str) -> TablePlace:
         parts = split_name(_in_small_letters(target))
         if len(parts) > 3:
             raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as schema.table")
@@ -45,7 +45,7 @@ class PostgreSQLResults(NumberedStaging):
             )
         upload.check_names(parts)
         schema, table = (self._source.schema_name, *parts)[-2:]
-        return Place((schema, table), quote_part(schema) + ".")
+        return TablePlace((schema, table), quote_part(schema) + ".")
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         super().check_may_write(target, append=append)
@@ -56,19 +56,19 @@ class PostgreSQLResults(NumberedStaging):
                 hint=f"write the results into another table, or let {owner} drop this one",
             )
 
-    def _statements(self, place: Place, *, append: bool) -> list[str]:
+    def _statements(self, place: TablePlace, *, append: bool) -> list[str]:
         first, *others = super()._statements(place, append=append)
         if not self._source.look_up(queries.has_schema, place.parts[0]):
             first = f"CREATE SCHEMA {quote_part(place.parts[0])}; {first}"
         return [first, *others]
 
-    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
         schema, table = place.parts
         hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries
         for kind, comment, temporary in self._source.look_up(queries.existing, schema, table, hidden=hidden):
             yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary)
 
-    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+    def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         home = place.parts[0]
         if not self._source.look_up(queries.has_schema, home):
             self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_part(home)}")
@@ -77,7 +77,7 @@ class PostgreSQLResults(NumberedStaging):
         self._source.execute(f"CREATE UNLOGGED TABLE IF NOT EXISTS {stage} ({', '.join(columns)})")
         self._source.execute(f"COMMENT ON TABLE {stage} IS {text(job)}")
 
-    def _swap(self, place: Place, job: str, tasks: int) -> int:
+    def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         stage = place.stage_table(job)
         number, *columns = self._source.look_up(
             queries.columns_in_order, place.parts[0], place.stage_name(job)
@@ -107,11 +107,11 @@ class PostgreSQLResults(NumberedStaging):
         (schema,) = split_name(home[:-1])
         return bool(self._source.look_up(queries.existing, schema, table, hidden=False))
 
-    def _columns(self, place: Place, job: str) -> list[str]:
+    def _columns(self, place: TablePlace, job: str) -> list[str]:
         rows = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
         return [name for name, _ in rows[1:]]
 
-    def _needed(self, place: Place) -> list[str]:
+    def _needed(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
 
     def _number(self, names: Iterable[str]) -> str:

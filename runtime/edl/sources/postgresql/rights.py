@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from edl.sources.postgresql.connection import ERRORS, Connection, state
+from edl.sources.postgresql.connection import ERRORS, PostgreSQLConnection, state
 from edl.sources.postgresql.errors import DENIED, translate_error
 
 
-def check_rights(connection: Connection, statements: Iterable[str]) -> None:
+def check_rights(connection: PostgreSQLConnection, statements: Iterable[str]) -> None:
     """Raise MissingRightError if the account may not run one of the statements; what they do is undone."""
     for sql in statements:
         try:

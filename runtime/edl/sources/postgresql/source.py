@@ -30,11 +30,18 @@ from edl.sources import pinned_tables
 from edl.sources.cursors import CursorSource
 from edl.sources.pinned_tables import PREFIX, DeniedError
 from edl.sources.postgresql import errors, pinning, queries, types, upload
-from edl.sources.postgresql.connection import ERRORS, LEXICON, Connection, check_options, state, with_password
+from edl.sources.postgresql.connection import (
+    ERRORS,
+    LEXICON,
+    PostgreSQLConnection,
+    check_options,
+    state,
+    with_password,
+)
 from edl.sources.postgresql.results import PostgreSQLResults
 from edl.sources.postgresql.rights import check_rights
 from edl.sources.postgresql.syntax import syntax_error
-from edl.sources.postgresql.types import Column
+from edl.sources.postgresql.types import PostgreSQLColumn
 from edl.sources.second_connection import SecondConnection
 from edl.sources.words import not_a_query
 from edl.spec import Split
@@ -46,7 +53,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class PostgreSQLSource(CursorSource[Column]):
+class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
     """`edl.data.source.Source` for PostgreSQL."""
 
     dialect = "postgres"
@@ -56,7 +63,7 @@ class PostgreSQLSource(CursorSource[Column]):
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)
-        connection = Connection(url.with_password())
+        connection = PostgreSQLConnection(url.with_password())
         super().__init__(connection, str(url))
         self._url = with_password(url.with_password(), connection)
         self.database = url.path
@@ -95,7 +102,7 @@ class PostgreSQLSource(CursorSource[Column]):
         columns = self._columns(query)
         schema = self._schema(columns)
         if self._pins_tables and not self.live().in_transaction:  # which other connections would not see
-            steps = pinning.Pinning(self, self._url, columns, schema, folder)
+            steps = pinning.PostgreSQLPinning(self, self._url, columns, schema, folder)
             try:
                 return steps.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
@@ -149,13 +156,15 @@ class PostgreSQLSource(CursorSource[Column]):
         return syntax_error(connection, sql)
 
     def tables(self) -> list[str]:
-        return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
+        return [name for (name,) in self.look_up(PostgreSQLConnection.fetch_all, queries.TABLES)]
 
     def databases(self) -> list[str]:
         """Return the schemas, which are what a name before the dot means."""
-        return [name for (name,) in self.look_up(Connection.fetch_all, queries.SCHEMAS)]
+        return [name for (name,) in self.look_up(PostgreSQLConnection.fetch_all, queries.SCHEMAS)]
 
-    def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def look_up(
+        self, query: Callable[Concatenate[PostgreSQLConnection, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
         """Run a function of `postgresql.queries`. Raises ConflictError if the connection is lost meanwhile."""
         connection = self.live()
         with self._errors(""):
@@ -163,7 +172,7 @@ class PostgreSQLSource(CursorSource[Column]):
 
     def count(self, query: str) -> int:
         """Return the number that an internal query yields."""
-        return int(self.look_up(Connection.fetch_all, query)[0][0])
+        return int(self.look_up(PostgreSQLConnection.fetch_all, query)[0][0])
 
     def create(self, sql: str) -> int:
         """Run a `CREATE TABLE …`. Return the number of its rows. Raises DeniedError without the right."""
@@ -195,10 +204,10 @@ class PostgreSQLSource(CursorSource[Column]):
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def live(self) -> Connection:
+    def live(self) -> PostgreSQLConnection:
         """Return the connection with no unfinished result, replaced if it was lost outside of a transaction."""
         self._end_result()
-        connection: Connection = self.connection
+        connection: PostgreSQLConnection = self.connection
         if self.in_transaction:
             return connection
         if connection.is_open and not connection.in_transaction and time.monotonic() - self._used > IDLE_SECS:
@@ -209,7 +218,7 @@ class PostgreSQLSource(CursorSource[Column]):
         self._used = time.monotonic()
         return connection
 
-    def _columns(self, query: str) -> list[Column]:
+    def _columns(self, query: str) -> list[PostgreSQLColumn]:
         LEXICON.first_word(query)
         text = _one(query)
         connection = self.live()
@@ -225,17 +234,17 @@ class PostgreSQLSource(CursorSource[Column]):
             connection.learn_types(described)
         return types.columns(described, connection.extra_types)
 
-    def _schema(self, columns: Sequence[Column]) -> pa.Schema:
+    def _schema(self, columns: Sequence[PostgreSQLColumn]) -> pa.Schema:
         return types.schema(columns)
 
     def _batch(
-        self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
+        self, columns: Sequence[PostgreSQLColumn], rows: Sequence[Sequence[Any]], schema: pa.Schema
     ) -> pa.RecordBatch:
         return types.batch(columns, rows)
 
-    def _connect_again(self) -> Connection:
+    def _connect_again(self) -> PostgreSQLConnection:
         """Return a connection that waits for no lock, which the user's own transaction may hold."""
-        connection = Connection(self._url)
+        connection = PostgreSQLConnection(self._url)
         with suppress(*ERRORS):  # then it waits as long as others
             connection.run(f"SET lock_timeout = {LOCK_MS}")
         return connection
@@ -267,12 +276,12 @@ class PostgreSQLSource(CursorSource[Column]):
             )
 
     def _translated(self, error: Exception, sql: str) -> SourceError:
-        connection: Connection = self.connection
+        connection: PostgreSQLConnection = self.connection
         usable = connection.is_open and not connection.in_transaction
         return errors.translate_error(error, sql, (lambda: connection) if usable else None)
 
     @contextmanager
-    def _closing_lost(self, connection: Connection) -> Iterator[None]:
+    def _closing_lost(self, connection: PostgreSQLConnection) -> Iterator[None]:
         try:
             yield
         except ERRORS:

@@ -8,14 +8,14 @@ server's scanner.
 from __future__ import annotations
 
 from edl.errors import SourceError
-from edl.sources.postgresql.connection import ERRORS, Connection, state
+from edl.sources.postgresql.connection import ERRORS, PostgreSQLConnection, state
 from edl.sources.postgresql.errors import SYNTAX, translate_error
 
 _SCANNER = ("scan.l", "gram.y", "scan.c", "gram.c")
 _USUAL = "syntax error at"  # of servers that do not name the file
 
 
-def syntax_error(connection: Connection, sql: str) -> SourceError | None:
+def syntax_error(connection: PostgreSQLConnection, sql: str) -> SourceError | None:
     """Return the error of one statement, or None if the parser accepts it. connection: not inside a transaction."""
     try:
         connection.describe(sql)

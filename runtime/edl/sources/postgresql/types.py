@@ -67,7 +67,7 @@ _INSTEAD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PostgreSQLColumn:
     """Column of a query.
 
     `type` is the server's name of the type, and `cast` the type by which ADBC reads the same values; empty if it is
@@ -81,7 +81,7 @@ class Column:
     is_foreign: bool = False
 
 
-def columns(described: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[Column]:
+def columns(described: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[PostgreSQLColumn]:
     """Return the columns of a result.
 
     `others` has the types that are not part of PostgreSQL: their name, and True if they are texts.
@@ -89,20 +89,20 @@ def columns(described: Sequence[Described], others: Mapping[int, tuple[str, bool
     return [_column(column, others) for column in described]
 
 
-def schema(described: Sequence[Column]) -> pa.Schema:
+def schema(described: Sequence[PostgreSQLColumn]) -> pa.Schema:
     """Return the Arrow schema. Raises SourceError for two columns of one name."""
     check_unique(column.name for column in described)
     return pa.schema([(column.name, column.kind) for column in described])
 
 
-def describe_columns(described: Sequence[Column]) -> pa.Schema:
+def describe_columns(described: Sequence[PostgreSQLColumn]) -> pa.Schema:
     """Return the Arrow schema, which names the types that only PostgreSQL has."""
     return pa.schema(
         [_describe_column(column, field) for column, field in zip(described, schema(described), strict=True)]
     )
 
 
-def _describe_column(column: Column, field: pa.Field) -> pa.Field:
+def _describe_column(column: PostgreSQLColumn, field: pa.Field) -> pa.Field:
     if not column.is_foreign:
         return field
     name = quote_part(column.name)
@@ -110,14 +110,14 @@ def _describe_column(column: Column, field: pa.Field) -> pa.Field:
     return of_database(column.name, field.type, column.type, instead)
 
 
-def displayed_batch(described: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def displayed_batch(described: Sequence[PostgreSQLColumn], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value does not fit its type."""
     cells = zip(*rows, strict=True)
     arrays = [_display_column(column, values) for column, values in zip(described, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
-def stored_expression(column: Column, table: str) -> str:
+def stored_expression(column: PostgreSQLColumn, table: str) -> str:
     """Return the expression of a column of the table by which ADBC reads its values, named as it."""
     name = quote_part(column.name)
     value = f"{table}.{name}"
@@ -126,14 +126,14 @@ def stored_expression(column: Column, table: str) -> str:
     return f"{value}::{column.cast} AS {name}" if column.cast else value
 
 
-def batch(described: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def batch(described: Sequence[PostgreSQLColumn], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(described)
     arrays = [array(column, values) for column, values in zip(described, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
-def array(column: Column, values: Sequence[Any]) -> pa.Array:
+def array(column: PostgreSQLColumn, values: Sequence[Any]) -> pa.Array:
     """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
     try:
         return _array(column, values)
@@ -141,7 +141,7 @@ def array(column: Column, values: Sequence[Any]) -> pa.Array:
         raise _unfit(column, values) from None
 
 
-def problem(column: Column, table: str) -> str | None:
+def problem(column: PostgreSQLColumn, table: str) -> str | None:
     """Return the condition of a stored value that Arrow cannot hold, or None if its type has no such value."""
     name = f"{table}.{quote_part(column.name)}"
     kind: Any = column.kind
@@ -162,7 +162,7 @@ def null(name: str, kind: pa.DataType) -> str:
     return f"NULL::{declared}{'[]' if is_list else ''} AS {quote_part(name)}"
 
 
-def unfit(column: Column, example: str) -> SourceError:
+def unfit(column: PostgreSQLColumn, example: str) -> SourceError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
     name, kind = quote_part(column.name), column.kind
     hint = f"write {name}::text AS {name}"
@@ -181,19 +181,19 @@ def unfit(column: Column, example: str) -> SourceError:
     return SourceError(f"column {column.name} holds {shown!r}, which is not a {plain_name(kind)}", hint=hint)
 
 
-def _column(described: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
+def _column(described: Described, others: Mapping[int, tuple[str, bool]]) -> PostgreSQLColumn:
     info = psycopg.adapters.types.get(described.oid)
     if info is None:
         name, is_text = others.get(described.oid, (f"number {described.oid}", False))
-        return Column(described.name, pa.string(), name, "text", not is_text)
+        return PostgreSQLColumn(described.name, pa.string(), name, "text", not is_text)
     is_array = described.oid == info.array_oid
     kind, cast = _kind(info.name, -1 if is_array else described.modifier)
     name = f"{info.name}[]" if is_array else info.name
     if kind is None or name == "inet[]":
-        return Column(described.name, pa.string(), name, "text", is_foreign=True)
+        return PostgreSQLColumn(described.name, pa.string(), name, "text", is_foreign=True)
     if not is_array:
-        return Column(described.name, kind, name, cast)
-    return Column(described.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
+        return PostgreSQLColumn(described.name, kind, name, cast)
+    return PostgreSQLColumn(described.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
 
 
 def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:
@@ -208,7 +208,7 @@ def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:
     return _PLAIN.get(name), "bigint" if name == "oid" else ""
 
 
-def _array(column: Column, values: Sequence[Any]) -> pa.Array:
+def _array(column: PostgreSQLColumn, values: Sequence[Any]) -> pa.Array:
     kind: Any = column.kind
     if column.is_foreign:
         return pa.array(map(_text, values), kind)
@@ -222,7 +222,7 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     return _CASTS.get(kind.id, _cast)(texts, kind)
 
 
-def _display_column(column: Column, values: Sequence[Any]) -> pa.Array:
+def _display_column(column: PostgreSQLColumn, values: Sequence[Any]) -> pa.Array:
     kind: Any = column.kind
     if pa.types.is_list(kind) or _is_native(column, kind):
         return text_where_unfit(values, lambda some: _array(column, some), _text)
@@ -245,7 +245,7 @@ def _doubles(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return texts.cast(kind)
 
 
-def _is_native(column: Column, kind: pa.DataType) -> bool:
+def _is_native(column: PostgreSQLColumn, kind: pa.DataType) -> bool:
     """Return True if the driver loads values of the type as Python's, and not as texts."""
     types = pa.types
     fits = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_binary)
@@ -279,7 +279,7 @@ _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
 }
 
 
-def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
+def _unfit(column: PostgreSQLColumn, values: Sequence[Any]) -> SourceError:
     """Return the error of the first value that cannot be converted."""
     for value in values:
         try:

@@ -13,7 +13,7 @@ import pyarrow.types as types
 from edl.data.displayed_rows import has_python_values, texts
 from edl.data.names import quote_part
 from edl.errors import SourceError
-from edl.sources.postgresql.connection import Connection
+from edl.sources.postgresql.connection import PostgreSQLConnection
 
 LONGEST_NAME = 63  # bytes; the server cuts a longer name short in silence
 
@@ -74,7 +74,7 @@ def definitions(schema: pa.Schema) -> list[str]:
 
 
 def write(
-    connection: Connection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]
+    connection: PostgreSQLConnection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Append batches with columns `names` to the table, whose name is quoted."""
     columns = ", ".join(map(quote_part, names))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from edl.data.names import format_name, quote_part
-from edl.sources.sqlite.types import Column, declared_kind, observe_kinds, scan
+from edl.sources.sqlite.types import SQLiteColumn, declared_kind, observe_kinds, scan
 
 VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
@@ -28,7 +28,7 @@ RESERVED = frozenset(
 
 
 @contextmanager
-def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]]:
+def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[SQLiteColumn]]:
     """Create a temporary view of the query inside the context. Yield its columns without kinds, with unique names.
 
     Raises sqlite3.Error if the text is not one query, or names unknown objects.
@@ -37,7 +37,7 @@ def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]
     connection.execute(f"CREATE VIEW {VIEW} AS\n{query}")
     try:
         rows = connection.execute(_VIEW_COLUMNS).fetchall()
-        yield [Column(name, declared_kind(kind or "")) for name, kind in rows]
+        yield [SQLiteColumn(name, declared_kind(kind or "")) for name, kind in rows]
     finally:
         with suppress(sqlite3.Error):
             connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
@@ -48,9 +48,9 @@ def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(name, kind or "") for name, kind in connection.execute(_VIEW_COLUMNS)]
 
 
-def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> list[Column]:
+def with_kinds(connection: sqlite3.Connection, columns: Sequence[SQLiteColumn]) -> list[SQLiteColumn]:
     """Return the columns of the view with the kinds of their values. A scan finds those of SCANNED columns."""
-    columns_with_kinds: list[Column] = []
+    columns_with_kinds: list[SQLiteColumn] = []
     for first in range(0, len(columns), SCANNED):
         some = columns[first : first + SCANNED]
         (row,) = connection.execute(scan(some, VIEW)).fetchall()
@@ -58,7 +58,7 @@ def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> lis
     return columns_with_kinds
 
 
-def example(connection: sqlite3.Connection, column: Column) -> object:
+def example(connection: sqlite3.Connection, column: SQLiteColumn) -> object:
     """Return a value of a mixed column that is not a number."""
     name = quote_part(column.name)
     query = (
@@ -68,7 +68,7 @@ def example(connection: sqlite3.Connection, column: Column) -> object:
     return rows[0][0] if rows else None
 
 
-def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[Column]) -> list[str]:
+def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[SQLiteColumn]) -> list[str]:
     """Return the names that the query gives its columns: a view renames duplicates, `a` and `a:1`.
 
     Only running the query distinguishes them from columns that really have such names.

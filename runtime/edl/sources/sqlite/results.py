@@ -23,7 +23,7 @@ import pyarrow.types as types
 from edl.data.names import quote_part, split_name
 from edl.errors import SourceError, did_you_mean
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SQLiteResults(NumberedStaging):
 
     _source: SQLiteSource
 
-    def _place(self, target: str) -> Place:
+    def _place(self, target: str) -> TablePlace:
         """Resolve the target to the database in which SQLite would find it, or else main."""
         parts = split_name(target)
         databases = {name.casefold(): name for name in self._source.attached()}
@@ -73,17 +73,17 @@ class SQLiteResults(NumberedStaging):
                 )
         raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
 
-    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
         for kind, name, sql in self._there(*place.parts):
             prefix = f"CREATE TABLE {quote_part(name)} ( /* "
             yield Existing(kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else "")
 
-    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+    def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         columns = ", ".join(map(declare_column, schema))
         mark = f"/* {MARK}, job {quote(job, safe='')} */"
         self._source.execute(f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ( {mark} {columns})")
 
-    def _swap(self, place: Place, job: str, tasks: int) -> int:
+    def _swap(self, place: TablePlace, job: str, tasks: int) -> int:
         """Rename the staging table to the target.
 
         The target is checked again, because inside this transaction no other process can create a table.
@@ -119,12 +119,12 @@ class SQLiteResults(NumberedStaging):
         query = f"SELECT 1 FROM {home}sqlite_master WHERE type = 'table' AND name = ?"
         return bool(few_rows(self._source, query, (table,)))
 
-    def _columns(self, place: Place, job: str) -> list[str]:
+    def _columns(self, place: TablePlace, job: str) -> list[str]:
         """Return the columns of the staging table."""
         query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
         return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
 
-    def _needed(self, place: Place) -> list[str]:
+    def _needed(self, place: TablePlace) -> list[str]:
         """Return the columns NOT NULL without a default; a primary key without an index is the number of the row."""
         database, table = place.parts
         query = (
@@ -149,8 +149,8 @@ class SQLiteResults(NumberedStaging):
         return few_rows(self._source, f"{query} AND type <> 'trigger'", (name,))
 
 
-def _place(database: str, table: str) -> Place:
-    return Place((database, table), quote_part(database) + ".")
+def _place(database: str, table: str) -> TablePlace:
+    return TablePlace((database, table), quote_part(database) + ".")
 
 
 def _row_name(names: Iterable[str]) -> str:

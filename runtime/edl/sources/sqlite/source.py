@@ -32,7 +32,7 @@ from edl.sources.sqlite import queries, results, types
 from edl.sources.sqlite.errors import LEXICON, check_query, opening, translate_error
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.syntax import syntax_error
-from edl.sources.sqlite.types import Column
+from edl.sources.sqlite.types import SQLiteColumn
 from edl.spec import Split
 
 LOCK_SECONDS = 20.0
@@ -40,7 +40,7 @@ LOCK_SECONDS = 20.0
 _READS = ("SELECT", "VALUES", "PRAGMA", "EXPLAIN")
 
 
-class SQLiteSource(CursorSource[Column]):
+class SQLiteSource(CursorSource[SQLiteColumn]):
     """`edl.data.source.Source` for SQLite. `schema` scans the rows: types depend on all values."""
 
     dialect = "sqlite"
@@ -58,7 +58,7 @@ class SQLiteSource(CursorSource[Column]):
         self._results = SQLiteResults(self)
         self._changes = 0  # statements of this connection that may have changed something
         # The last query's columns, and the state in which they were determined.
-        self._seen: tuple[object, list[Column]] | None = None
+        self._seen: tuple[object, list[SQLiteColumn]] | None = None
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> SQLiteSource:
@@ -121,7 +121,7 @@ class SQLiteSource(CursorSource[Column]):
             if len(rows) == FETCH_ROWS and not parameters and word in ("SELECT", "VALUES"):
                 return self._shown(sql)
             rows += cursor.fetchall()  # of a statement that is not a query, or an internal one
-        columns = types.from_values([Column(name, "") for name, *_ in cursor.description], rows)
+        columns = types.from_values([SQLiteColumn(name, "") for name, *_ in cursor.description], rows)
         schema = types.schema(columns)
         return DisplayedRows(schema, [types.displayed_batch(columns, rows)] if rows else [])
 
@@ -167,7 +167,7 @@ class SQLiteSource(CursorSource[Column]):
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def _columns(self, query: str) -> list[Column]:
+    def _columns(self, query: str) -> list[SQLiteColumn]:
         """Return the columns of a query with their kinds.
 
         Raises SourceError if a job cannot use the query. The last result is cached until
@@ -185,7 +185,7 @@ class SQLiteSource(CursorSource[Column]):
                 )
             return self._seen[1]
 
-    def _described(self, column: Column) -> Column:
+    def _described(self, column: SQLiteColumn) -> SQLiteColumn:
         """Return the column; a mixed one with the error of reading it."""
         if column.kind != "mixed":
             return column
@@ -209,11 +209,11 @@ class SQLiteSource(CursorSource[Column]):
         self.connection.text_factory = text
         return super()._run(sql, parameters)
 
-    def _schema(self, columns: Sequence[Column]) -> pa.Schema:
+    def _schema(self, columns: Sequence[SQLiteColumn]) -> pa.Schema:
         return types.schema(columns)
 
     def _batch(
-        self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
+        self, columns: Sequence[SQLiteColumn], rows: Sequence[Sequence[Any]], schema: pa.Schema
     ) -> pa.RecordBatch:
         return types.batch(columns, rows, schema)
 

@@ -56,7 +56,7 @@ _PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SQLiteColumn:
     """Column of a query. `declared_kind` is the table's declaration as a word of `_DECLARED`, empty for an expression.
 
     `error` is raised where a job reads a mixed column, whose values have several types; None for other columns.
@@ -73,35 +73,37 @@ def declared_kind(type_name: str) -> str:
     return next((kind for part, kind in _DECLARED if re.search(part, type_name.upper())), "")
 
 
-def scan(columns: Sequence[Column], view: str) -> str:
+def scan(columns: Sequence[SQLiteColumn], view: str) -> str:
     """Return a query whose only row describes the contents of the columns; `observe_kinds` reads it."""
     facts = [fact for column in columns for fact in _facts(column)]
     return f"SELECT {', '.join(facts)} FROM {view}"
 
 
-def observe_kinds(columns: Sequence[Column], row: Sequence[Any]) -> list[Column]:
+def observe_kinds(columns: Sequence[SQLiteColumn], row: Sequence[Any]) -> list[SQLiteColumn]:
     """Return the columns with their kinds."""
     facts = iter(row)
     return [_resolve_column(column, [next(facts) for _ in _facts(column)]) for column in columns]
 
 
-def from_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
+def from_values(columns: Sequence[SQLiteColumn], rows: Sequence[Sequence[Any]]) -> list[SQLiteColumn]:
     """Return the columns with the kinds that all their values have, for a result for display."""
     values = zip(*rows, strict=True) if rows else ((),) * len(columns)
     return [
-        Column(column.name, "", _kind({_PYTHON[kind] for kind in set(map(type, cells))}, ""))
+        SQLiteColumn(column.name, "", _kind({_PYTHON[kind] for kind in set(map(type, cells))}, ""))
         for column, cells in zip(columns, values, strict=True)
     ]
 
 
-def batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+def batch(
+    columns: Sequence[SQLiteColumn], rows: Sequence[Sequence[Any]], schema: pa.Schema
+) -> pa.RecordBatch:
     """Convert the rows to Arrow. Raises SourceError for a value that is not of its column's kind."""
     values = zip(*rows, strict=True)
     arrays = [_array(column, cells) for column, cells in zip(columns, values, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def displayed_batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def displayed_batch(columns: Sequence[SQLiteColumn], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Convert the rows for display: a column is text where a value is not of its kind."""
     values = zip(*rows, strict=True)
     arrays = [
@@ -111,11 +113,11 @@ def displayed_batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) ->
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def schema(columns: Sequence[Column]) -> pa.Schema:
+def schema(columns: Sequence[SQLiteColumn]) -> pa.Schema:
     return pa.schema([_field(column) for column in columns])
 
 
-def _field(column: Column) -> pa.Field:
+def _field(column: SQLiteColumn) -> pa.Field:
     """Describe the column; a mixed one by its error, so that a training leaves it out with a note."""
     if column.error is None:
         return pa.field(column.name, ARROW[column.kind])
@@ -124,7 +126,7 @@ def _field(column: Column) -> pa.Field:
     return of_database(column.name, ARROW[column.kind], f"mixed ({content})", instead)
 
 
-def mixed_column_error(column: Column, example: object) -> SourceError:
+def mixed_column_error(column: SQLiteColumn, example: object) -> SourceError:
     """Return the error for a column that a job cannot use. `example` is a value that is not a number."""
     if isinstance(example, str) and not example.strip():
         return SourceError(
@@ -142,7 +144,7 @@ def mixed_column_error(column: Column, example: object) -> SourceError:
     )
 
 
-def _facts(column: Column) -> list[str]:
+def _facts(column: SQLiteColumn) -> list[str]:
     """Return aggregates: the first and the last type of the column's values, then those that its declared type needs.
 
     typeof() reads no value, so long texts cost nothing. Ordered by name, the types are blob, integer, null, real,
@@ -184,7 +186,7 @@ def _not_finer(name: str) -> str:
     return f"{name} NOT GLOB '{_NANOSECONDS}'"
 
 
-def _resolve_column(column: Column, facts: Sequence[Any]) -> Column:
+def _resolve_column(column: SQLiteColumn, facts: Sequence[Any]) -> SQLiteColumn:
     first, last, *details = facts
     types = {first, last} - {None}
     kind = _kind(types, column.declared)
@@ -194,7 +196,7 @@ def _resolve_column(column: Column, facts: Sequence[Any]) -> Column:
         kind = column.declared
     elif column.declared == "timestamp" and kind == "text" and details[0] and details[1] == details[2]:
         kind = "instant" if details[1] else "timestamp"
-    return Column(column.name, column.declared, kind)
+    return SQLiteColumn(column.name, column.declared, kind)
 
 
 def _kind(types: Collection[str], declared: str) -> str:
@@ -207,7 +209,7 @@ def _kind(types: Collection[str], declared: str) -> str:
     return present.pop() if len(present) == 1 else "mixed"
 
 
-def _array(column: Column, values: Sequence[Any]) -> pa.Array:
+def _array(column: SQLiteColumn, values: Sequence[Any]) -> pa.Array:
     arrow = ARROW[column.kind]
     try:
         return _exact_array(column, values)
@@ -218,7 +220,7 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
         raise _unfit(column, values) from None
 
 
-def _exact_array(column: Column, values: Sequence[Any]) -> pa.Array:
+def _exact_array(column: SQLiteColumn, values: Sequence[Any]) -> pa.Array:
     """Convert the values of one column. Raises an error of Arrow for an integer that a double cannot hold, too."""
     arrow = ARROW[column.kind]
     if column.kind == "mixed":
@@ -229,7 +231,7 @@ def _exact_array(column: Column, values: Sequence[Any]) -> pa.Array:
     return stored if stored.type == arrow else stored.cast(arrow)
 
 
-def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
+def _unfit(column: SQLiteColumn, values: Sequence[Any]) -> SourceError:
     types = {_PYTHON[kind] for kind in set(map(type, values))}
     if len(types - {"null"}) > 1:
         return mixed_column_error(

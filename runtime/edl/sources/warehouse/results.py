@@ -34,7 +34,7 @@ KEPT_SECS = 24 * 3600  # for the record of a commit, which may be repeated
 Parts = tuple[str, ...]
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StageRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Target and job of a folder of staged rows. `rows` is their number once they are committed.
 
     `before` is the number of rows of the target to which they are being added.
@@ -66,7 +66,7 @@ class WarehouseResults:
         *,
         append: bool = False,
     ) -> int:
-        record = Record(self._source.place(target), job)
+        record = StageRecord(self._source.place(target), job)
         schema, batches = columns_and_batches(batches)
         self._check(record.target, target, job, schema if append else None)
         folder = self._staged(record)
@@ -79,7 +79,7 @@ class WarehouseResults:
         return sum(batch.num_rows for batch in folder.read_task(task))
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
-        record = Record(self._source.place(target), job)
+        record = StageRecord(self._source.place(target), job)
         done = self._recorded(record)
         if done is not None and done.rows is not None:
             if self._staged(record).staged():  # the commit died before its end
@@ -98,13 +98,13 @@ class WarehouseResults:
         return rows
 
     def abort(self, target: str, job: str) -> None:
-        self._end(Record(self._source.place(target), job))
+        self._end(StageRecord(self._source.place(target), job))
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         swept = 0
         for path in self._folder.glob(f"*/{_RECORD}"):
             try:
-                record = msgspec.json.decode(path.read_bytes(), type=Record)
+                record = msgspec.json.decode(path.read_bytes(), type=StageRecord)
                 is_old = record.rows is not None and time.time() - path.stat().st_mtime > KEPT_SECS
             except (OSError, msgspec.MsgspecError):  # another session has swept it, or it is damaged
                 continue
@@ -137,7 +137,7 @@ class WarehouseResults:
 
         return described(columns_for(target, present.names, described, appended))
 
-    def _replaced(self, record: Record, target: str, tasks: int, *, append: bool) -> int:
+    def _replaced(self, record: StageRecord, target: str, tasks: int, *, append: bool) -> int:
         """Upload the rows, and put them in the place of the target. Return their number.
 
         append: add them instead if another job has made the target during the upload.
@@ -151,7 +151,7 @@ class WarehouseResults:
         self._source.run(self._source.swap(new, record.target, old, exists=exists))
         return uploaded
 
-    def _added(self, record: Record, target: str, tasks: int) -> int:
+    def _added(self, record: StageRecord, target: str, tasks: int) -> int:
         """Upload the rows, and add them to the target unless a commit before did. Return their number."""
         name, new = self._source.texts.name, _sibling_name(record, _NEW)
         if record.before is not None and self._source.existing(new):
@@ -169,7 +169,7 @@ class WarehouseResults:
         self._source.run([f"INSERT INTO {name(*record.target)} ({into}) SELECT {names} FROM {name(*new)}"])
         return rows
 
-    def _uploaded(self, record: Record, tasks: int) -> _Counted:
+    def _uploaded(self, record: StageRecord, tasks: int) -> _Counted:
         """Upload the staged rows into a new table."""
         folder, new = self._staged(record), _sibling_name(record, _NEW)
         check_complete(folder.staged(), tasks, record.job)
@@ -185,7 +185,7 @@ class WarehouseResults:
             few_rows(self._source, f"SELECT count(*) AS n FROM {self._source.texts.name(*parts)}")[0][0]
         )
 
-    def _end(self, record: Record) -> None:
+    def _end(self, record: StageRecord) -> None:
         """Remove the staged rows and tables that a commit has left, and put back a table whose swap is unfinished."""
         if self._recorded(record):
             new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
@@ -195,14 +195,14 @@ class WarehouseResults:
             self._source.drop(new)
         self._staged(record).clear()
 
-    def _staged(self, record: Record) -> ResultFolder:
+    def _staged(self, record: StageRecord) -> ResultFolder:
         return ResultFolder(self._folder / _digest(record))
 
-    def _recorded(self, record: Record) -> Record | None:
+    def _recorded(self, record: StageRecord) -> StageRecord | None:
         path = self._staged(record).folder / _RECORD
-        return msgspec.json.decode(path.read_bytes(), type=Record) if path.is_file() else None
+        return msgspec.json.decode(path.read_bytes(), type=StageRecord) if path.is_file() else None
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: StageRecord) -> None:
         path = self._staged(record).folder / _RECORD
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
@@ -222,10 +222,10 @@ class _Counted:
         return batch
 
 
-def _digest(record: Record) -> str:
+def _digest(record: StageRecord) -> str:
     return hashlib.blake2b(f"{record.target}\0{record.job}".encode(), digest_size=12).hexdigest()
 
 
-def _sibling_name(record: Record, prefix: str) -> Parts:
+def _sibling_name(record: StageRecord, prefix: str) -> Parts:
     """Return the name of a table of this program in the schema of the target."""
     return (*record.target[:-1], prefix + _digest(record))

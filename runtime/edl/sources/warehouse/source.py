@@ -29,7 +29,7 @@ from edl.sources.staging import Existing
 from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse import errors
 from edl.sources.warehouse.results import WarehouseResults
-from edl.sources.warehouse.sql import STANDARD, Texts
+from edl.sources.warehouse.sql import STANDARD, DialectTexts
 from edl.sources.words import Lexicon, ended_result_error
 from edl.spec import Split
 
@@ -58,7 +58,7 @@ class WarehouseSource(EmbeddedSource):
     def __init__(self, url: str) -> None:
         self.url = url
         self.model_store = str(state_folder() / "models" / _folder(url))
-        self.texts = Texts(self.dialect, self.quote, self.lexicon, self.declared)
+        self.texts = DialectTexts(self.dialect, self.quote, self.lexicon, self.declared)
         self._results = WarehouseResults(self, state_folder() / "results" / _folder(url))
         self._reading: Any = None  # result that is being read
         self._schemas: dict[str, pa.Schema] = {}  # of queries, until another statement runs

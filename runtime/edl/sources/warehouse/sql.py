@@ -53,7 +53,7 @@ _TYPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class DialectTexts:
     """Texts of one dialect. `declared` has types by their name in DuckDB that sqlglot would write differently."""
 
     dialect: str

@@ -10,7 +10,7 @@ from edl.spec import Cluster
 from edl.worker.strategies.ps_async import Asynchronous, LocalSteps
 from edl.worker.strategies.ps_base import ServerStrategy
 from edl.worker.strategies.ps_client import ParameterServers, ServerLocator
-from edl.worker.strategies.ps_model import Parameters, Weights
+from edl.worker.strategies.ps_model import ServerParameters, Weights
 from edl.worker.strategies.ps_sync import Synchronous
 
 
@@ -25,12 +25,12 @@ def on_servers(
     store: CheckpointStore,
     leaving: threading.Event,
 ) -> ServerStrategy:
-    """Return the strategy of one worker. For the parameters see `Parameters` and `ServerStrategy`.
+    """Return the strategy of one worker. For the parameters see `ServerParameters` and `ServerStrategy`.
 
     Raises JobError if servers cannot hold the model or support its optimizer.
     """
     servers = ParameterServers(source, token, leaving)
-    parameters = Parameters(adapter, servers, *instance, start)
+    parameters = ServerParameters(adapter, servers, *instance, start)
     if cluster.strategy == "sync":
         size, alone = cluster.grads_to_wait, cluster.workers == 1
         return Synchronous(parameters, store, size, alone=alone)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edl.checkpoints import CheckpointStore
-from edl.embeddings import Stored, sum_parts
+from edl.embeddings import StoredTable, sum_parts
 from edl.embeddings.model_tables import Need, RowGradients
 from edl.embeddings.table import Ids
 from edl.frameworks.adapter import Floats, Minibatches
@@ -24,13 +24,20 @@ from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, add_minibatch
 from edl.worker.strategies.ps_base import ServerStrategy, progress
-from edl.worker.strategies.ps_model import ModelPush, Parameters, PullCall, PulledModel, PushCall, PushResult
+from edl.worker.strategies.ps_model import (
+    ModelPush,
+    PullCall,
+    PulledModel,
+    PushCall,
+    PushResult,
+    ServerParameters,
+)
 
 
 class PushStrategy(ServerStrategy):
     """Strategy with one push in flight; a push is settled once it is answered."""
 
-    def __init__(self, parameters: Parameters, store: CheckpointStore) -> None:
+    def __init__(self, parameters: ServerParameters, store: CheckpointStore) -> None:
         super().__init__(parameters, store)
         self._pushing: PushCall | None = None
         self._sent = self._answered = 0
@@ -118,7 +125,7 @@ class LocalSteps(PushStrategy):
     is a plain push. Rows are updated in the model's own tables, which are refilled for each group.
     """
 
-    def __init__(self, parameters: Parameters, store: CheckpointStore, group: int) -> None:
+    def __init__(self, parameters: ServerParameters, store: CheckpointStore, group: int) -> None:
         super().__init__(parameters, store)
         self.group = group
 
@@ -172,7 +179,7 @@ class LocalSteps(PushStrategy):
         for name, ids in need.ids.items():
             order, table = orders[id(ids)], self._adapter.tables.tables[name]
             slots = np.empty((len(ids), 0, table.spec.dim), np.float32)
-            table.load(Stored(ids[order], pulled.blocks[name][order], slots, 0))
+            table.load(StoredTable(ids[order], pulled.blocks[name][order], slots, 0))
 
 
 class _Sums:

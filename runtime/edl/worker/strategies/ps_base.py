@@ -27,7 +27,7 @@ from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.ps_export import export_parameters, with_own
-from edl.worker.strategies.ps_model import Parameters, PulledModel
+from edl.worker.strategies.ps_model import PulledModel, ServerParameters
 
 CHECKPOINT_SECS = 600.0  # timeout for writing the weights of the best epoch
 KEPT = 3  # checkpoints of best epochs to keep: after a rollback, an earlier one may be the best again
@@ -39,7 +39,7 @@ class ServerStrategy(ABC):
     group = 1
     part = 0, 1
 
-    def __init__(self, parameters: Parameters, store: CheckpointStore) -> None:
+    def __init__(self, parameters: ServerParameters, store: CheckpointStore) -> None:
         self.step = 0
         self._adapter, self._servers = parameters.adapter, parameters.servers
         self._parameters = parameters
@@ -75,7 +75,7 @@ class ServerStrategy(ABC):
         buffers = self._adapter.get_buffers()
         tables = self._adapter.tables
         self._take(self._parameters.pull({}, state=True).result())
-        tables.source = _Reader(self._parameters)
+        tables.source = _WeightReader(self._parameters)
         try:
             yield
         finally:
@@ -152,10 +152,10 @@ class ServerStrategy(ABC):
         return state
 
 
-class _Reader:
+class _WeightReader:
     """Reader of rows from the servers."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: ServerParameters) -> None:
         self._parameters = parameters
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:

@@ -46,7 +46,7 @@ class ServerLocator(Protocol):
     def over(self, kind: TaskType) -> bool: ...
 
 
-class Request(NamedTuple):
+class ServerRequest(NamedTuple):
     """Call to one server, with a timeout of `seconds`."""
 
     header: msgspec.Struct
@@ -87,18 +87,18 @@ class ParameterServers:
             servers = servers or self._source.wait_for_servers(-1, 0.0)
         self._move_to(servers)
 
-    def begin(self, requests: Mapping[int, Request], kind: type[S]) -> Calls[S]:
+    def begin(self, requests: Mapping[int, ServerRequest], kind: type[S]) -> PendingCalls[S]:
         """Start a call to each of these servers, which answer with `kind`. Raises VoidError if the job is over."""
         self._check_over()
-        return Calls(self, requests, kind)
+        return PendingCalls(self, requests, kind)
 
-    def call(self, requests: Mapping[int, Request], kind: type[S]) -> dict[int, tuple[S, list[Array]]]:
+    def call(self, requests: Mapping[int, ServerRequest], kind: type[S]) -> dict[int, tuple[S, list[Array]]]:
         """Return the answer of each of these servers."""
         return self.begin(requests, kind).results()
 
     def ask(self, header: msgspec.Struct, kind: type[S], seconds: float = CALL_SECS) -> S:
         """Return the answer of server 0."""
-        return self.call({0: Request(header, (), seconds)}, kind)[0][0]
+        return self.call({0: ServerRequest(header, (), seconds)}, kind)[0][0]
 
     def close(self) -> None:
         for channel in self._channels:
@@ -108,7 +108,7 @@ class ParameterServers:
 
     # For calls under way ------------------------------------------------------------------------------------
 
-    def send(self, server: int, request: Request) -> Pending:
+    def send(self, server: int, request: ServerRequest) -> Pending:
         return self._channels[server].begin(request.header, request.arrays, request.seconds)
 
     def wait(self, server: int, pending: Pending) -> None:
@@ -173,10 +173,12 @@ class ParameterServers:
             raise VoidError("the job is over")
 
 
-class Calls(Generic[S]):
+class PendingCalls(Generic[S]):
     """Concurrent calls to some servers."""
 
-    def __init__(self, servers: ParameterServers, requests: Mapping[int, Request], kind: type[S]) -> None:
+    def __init__(
+        self, servers: ParameterServers, requests: Mapping[int, ServerRequest], kind: type[S]
+    ) -> None:
         self._servers = servers
         self._requests = requests
         self._kind = kind

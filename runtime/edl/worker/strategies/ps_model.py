@@ -15,10 +15,10 @@ from edl.arrays import Array
 from edl.embeddings.table import Floats, Ids
 from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
-from edl.ps.checkpoint.content import Definition, Dense, Progress, Version
-from edl.ps.partitioning import Layout, Part, Placement, join_blocks, split
+from edl.ps.checkpoint.content import Dense, ModelDefinition, Progress, Version
+from edl.ps.partitioning import IdPart, Layout, Placement, join_blocks, split
 from edl.spec import RowLimits
-from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
+from edl.worker.strategies.ps_client import CALL_SECS, ParameterServers, PendingCalls, ServerRequest
 
 LOADED_ROWS = 65_536  # rows of a table in one call
 
@@ -75,7 +75,7 @@ class PushResult(NamedTuple):
     pulled: PulledModel | None = None
 
 
-class Parameters:
+class ServerParameters:
     """Parameters of the adapter's model on the servers.
 
     `start` returns the weights to start from; it is called again whenever servers start anew.
@@ -117,7 +117,7 @@ class Parameters:
         for server in range(count):
             arrays = [self._placement.flat(dense, server)]
             arrays += [self.state.flat(buffers)] if server == 0 else []
-            defining[server] = Request(msg.Define(generation, self.definition), arrays)
+            defining[server] = ServerRequest(msg.Define(generation, self.definition), arrays)
         answers = self.servers.call(defining, msg.Defined)
         closed = [server for server, (answer, _) in answers.items() if not answer.open]
         if not closed:
@@ -125,7 +125,7 @@ class Parameters:
         if (weights := self._start()) is not None:
             for name in self.tables:
                 self._load(name, weights[f"{name}:ids"], weights[f"{name}:rows"])
-        self.servers.call({server: Request(msg.Open(generation)) for server in closed}, msg.Done)
+        self.servers.call({server: ServerRequest(msg.Open(generation)) for server in closed}, msg.Done)
 
     def _load(self, table: str, ids: Ids, rows: Floats) -> None:
         """Send a table's initial rows to the servers."""
@@ -134,7 +134,8 @@ class Parameters:
             parts = split(ids[some], len(self.servers))
             header = msg.Load(self.servers.generation, table)
             loads = {
-                server: Request(header, [part.ids, part.of(rows[some])]) for server, part in enumerate(parts)
+                server: ServerRequest(header, [part.ids, part.of(rows[some])])
+                for server, part in enumerate(parts)
             }
             self.servers.call(loads, msg.Done)
 
@@ -157,7 +158,7 @@ class Parameters:
         parts = self._split(ids)
         pulls = self._wanted(parts, dense, state, at_least, wait_secs)
         requests = {
-            server: Request(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
+            server: ServerRequest(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
             for server, header in enumerate(pulls)
         }
         return PullCall(self, self.servers.begin(requests, msg.Pulled), parts)
@@ -203,7 +204,7 @@ class Parameters:
                 arrays.append(push.state)
             if ids is not None:
                 arrays += self._ids_of(parts, server)
-            requests[server] = Request(header, arrays)
+            requests[server] = ServerRequest(header, arrays)
         return PushCall(self, self.servers.begin(requests, msg.Pushed), parts, push.rows)
 
     def count(self, rows: int) -> None:
@@ -218,16 +219,16 @@ class Parameters:
         )
         return self.servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
 
-    def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
+    def _split(self, ids: IdsByTable) -> dict[str, list[IdPart]]:
         """Partition the ids by server. Tables that share an array of ids share its partition."""
-        by_array: dict[int, list[Part]] = {}
+        by_array: dict[int, list[IdPart]] = {}
         for array in ids.values():
             if id(array) not in by_array:
                 by_array[id(array)] = split(array, len(self.servers))
         return {name: by_array[id(array)] for name, array in ids.items()}
 
     def _wanted(
-        self, parts: Mapping[str, list[Part]], dense: bool, state: bool, at_least: int, wait_secs: float
+        self, parts: Mapping[str, list[IdPart]], dense: bool, state: bool, at_least: int, wait_secs: float
     ) -> list[msg.Pull]:
         return [
             msg.Pull(
@@ -242,11 +243,11 @@ class Parameters:
             for server in range(len(self.servers))
         ]
 
-    def _ids_of(self, parts: Mapping[str, list[Part]], server: int) -> list[Array]:
+    def _ids_of(self, parts: Mapping[str, list[IdPart]], server: int) -> list[Array]:
         return [of_table[server].ids for of_table in parts.values()]
 
     def pulled(
-        self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
+        self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[IdPart]]
     ) -> PulledModel:
         """Combine the answers of all servers."""
         dense: dict[str, Floats] = {}
@@ -269,7 +270,7 @@ class PullCall:
     """Pull in flight."""
 
     def __init__(
-        self, parameters: Parameters, calls: Calls[msg.Pulled], parts: Mapping[str, list[Part]]
+        self, parameters: ServerParameters, calls: PendingCalls[msg.Pulled], parts: Mapping[str, list[IdPart]]
     ) -> None:
         self._parameters = parameters
         self._calls = calls
@@ -283,7 +284,11 @@ class PushCall:
     """Push in flight, optionally with a pull."""
 
     def __init__(
-        self, parameters: Parameters, calls: Calls[msg.Pushed], parts: Mapping[str, list[Part]], rows: int
+        self,
+        parameters: ServerParameters,
+        calls: PendingCalls[msg.Pushed],
+        parts: Mapping[str, list[IdPart]],
+        rows: int,
     ) -> None:
         self._parameters = parameters
         self._calls = calls
@@ -308,14 +313,14 @@ class PushCall:
         return PushResult(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
 
 
-def _definition(adapter: GradientAdapter) -> Definition:
+def _definition(adapter: GradientAdapter) -> ModelDefinition:
     """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
 
     def described(values: Mapping[str, Array]) -> tuple[Dense, ...]:
         return tuple(Dense(name, value.shape) for name, value in values.items())
 
     tables = adapter.tables.tables.values()
-    return Definition(
+    return ModelDefinition(
         adapter.optimizer_elsewhere(),
         described(adapter.get_trainable()),
         tuple(table.spec for table in tables),

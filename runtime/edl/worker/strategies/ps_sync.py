@@ -24,7 +24,7 @@ from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, add_minibatch
 from edl.worker.strategies.ps_base import ServerStrategy, progress
 from edl.worker.strategies.ps_client import CALL_SECS
-from edl.worker.strategies.ps_model import ModelPush, Parameters, PulledModel
+from edl.worker.strategies.ps_model import ModelPush, PulledModel, ServerParameters
 
 WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
 
@@ -32,7 +32,9 @@ WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeate
 class Synchronous(ServerStrategy):
     """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
 
-    def __init__(self, parameters: Parameters, store: CheckpointStore, size: int, *, alone: bool) -> None:
+    def __init__(
+        self, parameters: ServerParameters, store: CheckpointStore, size: int, *, alone: bool
+    ) -> None:
         super().__init__(parameters, store)
         self._size = size
         self._alone = alone

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.pods import Pod
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects
 from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
@@ -17,19 +17,19 @@ DRAIN = 10.0  # seconds to wait for the log of a master that has a successor
 
 
 @dataclass
-class _Reading:
+class _LogReading:
     log: PodLog
     began: float
-    lines: queue.Queue[str | RefusedError | None] = field(default_factory=queue.Queue)  # None: the end
+    lines: queue.Queue[str | APIRefusedError | None] = field(default_factory=queue.Queue)  # None: the end
 
     def run(self) -> None:
         """Read the log, in a thread of its own."""
         try:
             for line in self.log:
                 self.lines.put(line)
-        except RefusedError as error:
+        except APIRefusedError as error:
             self.lines.put(error)
-        except UnreachableError:
+        except APIUnreachableError:
             pass
         finally:
             self.lines.put(None)
@@ -42,7 +42,7 @@ class MasterLogs:
         self._objects = objects
         self._clock = clock
         self._known: set[str] = set()  # uids of pods
-        self._readings: list[_Reading] = []  # the current one first
+        self._readings: list[_LogReading] = []  # the current one first
 
     @property
     def last(self) -> bool:
@@ -54,7 +54,7 @@ class MasterLogs:
         if pod.metadata.uid in self._known:
             return
         self._known.add(pod.metadata.uid)
-        reading = _Reading(PodLog(self._objects, pod, follow=True), self._clock())
+        reading = _LogReading(PodLog(self._objects, pod, follow=True), self._clock())
         self._readings.append(reading)
         threading.Thread(target=reading.run, name="sqlflow-log", daemon=True).start()
 
@@ -74,7 +74,7 @@ class MasterLogs:
             return None
         if line is None:
             self._readings.pop(0)
-        elif isinstance(line, RefusedError):
+        elif isinstance(line, APIRefusedError):
             raise line
         return line
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.pods import Pod
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects
 
@@ -55,7 +55,7 @@ class PodLog:
     def _is_over(self) -> bool:
         try:
             pod = self._objects.pod(self._pod.metadata.name)
-        except UnreachableError:
+        except APIUnreachableError:
             return False
         return pod is None or pod.metadata.uid != self._pod.metadata.uid or pod.has_ended
 
@@ -83,9 +83,9 @@ class PodLog:
         since = math.ceil(self._clock() - self._heard_at) + MARGIN if self._heard_at else None
         try:
             return self._objects.log(self._pod, follow=self._follow, since_secs=since)
-        except UnreachableError:
+        except APIUnreachableError:
             return None
-        except RefusedError as error:
+        except APIRefusedError as error:
             if error.status in (400, 404):  # its container has not started, or it is gone
                 return None
             raise

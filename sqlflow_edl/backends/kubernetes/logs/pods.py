@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from edl.cluster.kubernetes.api_calls import UnreachableError
+from edl.cluster.kubernetes.api_calls import APIUnreachableError
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
@@ -38,8 +38,8 @@ class PodLogs:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         if not self._follow:
-            for found in filter(None, map(self._new_log, self._objects.pods())):
-                yield from _lines(*found)
+            for name_and_log in filter(None, map(self._new_log, self._objects.pods())):
+                yield from _lines(*name_and_log)
             return
         going = True
         while going or self._reading:
@@ -51,13 +51,13 @@ class PodLogs:
         try:
             job = self._objects.job()  # read before the pods, or the last of them are missed
             pods = self._objects.pods()
-        except UnreachableError:
+        except APIUnreachableError:
             return True
         for pod in pods:
-            found = self._new_log(pod)
-            if found is None:
+            name_and_log = self._new_log(pod)
+            if name_and_log is None:
                 continue
-            name, log = found
+            name, log = name_and_log
             self._reading += 1
             reader = threading.Thread(
                 target=_pass_on, args=(name, log, self._lines), name="sqlflow-log", daemon=True

@@ -20,7 +20,7 @@ _REMEDIES = dict.fromkeys(("rows", "zoo"), "put data on a volume, and name them 
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MapPart:
     """File, or a part of one, in a ConfigMap. key: in its data. path: of the file in the pods."""
 
     key: str
@@ -32,7 +32,7 @@ class Part:
 class Map:
     """Content of one ConfigMap."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[MapPart] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ def pack(files: Mapping[str, bytes]) -> list[Map]:
             maps.append(Map())
         key = _key(path, keys)
         keys.add(key)
-        maps[-1].parts.append(Part(key, path, content))
+        maps[-1].parts.append(MapPart(key, path, content))
     return maps
 
 

@@ -41,16 +41,16 @@ def templates(path: Path) -> dict[PodRole, list[Object]]:
         raise SemanticError(f"cannot read the pod template {path}: {error}") from None
     except SQLFlowError as error:
         raise SemanticError(f"the pod template {path}: {error.message}") from None
-    found: dict[PodRole, list[Object]] = {"master": [], "worker": [], "ps": []}
+    by_role: dict[PodRole, list[Object]] = {"master": [], "worker": [], "ps": []}
     for document in documents:
-        role = _checked(document, path)
-        for each in found:
-            if role in ("", each):
-                found[each].append(document)
-    return found
+        role = _check_template(document, path)
+        for pod_role in by_role:
+            if role in ("", pod_role):
+                by_role[pod_role].append(document)
+    return by_role
 
 
-def _checked(document: Any, path: Path) -> str:
+def _check_template(document: Any, path: Path) -> str:
     """Return the role that a document is for; empty for all roles."""
     if not isinstance(document, dict) or document.get("kind") != "Pod" or document.get("apiVersion") != "v1":
         raise SemanticError(
@@ -65,51 +65,59 @@ def _checked(document: Any, path: Path) -> str:
             hint=f"the label {ROLE} is master, worker or ps",
         )
     containers = (document.get("spec") or {}).get("containers") or []
-    if not all(isinstance(each, dict) and each.get("name") for each in containers):
+    if not all(isinstance(container, dict) and container.get("name") for container in containers):
         raise SemanticError(f"the pod template {path} has a container without a name", hint=f"ours is {OURS}")
     return role
 
 
-def under(template: Mapping[str, Any], pod: Object, container: str) -> Object:
+def apply_template(template: Mapping[str, Any], pod: Object, container: str) -> Object:
     """Return the pod with the template's additional fields.
 
     container: the name of our container, which the template calls `instance`.
     """
     spec = dict(template.get("spec") or {})
     spec["containers"] = [
-        {**each, "name": container} if each.get("name") == OURS else each
-        for each in spec.get("containers") or []
+        {**container_found, "name": container} if container_found.get("name") == OURS else container_found
+        for container_found in spec.get("containers") or []
     ]
     kept = {name: value for name, value in (template.get("metadata") or {}).items() if name in _METADATA}
-    merged = _merged({"metadata": kept, "spec": spec}, pod)
-    ours = [each for each in merged["spec"]["containers"] if each["name"] == container]
-    others = [each for each in merged["spec"]["containers"] if each["name"] != container]
+    merged = _merge_objects({"metadata": kept, "spec": spec}, pod)
+    ours = [
+        container_found
+        for container_found in merged["spec"]["containers"]
+        if container_found["name"] == container
+    ]
+    others = [
+        container_found
+        for container_found in merged["spec"]["containers"]
+        if container_found["name"] != container
+    ]
     return {**merged, "spec": {**merged["spec"], "containers": ours + others}}
 
 
 _METADATA = ("labels", "annotations")
 
 
-def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**lower, **upper}
+def _merge_objects(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    result = {**lower, **upper}
     for name in lower.keys() & upper.keys():
         one, other = lower[name], upper[name]
         if isinstance(one, dict) and isinstance(other, dict):
-            found[name] = _merged(one, other)
+            result[name] = _merge_objects(one, other)
         elif isinstance(one, list) and isinstance(other, list):
-            found[name] = _lists(name, one, other)
-    return {name: found[name] for name in [*upper, *(name for name in lower if name not in upper)]}
+            result[name] = _lists(name, one, other)
+    return {name: result[name] for name in [*upper, *(name for name in lower if name not in upper)]}
 
 
 def _lists(name: str, lower: list[Any], upper: list[Any]) -> list[Any]:
     if name in _APPENDED:
-        return upper + [each for each in lower if each not in upper]
+        return upper + [item for item in lower if item not in upper]
     key = _KEYS.get(name)
-    if key is None or not all(isinstance(each, dict) and key in each for each in lower):
+    if key is None or not all(isinstance(item, dict) and key in item for item in lower):
         return upper
-    theirs = {each[key]: each for each in lower}
+    theirs = {item[key]: item for item in lower}
     both = []
-    for each in upper:
-        other = theirs.pop(each[key], {})
-        both.append(_merged(other, each) if name in _DEEP else each)
+    for item in upper:
+        other = theirs.pop(item[key], {})
+        both.append(_merge_objects(other, item) if name in _DEEP else item)
     return both + list(theirs.values())

@@ -28,9 +28,11 @@ def policies(
     first: role of the Job's own pod. metadata: of a policy, by its name. urls: of the data sources, the model store and
     the checkpoints; empty ones and folders are ignored.
     """
-    found = sorted({_destination(url) for url in urls if "://" in url})
+    destinations = sorted({_destination(url) for url in urls if "://" in url})
     selector = {names.NAME: name}
-    common = render("network_policy", metadata=metadata(name), selector=selector, role="", destinations=found)
+    common = render(
+        "network_policy", metadata=metadata(name), selector=selector, role="", destinations=destinations
+    )
     if first != "master":
         return [common]
     api_server = render(
@@ -48,8 +50,8 @@ def _destination(url: str) -> Destination:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SERVERS:
         return "", (HTTPS,)
-    found = parse_server(url, SERVERS[scheme])
-    return _range(found.host.strip("[]")), (found.port or HTTPS,)
+    server = parse_server(url, SERVERS[scheme])
+    return _range(server.host.strip("[]")), (server.port or HTTPS,)
 
 
 def _range(host: str) -> str:

@@ -24,7 +24,7 @@ from sqlflow_edl.backends.kubernetes.manifests import network, pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import threads
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 DEPLOYMENT = "cluster/kubernetes.json"
 LONGEST_STATEMENT = 2000  # characters in an annotation
@@ -41,7 +41,7 @@ class Submission:
 
     job: str
     spec: JobSpec | RunnableSpec
-    settings: Settings
+    settings: KubernetesSettings
     namespace: str
     files: Mapping[str, bytes]
     token: str
@@ -50,7 +50,7 @@ class Submission:
     script: bytes = field(default=b"", repr=False)
 
 
-class Objects:
+class JobManifests:
     """Renderer of a submission's objects.
 
     Raises SemanticError if a setting is wrong, ClusterError if the files are too large.
@@ -152,7 +152,7 @@ class Objects:
         deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
         [described] = pack({DEPLOYMENT: deployment})
         files = {names.files(self.name, 0): described, **self._files}
-        maps = [self._config_map(name, uid, each) for name, each in files.items()]
+        maps = [self._config_map(name, uid, content) for name, content in files.items()]
         policies = self._network_policies(uid) if self._settings.true("network_policy") else []
         if self._first == "program":  # nothing calls it, and it calls no API server
             return [*policies, *maps, self._secret(uid)]

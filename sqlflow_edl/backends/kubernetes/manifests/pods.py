@@ -26,7 +26,7 @@ from sqlflow_edl.backends.kubernetes.manifests import merging
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import resources
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 VOLUME = "/edl/volume"  # mount path of the volume claim
 START_SECS = 120.0  # time for a master to read its state, before it answers its probe
@@ -51,7 +51,7 @@ def manifest(
     role: PodRole,
     identity: Identity,
     spec: JobSpec | RunnableSpec,
-    settings: Settings,
+    settings: KubernetesSettings,
     files: Mapping[str, Map],
     timeout: float,
 ) -> Object:
@@ -75,7 +75,9 @@ def manifest(
         priority_class=settings.text("priority_class")
         if role != "worker"
         else "",  # the master sets that of workers
-        node_selector=_of(role, settings.pairs("node_selector"), settings.pairs("worker_node_selector")),
+        node_selector=_select_by_role(
+            role, settings.pairs("node_selector"), settings.pairs("worker_node_selector")
+        ),
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),
         grace_secs=settings.whole("grace_secs"),
@@ -87,21 +89,21 @@ def manifest(
         start_failures=_failures(max(START_SECS, timeout)),
         life_failures=_failures(timeout),
         volume=settings.text("volume"),
-        files=[(name, each.items) for name, each in files.items()],
+        files=[(name, packed.items) for name, packed in files.items()],
         secret=names.secrets(identity.name),
     )
     if path := settings.text("pod_template"):
         for template in merging.templates(Path(path))["worker" if role == "program" else role]:
-            pod = merging.under(template, pod, role)
+            pod = merging.apply_template(template, pod, role)
     return pod
 
 
-def _stock_image(settings: Settings) -> str:
+def _stock_image(settings: KubernetesSettings) -> str:
     """Return the image that is built from this version, with CUDA if workers ask for GPUs."""
     return f"{names.APP}:{VERSION}" + ("-gpu" if settings.whole("worker_gpu") else "")
 
 
-def _check_gpus(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
+def _check_gpus(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> None:
     """Raise SemanticError if the job computes on GPUs that its workers don't ask for, or asks for some in vain."""
     if isinstance(spec, RunnableSpec):
         return
@@ -118,16 +120,16 @@ def _check_gpus(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
         )
 
 
-def _queue(role: PodRole, settings: Settings) -> dict[str, str]:
+def _queue(role: PodRole, settings: KubernetesSettings) -> dict[str, str]:
     """Return the labels for Kueue of pods that no Job controls; those of its own pods are on the Job."""
     if role in ("master", "program"):
         return {}
     return queue_labels(settings)
 
 
-def queue_labels(settings: Settings) -> dict[str, str]:
-    found = {names.QUEUE: settings.text("queue"), names.QUEUE_PRIORITY: settings.text("queue_priority")}
-    return {name: value for name, value in found.items() if value}
+def queue_labels(settings: KubernetesSettings) -> dict[str, str]:
+    labels = {names.QUEUE: settings.text("queue"), names.QUEUE_PRIORITY: settings.text("queue_priority")}
+    return {name: value for name, value in labels.items() if value}
 
 
 def _failures(seconds: float) -> int:
@@ -135,7 +137,7 @@ def _failures(seconds: float) -> int:
     return max(1, round(seconds / PROBE_SECS))
 
 
-def check(settings: Settings) -> None:
+def check(settings: KubernetesSettings) -> None:
     """Raise SemanticError if a setting is wrong, independent of the job."""
     for name in settings.pairs("env"):
         if name.startswith("EDL_"):
@@ -160,7 +162,7 @@ def check(settings: Settings) -> None:
         merging.templates(Path(path))
 
 
-def _check_queue(settings: Settings) -> None:
+def _check_queue(settings: KubernetesSettings) -> None:
     for name in (names.QUEUE, names.QUEUE_PRIORITY):
         if name in settings.pairs("labels"):
             setting = "queue" if name == names.QUEUE else "queue_priority"
@@ -178,13 +180,13 @@ def _check_queue(settings: Settings) -> None:
             )
 
 
-def _checkpoints(settings: Settings) -> str:
+def _checkpoints(settings: KubernetesSettings) -> str:
     """Return a folder that all pods share, or a URL; empty if there is none."""
     on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
     return settings.text("checkpoints") or on_volume
 
 
-def _check_updates(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
+def _check_updates(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> None:
     """Raise SemanticError if servers are to log updates where their replacements do not see them."""
     place = _checkpoints(settings)
     logged = isinstance(spec, JobSpec) and spec.cluster.durable_updates != "none"
@@ -195,7 +197,9 @@ def _check_updates(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
         )
 
 
-def _environment(role: PodRole, identity: Identity, settings: Settings, *, encrypted: bool) -> dict[str, str]:
+def _environment(
+    role: PodRole, identity: Identity, settings: KubernetesSettings, *, encrypted: bool
+) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
     disk = settings.text("master_disk")
     patience = reachability.limit()
@@ -215,22 +219,22 @@ def _environment(role: PodRole, identity: Identity, settings: Settings, *, encry
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}
 
 
-def _of(role: PodRole, every: dict[str, str], worker: dict[str, str]) -> dict[str, str]:
+def _select_by_role(role: PodRole, every: dict[str, str], worker: dict[str, str]) -> dict[str, str]:
     return {**every, **worker} if role in ("worker", "program") else every
 
 
-def _tolerations(role: PodRole, settings: Settings) -> list[dict[str, str]]:
-    written = settings.texts("tolerations")
+def _tolerations(role: PodRole, settings: KubernetesSettings) -> list[dict[str, str]]:
+    taints = settings.texts("tolerations")
     if role in ("worker", "program"):
-        written += settings.texts("worker_tolerations")
-    return [_toleration(each) for each in dict.fromkeys(written)]
+        taints += settings.texts("worker_tolerations")
+    return [_toleration(taint) for taint in dict.fromkeys(taints)]
 
 
 def _toleration(taint: str) -> dict[str, str]:
     """Return the toleration of a taint `key=value:effect`, whose value and effect may be omitted."""
     name, _, effect = taint.partition(":")
     key, equals, value = name.partition("=")
-    found = (
+    toleration = (
         {"key": key, "operator": "Equal", "value": value} if equals else {"key": key, "operator": "Exists"}
     )
-    return {**found, "effect": effect} if effect else found
+    return {**toleration, "effect": effect} if effect else toleration

@@ -25,10 +25,10 @@ _BEYOND_ASCII = re.compile(r"[^\x20-\x7e]")
 
 def render(template: str, **values: object) -> Object:
     """Render the object of that template with the values."""
-    [found] = yaml_of(_environment().get_template(f"{template}.yaml.jinja").render(values))
-    if not isinstance(found, dict):
+    [document] = yaml_of(_environment().get_template(f"{template}.yaml.jinja").render(values))
+    if not isinstance(document, dict):
         raise TypeError(f"the template {template} makes no object")
-    return found
+    return document
 
 
 def yaml_of(text: str) -> list[Any]:
@@ -41,7 +41,7 @@ def yaml_of(text: str) -> list[Any]:
         raise ClusterError(f"this is not valid YAML: {error}") from None
 
 
-def shown(objects: Iterable[Object]) -> str:
+def format_yaml(objects: Iterable[Object]) -> str:
     """Return the objects as YAML, texts of several lines as blocks, with `---` between the objects."""
     yaml = _yaml()
 
@@ -55,7 +55,7 @@ def shown(objects: Iterable[Object]) -> str:
 
     Dumper.add_representer(str, text)
     documents = (
-        yaml.dump(each, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110) for each in objects
+        yaml.dump(obj, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110) for obj in objects
     )
     return "---\n".join(documents)
 
@@ -63,15 +63,15 @@ def shown(objects: Iterable[Object]) -> str:
 @functools.cache
 def _environment() -> jinja2.Environment:
     folder = resources.files("sqlflow_edl.codegen_templates") / "kubernetes"
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is YAML; all values enter it through `tojson`
     )
-    found.policies["json.dumps_function"] = _json
-    return found
+    environment.policies["json.dumps_function"] = _json
+    return environment
 
 
 def _json(value: object, **_: object) -> str:

@@ -14,10 +14,10 @@ from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.manifests import sizing
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
-from sqlflow_edl.backends.kubernetes.settings import Settings
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 
-def resources(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -> Object:
+def resources(settings: KubernetesSettings, spec: JobSpec | RunnableSpec, role: PodRole) -> Object:
     """Return the resources of a container; of a program those of a worker.
 
     Raises SemanticError if a limit is below the request.
@@ -27,13 +27,13 @@ def resources(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -
     requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
     limits: dict[str, str] = {}
     for name, asked in requests.items():
-        written = f"{role}_{name}_limit"
-        limit = settings.text(written) or asked
+        setting = f"{role}_{name}_limit"
+        limit = settings.text(setting) or asked
         if limit == "none":
             continue
         if quantities.value(limit) < quantities.value(asked):
             raise SemanticError(
-                f"kubernetes.{written} = {limit} is less than the request of {asked}",
+                f"kubernetes.{setting} = {limit} is less than the request of {asked}",
                 hint=f"lower kubernetes.{role}_{name}, or leave the limit out",
             )
         limits[name] = limit
@@ -44,7 +44,7 @@ def resources(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -
     return {"requests": requests, "limits": limits} if limits else {"requests": requests}
 
 
-def _memory(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -> str:
+def _memory(settings: KubernetesSettings, spec: JobSpec | RunnableSpec, role: PodRole) -> str:
     if isinstance(spec, RunnableSpec):
         return quantities.memory(sizing.WORKER)
     if role != "ps":
@@ -55,7 +55,7 @@ def _memory(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -> 
     return sizing.server(msgspec.structs.replace(spec, checkpoints=when))
 
 
-def threads(settings: Settings) -> int:
+def threads(settings: KubernetesSettings) -> int:
     """Return the size of a worker's thread pools: the number of processors it may use."""
     limit = settings.text("worker_cpu_limit")
     processors = limit if limit not in ("", "none") else settings.text("worker_cpu")

@@ -20,24 +20,26 @@ NUMBER_BYTES = 8
 
 def worker(spec: JobSpec) -> str:
     """Return the memory of a worker, as a quantity."""
-    held = _held(spec)
+    held = _parameter_bytes(spec)
     if spec.kind != "train":
-        return _rounded(WORKER + held + _minibatch(spec, spec.batch_size))
+        return _format_size(WORKER + held + _minibatch(spec, spec.batch_size))
     if spec.framework in TREES:
-        return _rounded(WORKER + _rows_of_trees(spec))
+        return _format_size(WORKER + _rows_of_trees(spec))
     if spec.cluster.parameter_servers:
         held = max(0, held - table_memory(spec))
-    return _rounded(WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size) + _kept(spec))
+    return _format_size(
+        WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size) + _cached_bytes(spec)
+    )
 
 
 def server(spec: JobSpec) -> str:
     """Return the memory of a parameter server, as a quantity."""
-    held = _held(spec) // max(1, spec.cluster.parameter_servers)
+    held = _parameter_bytes(spec) // max(1, spec.cluster.parameter_servers)
     copies = COPIES * (2 if spec.checkpoints.copies == "neighbours" else 1)
-    return _rounded(SERVER + copies * held)
+    return _format_size(SERVER + copies * held)
 
 
-def _held(spec: JobSpec) -> int:
+def _parameter_bytes(spec: JobSpec) -> int:
     """Return the bytes of parameters, gradients and slots; of a user-defined model as far as they are known."""
     return max(model_size.memory(spec) or 0, table_memory(spec))
 
@@ -54,11 +56,11 @@ def _rows_of_trees(spec: JobSpec) -> int:
     return (ROW_COPIES * rows + 2 * sample) * model_size.input_width(spec) * NUMBER_BYTES
 
 
-def _kept(spec: JobSpec) -> int:
+def _cached_bytes(spec: JobSpec) -> int:
     """Return the bytes of rows that are cached for the next epochs."""
     again = spec.training.epochs > 1
     return min(ROOM, spec.rows.training * model_size.input_width(spec) * FLOAT_BYTES) if again else 0
 
 
-def _rounded(size: int) -> str:
+def _format_size(size: int) -> str:
     return quantities.memory(-(-size // STEP) * STEP)

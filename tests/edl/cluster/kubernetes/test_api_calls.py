@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from tests.edl.cluster.kubernetes.conftest import Site
 from tests.kubernetes.faults import Fault
 
@@ -18,7 +18,7 @@ Sites = Callable[..., Site]
 def test_what_the_server_refuses_is_not_repeated(site: Sites) -> None:
     place = site()
     place.double.requests()
-    with pytest.raises(RefusedError, match='pods "none" not found') as refused:
+    with pytest.raises(APIRefusedError, match='pods "none" not found') as refused:
         Calls(place.double.client()).ask("GET", f"{place.path}/none")
     assert (refused.value.status, refused.value.reason) == (404, "NotFound")
     assert len(place.double.requests()) == 1
@@ -26,7 +26,7 @@ def test_what_the_server_refuses_is_not_repeated(site: Sites) -> None:
 
 def test_who_is_not_known_is_refused(site: Sites) -> None:
     place = site()
-    with pytest.raises(RefusedError, match="Unauthorized"):
+    with pytest.raises(APIRefusedError, match="Unauthorized"):
         Calls(place.double.client("wrong")).ask("GET", place.path)
 
 
@@ -46,7 +46,9 @@ def test_a_server_that_is_not_there_is_given_up_after_a_while() -> None:
 
     configuration = client.Configuration(host="http://127.0.0.1:9")
     configuration.retries = False
-    with pytest.raises(UnreachableError, match=r"the API server of the cluster does not answer: .*refused"):
+    with pytest.raises(
+        APIUnreachableError, match=r"the API server of the cluster does not answer: .*refused"
+    ):
         Calls(client.ApiClient(configuration), patience=0.3).ask("GET", "/version")
 
 
@@ -57,7 +59,7 @@ def test_nobody_waits_for_a_server_when_it_is_closed(site: Sites) -> None:
     ended = threading.Event()
 
     def ask() -> None:
-        with pytest.raises(UnreachableError):
+        with pytest.raises(APIUnreachableError):
             calls.ask("GET", place.path)
         ended.set()
 

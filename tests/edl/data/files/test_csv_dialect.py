@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from edl.data import connect
-from edl.data.files.csv_dialect import Dialect, find_dialect, options_of, same_dialect, settings
+from edl.data.files.csv_dialect import CSVDialect, find_dialect, options_of, same_dialect, settings
 from edl.data.url import SourceURL
 from edl.errors import SourceError
 
 
-def dialect(folder: Path, text: str, *options: tuple[str, str], name: str = "t.csv") -> Dialect:
+def dialect(folder: Path, text: str, *options: tuple[str, str], name: str = "t.csv") -> CSVDialect:
     path = folder / name
     path.write_bytes(text.encode())
     return find_dialect(str(path), settings(options), SourceURL("csv", str(path), options))

@@ -12,7 +12,7 @@ import pytest
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.trials import Trial
 from edl.program import Program, load, unload
-from edl.run.search.choices import Choice, Choices
+from edl.run.search.choices import Choices, TrialChoice
 from edl.run.search.judge import RECORD, SCREENING_RECORD, Judge
 from edl.run.search.schedule import Schedule
 from edl.spec import Candidate, Search
@@ -68,7 +68,7 @@ def test_the_choices_are_those_of_a_search_in_one_process(program: Program) -> N
         number = schedule.take(errors)
         assert number is not None
         assert records.choices.ready(turn)
-        assert records.choices.find(turn) == Choice(number, screening=False)
+        assert records.choices.find(turn) == TrialChoice(number, screening=False)
         errors[number] = records.error(number)
         records.end(turn, number)
 
@@ -109,7 +109,7 @@ def test_the_best_third_of_a_screening_is_trained_on_all_rows_when_all_were_scre
         records.end(turn, found.number, screening=True)
     best = sorted(screened, key=records.error)[:3]
     found_numbers = [records.choices.find(turn) for turn in range(TRIALS, TRIALS + 3)]
-    assert found_numbers == [Choice(number, screening=False) for number in best]
+    assert found_numbers == [TrialChoice(number, screening=False) for number in best]
     assert records.choices.turn(TRIALS, best[0]) == screened.index(best[0])
 
 
@@ -122,9 +122,9 @@ def test_of_a_screening_that_ended_early_fewer_are_trained_on_all_rows(program: 
 
 def test_a_trial_of_a_worker_that_was_lost_before_it_could_report_is_found(program: Program) -> None:
     records = Records(program, screening=30)
-    assert records.choices.record(Choice(0, screening=True)) is None
+    assert records.choices.record(TrialChoice(0, screening=True)) is None
     records.end(0, 0, screening=True)
-    found = records.choices.record(Choice(0, screening=True))
+    found = records.choices.record(TrialChoice(0, screening=True))
     assert found is not None
     assert found.screened == records.error(0)
-    assert records.choices.record(Choice(0, screening=False)) is None
+    assert records.choices.record(TrialChoice(0, screening=False)) is None

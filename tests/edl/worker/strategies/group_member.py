@@ -91,13 +91,13 @@ class Member:
     # What it is told ----------------------------------------------------------------------------------------
 
     def build(self, program: str, seed: int, least_timeout: float) -> dict[str, Any]:
-        from edl.collectives.gloo import Host
+        from edl.collectives.gloo import GlooHost
         from edl.worker.strategies.allreduce import member
         from edl.worker.strategies.allreduce.strategy import AllReduce
 
         member.LEAST_TIMEOUT = least_timeout
         self.adapter = create(Path(program), seed)
-        host = Host()
+        host = GlooHost()
         self.strategy = AllReduce(self.adapter, self, host, self._name)
         peer = PromptPeer("the other members of its group", "", tell=self._told.append, seconds=0.0)
         self.strategy._others = peer

@@ -12,7 +12,7 @@ from edl.ps import messages as msg
 from edl.tasks.protocol import Servers
 from edl.tasks.task import TaskType
 from edl.worker.strategies.base import VoidError
-from edl.worker.strategies.ps_client import ParameterServers, Request
+from edl.worker.strategies.ps_client import ParameterServers, ServerRequest
 
 SECONDS = 10.0
 
@@ -53,7 +53,7 @@ def test_a_server_that_is_no_more_is_not_missed(monkeypatch: pytest.MonkeyPatch)
     servers = ParameterServers(locator, "token", threading.Event())
     servers.connect()
     with pytest.raises(VoidError):
-        servers.call({1: Request(msg.Status())}, msg.Figures)
+        servers.call({1: ServerRequest(msg.Status())}, msg.Figures)
     assert "ps-1" in reachability.obstacle()
     monkeypatch.setattr(locator, "over", lambda kind: False)
     locator.servers = Servers(2, 2, locator.servers.addresses[:1], ready=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.checkpoints import GoneError
-from edl.models.weights import Stream
+from edl.models.weights import WeightStream
 from tests.edl.worker.strategies.on_servers import OneWorker, arranged, close, cluster, create, subject
 
 
@@ -33,7 +33,7 @@ def test_rows_are_merged_by_their_ids_whatever_the_pieces(
         worker.strategy.keep(1)
         close(worker.weights_of(1), weights, 0)
         pieces = worker.strategy.weights(0)
-        assert isinstance(pieces, Stream)
+        assert isinstance(pieces, WeightStream)
         assert max(len(piece) for name, piece in pieces.pieces if name.endswith(":ids")) <= 7 * servers
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from edl import spec
 from edl.errors import SemanticError
-from sqlflow_edl.session.session import Compiled, Session
+from sqlflow_edl.session.session import CompiledStatement, Session
 from tests.sql_cases import FIXTURES
 
 PROGRAM = (FIXTURES / "reported" / "numbers_as_text.sql").read_text("utf-8")
@@ -25,7 +25,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
             yield opened
 
 
-def compiled(session: Session, text: str) -> Compiled:
+def compiled(session: Session, text: str) -> CompiledStatement:
     [found] = session.compile(f"SELECT * FROM mpg {text} INTO m")
     return found
 

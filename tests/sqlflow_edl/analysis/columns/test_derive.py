@@ -10,7 +10,7 @@ import pytest
 
 from edl import spec
 from edl.features.transform import Features
-from sqlflow_edl.session.session import Compiled, Session
+from sqlflow_edl.session.session import CompiledStatement, Session
 from tests.databases import fill, has_lists
 from tests.sql_cases import FIXTURES
 
@@ -18,7 +18,7 @@ from tests.sql_cases import FIXTURES
 has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql", "postgres"], indirect=True)
 
 
-def dated(session: Session, columns: str, items: str = "") -> Compiled:
+def dated(session: Session, columns: str, items: str = "") -> CompiledStatement:
     clause = f"COLUMN {items} " if items else ""
     text = f"SELECT {columns}, income FROM dated TO TRAIN DNNRegressor {clause}LABEL income INTO m"
     [only] = session.compile(text)
@@ -107,7 +107,7 @@ def test_a_decimal_is_a_number(session: Session) -> None:
 # Numbers of a dense network -----------------------------------------------------------------------------------
 
 
-def of(session: Session, query: str, model: str = "DNNRegressor") -> Compiled:
+def of(session: Session, query: str, model: str = "DNNRegressor") -> CompiledStatement:
     [only] = session.compile(f"SELECT {query} TO TRAIN {model} LABEL y INTO m")
     return only
 
@@ -264,7 +264,7 @@ def test_a_column_whose_null_is_the_information_is_a_feature(flags: Session) -> 
 # Several values in a cell ----------------------------------------------------------------------------------
 
 
-def by_type(session: Session, column: str, items: str = "") -> Compiled:
+def by_type(session: Session, column: str, items: str = "") -> CompiledStatement:
     clause = f"COLUMN {items} " if items else ""
     text = f"SELECT {column}, income FROM packed TO TRAIN LinearRegressor {clause}LABEL income INTO m"
     [only] = session.compile(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.analysis.programs.dependencies import accesses, needed
+from sqlflow_edl.analysis.programs.dependencies import accesses, find_needed
 from sqlflow_edl.syntax import parse
 
 PROGRAM = """
@@ -126,5 +126,5 @@ def test_a_list_of_tables_waits_for_each_table(text: str) -> None:
     ("number", "wanted"), [(3, {1, 2, 3}), (5, {1, 2, 3, 5}), (9, {1, 2, 3, 5, 9}), (10, {10})]
 )
 def test_a_statement_needs_what_makes_what_it_reads(number: int, wanted: set[int]) -> None:
-    found = needed(accesses(parse(PROGRAM), "duckdb"), {number - 1})
+    found = find_needed(accesses(parse(PROGRAM), "duckdb"), {number - 1})
     assert {each + 1 for each in found} == wanted

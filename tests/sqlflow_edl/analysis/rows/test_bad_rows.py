@@ -7,7 +7,7 @@ import re
 import pytest
 
 from edl.errors import SemanticError, SourceError, Span
-from sqlflow_edl.session.compiler import Compiled
+from sqlflow_edl.session.compiler import CompiledStatement
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
@@ -15,7 +15,7 @@ ROWS = """SELECT age, height, CASE WHEN age < 25 THEN NULL ELSE income END AS in
     CASE WHEN height > 200 THEN NULL ELSE 2 END AS weight FROM people"""
 
 
-def compiled(session: Session, clauses: str, *, select: str = ROWS) -> Compiled:
+def compiled(session: Session, clauses: str, *, select: str = ROWS) -> CompiledStatement:
     [statement] = session.parse(f"{select} TO TRAIN BoostedTreesRegressor {clauses} LABEL income INTO m")
     return session.compiler.compile(statement)
 

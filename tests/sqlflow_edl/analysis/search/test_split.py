@@ -24,7 +24,7 @@ def test_small_tables_have_folds_and_large_ones_test_rows(
 ) -> None:
     held_out = 2 * total // 10
     rows = Rows(False, total, total - held_out, held_out)
-    found = divide(rows, total // 10, written=False, folds=None)
+    found = divide(rows, total // 10, is_written=False, folds=None)
     assert (found.rows.training, found.rows.validation, found.test, found.folds) == (
         training, validation, test, folds,
     )  # fmt: skip
@@ -33,9 +33,11 @@ def test_small_tables_have_folds_and_large_ones_test_rows(
 
 def test_few_rows_of_many_columns_have_no_folds() -> None:
     rows = Rows(False, 2_000, 1_600, 400)
-    found = [divide(rows, 200, written=False, folds=None, columns=columns).folds for columns in (3, 500, 600)]
+    found = [
+        divide(rows, 200, is_written=False, folds=None, columns=columns).folds for columns in (3, 500, 600)
+    ]
     assert found == [5, 5, 1]
-    assert divide(rows, 200, written=False, folds=5, columns=600).folds == 5
+    assert divide(rows, 200, is_written=False, folds=5, columns=600).folds == 5
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,6 @@ def test_few_rows_of_many_columns_have_no_folds() -> None:
 def test_what_is_written_about_folds_and_test_rows_holds(
     folds: int, written: bool, wanted: tuple[int, ...]
 ) -> None:
-    found = divide(Rows(True, 100, 70, 30, "digest"), 20, written=written, folds=folds)
+    found = divide(Rows(True, 100, 70, 30, "digest"), 20, is_written=written, folds=folds)
     assert (found.rows.training, found.rows.validation, found.test, found.folds) == wanted
     assert found.rows.digest == "digest"

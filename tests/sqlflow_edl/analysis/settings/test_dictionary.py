@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, check, nearest_dotted
+from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, check, nearest_dotted
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import parse
@@ -46,7 +46,7 @@ def written(text: str) -> tuple[Written, ...]:
     ],
 )
 def test_a_value_is_read_as_the_type_of_its_attribute(type_: str, text: str, value: Setting) -> None:
-    row = Attribute("x", type_, "")  # type: ignore[arg-type]
+    row = AttributeRow("x", type_, "")  # type: ignore[arg-type]
     found = check(row, written(f"x = {text}")[0].value)
     assert found == value
     assert type(found) is type(value)
@@ -83,7 +83,7 @@ def test_a_value_is_read_as_the_type_of_its_attribute(type_: str, text: str, val
 )
 def test_a_value_of_another_type_is_refused(type_: str, text: str) -> None:
     with pytest.raises(SemanticError, match="x must be"):
-        check(Attribute("x", type_, ""), written(f"x = {text}")[0].value)  # type: ignore[arg-type]
+        check(AttributeRow("x", type_, ""), written(f"x = {text}")[0].value)  # type: ignore[arg-type]
 
 
 def test_names_are_read_without_case_and_by_their_aliases() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.columns.cells import Cells
-from sqlflow_edl.analysis.statistics.accumulators import Counts, RowSample, rounded
+from sqlflow_edl.analysis.statistics.accumulators import RowSample, ValueCounter, round_to_scale
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 
 EVERYTHING = Want.MOMENTS | Want.QUANTILES | Want.COUNTS | Want.TEXT
@@ -43,7 +43,7 @@ def test_a_number_has_extremes_mean_and_population_deviation() -> None:
     found = statistics([1.0, 2.0, 3.0, 6.0])
     assert (found.rows, found.nulls) == (4, 0)
     assert (found.min, found.max, found.mean) == (1, 6, 3)
-    assert found.std == rounded(math.sqrt(3.5), 1)
+    assert found.std == round_to_scale(math.sqrt(3.5), 1)
     assert not found.constant
 
 
@@ -72,7 +72,7 @@ def test_null_nan_and_infinity_count_as_null_and_enter_nothing(values: Any) -> N
 def test_booleans_count_as_zero_and_one() -> None:
     found = statistics([True, False, True, None])
     assert (found.min, found.max) == (0, 1)
-    assert found.mean == rounded(2 / 3, found.std)
+    assert found.mean == round_to_scale(2 / 3, found.std)
     assert found.integers
 
 
@@ -105,13 +105,13 @@ def test_a_deviation_is_exact_far_from_zero() -> None:
 
 
 def test_figures_keep_nine_digits_of_the_deviation() -> None:
-    assert rounded(38.57891234567, 13.64) == 38.5789123
-    assert rounded(1_700_000_000.123456789, 100.0) == 1_700_000_000.123457
-    assert rounded(1e-20, 3.0) == 0
-    assert rounded(123456789012.0, 1e11) == 123456789000.0
-    assert rounded(5e-324, 5e-324) == 5e-324
-    assert rounded(1.7e308, 1.7e308) == 1.7e308
-    assert rounded(0.1, 0.0) == 0.1
+    assert round_to_scale(38.57891234567, 13.64) == 38.5789123
+    assert round_to_scale(1_700_000_000.123456789, 100.0) == 1_700_000_000.123457
+    assert round_to_scale(1e-20, 3.0) == 0
+    assert round_to_scale(123456789012.0, 1e11) == 123456789000.0
+    assert round_to_scale(5e-324, 5e-324) == 5e-324
+    assert round_to_scale(1.7e308, 1.7e308) == 1.7e308
+    assert round_to_scale(0.1, 0.0) == 0.1
 
 
 def test_a_constant_has_no_deviation_whatever_rounding_does() -> None:
@@ -280,7 +280,7 @@ def test_values_are_counted_up_to_a_bound(values: list[str | None], cuts: list[i
 
 
 def test_long_texts_stop_the_counting_too() -> None:
-    counts = Counts(most=100, most_bytes=1000)
+    counts = ValueCounter(most=100, most_bytes=1000)
     counts.add(pa.array(["a", "b", "a"]).value_counts())
     counts.add(pa.array(["x" * 2000]).value_counts())
     assert counts.stopped

@@ -22,7 +22,7 @@ from edl.program import read_spec
 from edl.spec import Checkpoints, Query, Rows
 from edl.spec import Cluster as ClusterSpec
 from sqlflow_edl.backends.kubernetes.apply import apply
-from sqlflow_edl.backends.kubernetes.settings import configured
+from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.edl.cluster.kubernetes.deployed import Deployed, job_of, outcome_of
 from tests.kubernetes.process import Cluster
 
@@ -65,7 +65,7 @@ def training(
 
 def applied(job: JobFolder, settings: Mapping[str, str]) -> Deployment:
     """Put it into the cluster that the kubeconfig names. settings: see docs/kubernetes.md."""
-    return apply(job, read_spec(job.program), configured(written=settings.items()).settings())
+    return apply(job, read_spec(job.program), read_configuration(pairs=settings.items()).settings())
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from edl import spec
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.spec.runnable import RunnableSpec
 from edl.spec.strategy import complete_settings
-from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
-from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests, Submission
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 from sqlflow_edl.codegen import generate
 
 JOB = "20261122-130258-027012-9458e4"
@@ -77,26 +77,28 @@ def of_program() -> list[dict[str, Any]]:
         "program/psi.py": b"print('psi')\n",
         "rows/pinned.json": b'{"file": "", "table": "sqlflow_pinned_1"}',
     }
-    settings = configured().settings()
-    made = Objects(Submission(JOB, program(), settings, "team", files, "the token", {SOURCE: "pa55"}))
+    settings = read_configuration().settings()
+    made = JobManifests(Submission(JOB, program(), settings, "team", files, "the token", {SOURCE: "pa55"}))
     return [made.job(), *made.owned(UID)]
 
 
 def submission(
-    job: spec.JobSpec | None = None, settings: Settings | None = None, **changes: Any
+    job: spec.JobSpec | None = None, settings: KubernetesSettings | None = None, **changes: Any
 ) -> Submission:
     job = job or job_spec()
     files = {f"program/{name}": content for name, content in generate(job).files.items()}
     files["rows/pinned.json"] = b'{"file": "", "table": "sqlflow_pinned_1"}'
     made = Submission(
-        JOB, job, settings or configured().settings(), "team", files, "the token", {SOURCE: "pa55"}
+        JOB, job, settings or read_configuration().settings(), "team", files, "the token", {SOURCE: "pa55"}
     )
     return dataclasses.replace(made, **changes)
 
 
-def objects(job: spec.JobSpec | None = None, settings: Settings | None = None) -> list[dict[str, Any]]:
+def objects(
+    job: spec.JobSpec | None = None, settings: KubernetesSettings | None = None
+) -> list[dict[str, Any]]:
     """All of them, as they are in the cluster."""
-    made = Objects(submission(job, settings))
+    made = JobManifests(submission(job, settings))
     return [made.job(), *made.owned(UID)]
 
 

@@ -23,7 +23,7 @@ from sqlflow_edl.backends.kubernetes import apply as applying
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.apply import apply, check
 from sqlflow_edl.backends.kubernetes.handle import NOT_STARTED
-from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 from sqlflow_edl.codegen import generate
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster
@@ -52,9 +52,11 @@ def job(monkeypatch: pytest.MonkeyPatch) -> JobFolder:
     return made
 
 
-def settings(*written: tuple[str, str]) -> Settings:
+def settings(*written: tuple[str, str]) -> KubernetesSettings:
     """Of a job whose master finds no node, so that nothing of it runs."""
-    return configured(written=[("master_cpu", "900"), ("master_cpu_limit", "none"), *written]).settings()
+    return read_configuration(
+        pairs=[("master_cpu", "900"), ("master_cpu_limit", "none"), *written]
+    ).settings()
 
 
 def there(kubernetes: Cluster, namespace: str) -> dict[str, list[str]]:
@@ -111,7 +113,7 @@ def test_with_every_setting_the_objects_are_taken_too(
     for name in ("training", "training-low"):
         kubernetes.ask("POST", classes, {"metadata": {"name": name}, "value": 1})
     values = {**everything().values, "namespace": namespace, "context": None, "master_cpu": "900"}
-    apply(job, jobs.with_workers(4), Settings(values))
+    apply(job, jobs.with_workers(4), KubernetesSettings(values))
     assert set(there(kubernetes, namespace)) == set(KINDS)
 
 

@@ -13,7 +13,7 @@ from edl.jobs import job_folder
 from edl.models.archive import read_archive
 from edl.program import user_model
 from sqlflow_edl.backends.kubernetes.manifests import objects
-from sqlflow_edl.backends.kubernetes.manifests.rendering import shown, yaml_of
+from sqlflow_edl.backends.kubernetes.manifests.rendering import format_yaml, yaml_of
 from sqlflow_edl.cli.main import main as sqlflow
 from tests.edl.cli.test_distributed import MODULE
 from tests.kubernetes.process import Cluster
@@ -119,5 +119,5 @@ def test_a_dry_run_prints_the_objects_and_leaves_nothing(
     made = yaml_of(capsys.readouterr().out)
     for each in made:  # the JobSpec has golden files of its own
         each.get("data", {}).pop("program.job.json", None)
-    golden("kubernetes/zoo.yaml", shown(made).encode())  # type: ignore[operator]
+    golden("kubernetes/zoo.yaml", format_yaml(made).encode())  # type: ignore[operator]
     assert (kubernetes.requests(), job_folder.jobs()) == ([], [])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.backends.kubernetes.manifests.merging import templates, under
+from sqlflow_edl.backends.kubernetes.manifests.merging import apply_template, templates
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def test_ours_stays_and_the_rest_is_the_templates() -> None:
         "metadata": {"name": "x", "labels": {"a": "theirs", "b": "theirs"}},
         "spec": {"restartPolicy": "Always", "hostNetwork": True},
     }
-    found = under(template, pod(restartPolicy="Never"), "worker")
+    found = apply_template(template, pod(restartPolicy="Never"), "worker")
     assert found["metadata"] == {"labels": {"a": "ours", "b": "theirs"}}
     assert (found["spec"]["restartPolicy"], found["spec"]["hostNetwork"]) == ("Never", True)
 
@@ -34,7 +34,7 @@ def test_containers_and_what_they_list_are_merged_by_name_and_ours_is_the_first(
         "env": [{"name": "A", "valueFrom": {}}, {"name": "B", "value": "b"}],
         "volumeMounts": [{"name": "v", "mountPath": "/v"}],
     }
-    found = under({"spec": {"containers": [{"name": "helper"}, theirs]}}, pod(), "worker")
+    found = apply_template({"spec": {"containers": [{"name": "helper"}, theirs]}}, pod(), "worker")
     ours, helper = found["spec"]["containers"]
     assert helper == {"name": "helper"}
     assert (ours["name"], ours["image"], ours["tty"]) == ("worker", "ours", True)
@@ -50,7 +50,7 @@ def test_volumes_are_told_apart_by_name_and_tolerations_put_together() -> None:
             "tolerations": [{"key": "a"}, {"key": "b"}],
         }
     }
-    spec = under(template, ours, "worker")["spec"]
+    spec = apply_template(template, ours, "worker")["spec"]
     assert spec["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]
     assert spec["tolerations"] == [{"key": "a"}, {"key": "b"}]
 

@@ -9,8 +9,8 @@ import pytest
 
 from edl.models.pending import Intent
 from sqlflow_edl.backends.kubernetes.manifests import network
-from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
-from sqlflow_edl.backends.kubernetes.settings import configured
+from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests
+from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 
@@ -58,10 +58,10 @@ def test_only_the_master_reaches_the_api_server_and_only_pods_of_the_job_reach_i
 
 def test_the_model_store_of_the_job_is_among_its_destinations() -> None:
     intent = msgspec.json.encode(Intent("train", jobs.SOURCE, "m", store="s3://bucket/models"))
-    settings = configured(written=[("network_policy", "true")]).settings()
+    settings = read_configuration(pairs=[("network_policy", "true")]).settings()
     given = jobs.submission(settings=settings)
     given = jobs.submission(settings=settings, files={**given.files, "intent.json": intent})
-    [every, _] = [each for each in Objects(given).owned(jobs.UID) if each["kind"] == "NetworkPolicy"]
+    [every, _] = [each for each in JobManifests(given).owned(jobs.UID) if each["kind"] == "NetworkPolicy"]
     assert ports(every) == [("", [443]), ("", [3306])]
 
 

@@ -21,9 +21,9 @@ from edl.installation import VERSION
 from edl.jobs.cluster_folder import RunSpec
 from edl.spec import Cluster, JobSpec
 from edl.spec.strategy import complete_settings
-from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
-from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
-from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests
+from sqlflow_edl.backends.kubernetes.manifests.rendering import format_yaml
+from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 VERSIONS = [version for version in dict.fromkeys(utils.all_versions()) if int(version.split(".")[1]) >= 30]
@@ -31,15 +31,17 @@ ENDS = VERSIONS[0], VERSIONS[-1]  # between them a kind of object is neither new
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def everything() -> Settings:
+def everything() -> KubernetesSettings:
     """A profile with every setting set."""
-    return configured("everything", FIXTURES / "kubernetes.toml").settings()
+    return read_configuration("everything", FIXTURES / "kubernetes.toml").settings()
 
 
 def encrypted(job: JobSpec) -> list[dict[str, Any]]:
     """The objects of a job with certificates."""
-    settings = configured(written=[("tls", "true")]).settings()
-    made = Objects(jobs.submission(job, settings, certificates={name: f"the {name}" for name in tls.FILES}))
+    settings = read_configuration(pairs=[("tls", "true")]).settings()
+    made = JobManifests(
+        jobs.submission(job, settings, certificates={name: f"the {name}" for name in tls.FILES})
+    )
     return [made.job(), *made.owned(jobs.UID)]
 
 
@@ -69,7 +71,7 @@ def schemas_are_read_once() -> Any:
 
 @pytest.mark.parametrize("case", CASES)
 def test_objects_are_those_of_the_golden_file(case: str, golden: Callable[[str, bytes], None]) -> None:
-    golden(f"kubernetes/{case}.yaml", shown(rendered(case)).encode())
+    golden(f"kubernetes/{case}.yaml", format_yaml(rendered(case)).encode())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_the_master_may_do_what_it_needs_and_nothing_else() -> None:
 
 
 def test_a_given_service_account_is_used_and_none_is_made() -> None:
-    settings = configured(written=[("service_account", "trainer")]).settings()
+    settings = read_configuration(pairs=[("service_account", "trainer")]).settings()
     found = jobs.objects(settings=settings)
     assert not {"ServiceAccount", "Role", "RoleBinding"} & set(by_kind(found))
     assert found[0]["spec"]["template"]["spec"]["serviceAccountName"] == "trainer"
@@ -176,7 +178,7 @@ def test_secrets_stand_in_the_secret_alone() -> None:
         "token": "the token",
         "secrets.json": '{"mysql://reader@db.example/shop":"pa55"}',
     }
-    rest = shown(each for each in found if each is not secret)
+    rest = format_yaml(each for each in found if each is not secret)
     assert "the token" not in rest
     assert "pa55" not in rest
 
@@ -210,7 +212,7 @@ def test_hostile_values_stay_values(text: str) -> None:
     def pairs(name: str) -> tuple[str, str]:
         return name, f"key={text.replace(',', ' ')}"
 
-    settings = configured(written=[pairs("env"), pairs("annotations"), ("image", text)]).settings()
+    settings = read_configuration(pairs=[pairs("env"), pairs("annotations"), ("image", text)]).settings()
     job = jobs.job_spec(statement=text)
     found = jobs.objects(job, settings)
     assert [each["kind"] for each in found] == [each["kind"] for each in jobs.objects()]
@@ -219,12 +221,12 @@ def test_hostile_values_stay_values(text: str) -> None:
     assert container["image"] == text
     assert found[0]["metadata"]["annotations"]["sqlflow-edl/statement"] == text
     assert found[0]["metadata"]["annotations"]["key"] == text
-    printed = shown(found)
+    printed = format_yaml(found)
     assert list(yaml.safe_load_all(printed)) == found
 
 
 def test_workers_get_as_many_threads_as_they_may_use_processors() -> None:
-    settings = configured(written=[("worker_cpu", "1500m")]).settings()
+    settings = read_configuration(pairs=[("worker_cpu", "1500m")]).settings()
     found = jobs.objects(settings=settings)
     [spec] = [
         each["data"]["cluster.spec.json"] for each in found if "cluster.spec.json" in each.get("data", {})
@@ -243,7 +245,7 @@ def test_pods_allow_the_packages_that_the_client_allows(monkeypatch: pytest.Monk
 
 
 def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
-    found = jobs.objects(settings=configured(written=[("master_disk", "10G")]).settings())
+    found = jobs.objects(settings=read_configuration(pairs=[("master_disk", "10G")]).settings())
     [master] = found[0]["spec"]["template"]["spec"]["containers"]
     assert master["resources"]["limits"]["ephemeral-storage"] == "10G"
     assert {"name": "EDL_CHECKPOINTS_BYTES", "value": "8000000000"} in master["env"]
@@ -252,18 +254,18 @@ def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
 
 
 def test_a_limit_below_what_is_asked_for_is_refused() -> None:
-    settings = configured(written=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
+    settings = read_configuration(pairs=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
     with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the request of 4Gi"):
-        Objects(jobs.submission(settings=settings))
+        JobManifests(jobs.submission(settings=settings))
 
 
 @pytest.mark.parametrize("written", [[], [("volume", "claim"), ("checkpoints", "s3://bucket/cuts")]])
 def test_updates_are_logged_on_a_volume_only(written: list[tuple[str, str]]) -> None:
     cluster = msgspec.structs.replace(jobs.with_workers(2, servers=2).cluster, durable_updates="process")
     job = jobs.job_spec(cluster=cluster)
-    assert jobs.objects(job, configured(written=[("volume", "claim")]).settings())
+    assert jobs.objects(job, read_configuration(pairs=[("volume", "claim")]).settings())
     with pytest.raises(SemanticError, match="durable_updates needs a volume, on which parameter servers log"):
-        jobs.objects(job, configured(written=written).settings())
+        jobs.objects(job, read_configuration(pairs=written).settings())
 
 
 def test_certificates_stand_in_the_secret_alone_and_every_pod_uses_them() -> None:
@@ -272,7 +274,7 @@ def test_certificates_stand_in_the_secret_alone_and_every_pod_uses_them() -> Non
     assert {name: secret["stringData"][name] for name in tls.FILES} == {
         name: f"the {name}" for name in tls.FILES
     }
-    assert "the tls.key" not in shown(each for each in found if each is not secret)
+    assert "the tls.key" not in format_yaml(each for each in found if each is not secret)
     deployed = jobs.deployment(found)
     for pod in (found[0]["spec"]["template"], deployed.worker, deployed.ps):
         [container] = pod["spec"]["containers"]
@@ -305,14 +307,14 @@ def test_a_job_whose_workers_would_talk_in_plain_is_refused(cluster: Cluster, re
 
 def test_workers_with_a_gpu_have_an_image_for_it_and_compute_on_nothing_else() -> None:
     """An image without CUDA fails there, rather than keep a GPU for a job of the CPU."""
-    found = jobs.objects(jobs.with_workers(2), configured(written=[("worker_gpu", "1")]).settings())
+    found = jobs.objects(jobs.with_workers(2), read_configuration(pairs=[("worker_gpu", "1")]).settings())
     [master] = found[0]["spec"]["template"]["spec"]["containers"]
     [worker] = jobs.deployment(found).worker["spec"]["containers"]
     assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert worker["image"] == master["image"] == f"sqlflow-edl:{VERSION}-gpu"
     asked = {"name": AUTO, "value": "cuda"}
     assert (asked in worker["env"], asked in master["env"]) == (True, False)
-    own = configured(written=[("worker_gpu", "1"), ("image", "team/models:7")]).settings()
+    own = read_configuration(pairs=[("worker_gpu", "1"), ("image", "team/models:7")]).settings()
     [worker] = jobs.deployment(jobs.objects(settings=own)).worker["spec"]["containers"]
     assert worker["image"] == "team/models:7"
 
@@ -328,7 +330,7 @@ def test_workers_with_a_gpu_have_an_image_for_it_and_compute_on_nothing_else() -
 def test_gpus_of_workers_are_those_that_the_job_computes_on(
     changes: dict[str, Any], gpus: str, message: str
 ) -> None:
-    given = jobs.submission(settings=configured(written=[("worker_gpu", gpus)]).settings())
+    given = jobs.submission(settings=read_configuration(pairs=[("worker_gpu", gpus)]).settings())
     changed = msgspec.structs.replace(given.spec, **changes)
     with pytest.raises(SemanticError, match=message):
-        Objects(dataclasses.replace(given, spec=changed))
+        JobManifests(dataclasses.replace(given, spec=changed))

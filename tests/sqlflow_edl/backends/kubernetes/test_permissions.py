@@ -7,14 +7,14 @@ import yaml
 from kubernetes_validate import utils
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import RefusedError
+from edl.cluster.kubernetes.api_calls import APIRefusedError
 from sqlflow_edl.backends.kubernetes.permissions import (
     NEEDED,
     OF_MASTER,
     WITH_POLICY,
     WITHOUT_ACCOUNT,
     Right,
-    explained,
+    explain_refusal,
 )
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
@@ -46,7 +46,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("status", "message", "said", "hint"), REFUSALS)
 def test_a_refusal_is_explained(status, message, said, hint):
-    found = explained(RefusedError(status, "", message), Right("create", "batch", "jobs"), "n")
+    found = explain_refusal(APIRefusedError(status, "", message), Right("create", "batch", "jobs"), "n")
     assert re.search(said, found.message)
     assert found.hint is None if hint is None else hint in found.hint
 

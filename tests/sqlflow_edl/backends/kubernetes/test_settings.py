@@ -9,7 +9,7 @@ import pytest
 
 from edl.errors import ErrorList, SemanticError
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
-from sqlflow_edl.backends.kubernetes.settings import Configuration, configured, place
+from sqlflow_edl.backends.kubernetes.settings import Configuration, place, read_configuration
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Attribute
 
@@ -32,7 +32,7 @@ def attributes(text: str) -> tuple[Attribute, ...]:
 def test_later_ones_win_from_the_default_to_the_command_line(tmp_path: Path) -> None:
     shared = 'worker_cpu = 2\nimage = "a"\nnamespace = "n"\nps_cpu = 3'
     profile = '[big]\nimage = "b"\nnamespace = "m"\nps_cpu = 4'
-    found = configured("big", file(tmp_path, f"{shared}\n{profile}"), [("ps_cpu", "6")])
+    found = read_configuration("big", file(tmp_path, f"{shared}\n{profile}"), [("ps_cpu", "6")])
     settings = found.settings(attributes("kubernetes.namespace = o, kubernetes.ps_cpu = 5"))
     names = ("master_cpu", "worker_cpu", "image", "namespace", "ps_cpu")
     assert [settings.text(name) for name in names] == ["0.5", "2", "b", "o", "6"]
@@ -40,7 +40,7 @@ def test_later_ones_win_from_the_default_to_the_command_line(tmp_path: Path) -> 
 
 def test_names_with_values_are_brought_together_and_lists_are_not(tmp_path: Path) -> None:
     written = 'labels = {a = "1", b = "1"}\ntolerations = ["x"]\n[p]\nlabels = {b = "2", c = "2"}'
-    found = configured("p", file(tmp_path, written), [("labels", "d=4"), ("tolerations", "z")])
+    found = read_configuration("p", file(tmp_path, written), [("labels", "d=4"), ("tolerations", "z")])
     settings = found.settings(attributes("kubernetes.labels = {'c': 3}, kubernetes.tolerations = y"))
     assert settings.pairs("labels") == {"a": "1", "b": "2", "c": "3", "d": "4"}
     assert settings.texts("tolerations") == ["z"]
@@ -50,7 +50,7 @@ def test_the_users_file_is_read_without_being_named(tmp_path: Path) -> None:
     folder = tmp_path / "config" / "sqlflow-edl"
     folder.mkdir(parents=True)
     (folder / "kubernetes.toml").write_text('image = "mine"\npod_template = "pods.yaml"')
-    settings = configured().settings()
+    settings = read_configuration().settings()
     assert settings.text("image") == "mine"
     assert settings.text("pod_template") == str(folder / "pods.yaml")
 
@@ -97,19 +97,22 @@ def test_a_wrong_setting_of_a_file_is_told_with_its_place(
     tmp_path: Path, written: str, message: str, hint: str
 ) -> None:
     with pytest.raises(SemanticError, match=message) as refused:
-        configured("gpu", file(tmp_path, f"{written}\n" if "[" in written else f"{written}\n[gpu]"))
+        read_configuration("gpu", file(tmp_path, f"{written}\n" if "[" in written else f"{written}\n[gpu]"))
     assert hint in (refused.value.hint or "")
 
 
 def test_a_profile_that_is_not_asked_for_is_not_read(tmp_path: Path) -> None:
-    assert configured("", file(tmp_path, "[broken]\nworker_gpu = 'x'")).settings().whole("worker_gpu") == 0
+    assert (
+        read_configuration("", file(tmp_path, "[broken]\nworker_gpu = 'x'")).settings().whole("worker_gpu")
+        == 0
+    )
 
 
 def test_a_file_that_is_named_is_there(tmp_path: Path) -> None:
     with pytest.raises(SemanticError, match="there is no file"):
-        configured("", tmp_path / "none.toml")
+        read_configuration("", tmp_path / "none.toml")
     with pytest.raises(SemanticError, match=r"there is no file .*kubernetes\.toml"):
-        configured("gpu")
+        read_configuration("gpu")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_a_wrong_setting_of_the_command_line_is_told_with_what_was_written(
     name: str, text: str, message: str
 ) -> None:
     with pytest.raises(SemanticError, match=message):
-        configured(written=[(name, text)])
+        read_configuration(pairs=[(name, text)])
 
 
 @pytest.mark.parametrize(
@@ -133,13 +136,13 @@ def test_a_wrong_setting_of_the_command_line_is_told_with_what_was_written(
     [("ttl_secs", "60", "60"), ("memory_factor", "2", "2.0"), ("worker_cpu_limit", "None", "none")],
 )
 def test_the_command_line_has_numbers_and_words(name: str, text: str, read: str) -> None:
-    assert configured(written=[(name, text)]).settings().text(name) == read
+    assert read_configuration(pairs=[(name, text)]).settings().text(name) == read
 
 
 def test_wrong_attributes_are_told_together_with_their_places() -> None:
     text = "kubernetes.imgae = x, kubernetes.worker_gpu = 1.5, train.epoch = 1"
     with pytest.raises(ErrorList) as refused:
-        configured().settings(attributes(text))
+        read_configuration().settings(attributes(text))
     one, other = refused.value.errors
     assert (one.message, one.hint) == ("unknown attribute kubernetes.imgae", "did you mean kubernetes.image?")
     assert other.message == "kubernetes.worker_gpu must be a whole number"
@@ -150,7 +153,7 @@ def test_defaults_are_what_their_types_and_ranges_allow() -> None:
     for row in KUBERNETES:
         if row.default is not None:
             text = str(row.default)
-            assert configured(written=[(row.name.removeprefix("kubernetes."), text)])
+            assert read_configuration(pairs=[(row.name.removeprefix("kubernetes."), text)])
 
 
 def test_a_place_is_this_machine_or_kubernetes_with_a_profile() -> None:
@@ -171,5 +174,5 @@ def test_the_files_in_docs_are_read(repository: Path, tmp_path: Path) -> None:
     text = (repository / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     [written] = re.findall(r"kubernetes\.toml <<END\n(.*?)END", text, re.DOTALL)
-    assert configured("gpu", file(tmp_path, example)).settings().whole("worker_gpu") == 1
-    assert configured("", file(tmp_path, written)).settings().text("volume") == "checkpoints"
+    assert read_configuration("gpu", file(tmp_path, example)).settings().whole("worker_gpu") == 1
+    assert read_configuration("", file(tmp_path, written)).settings().text("volume") == "checkpoints"

@@ -9,7 +9,7 @@ from edl.cluster.kubernetes import quantities
 from edl.worker.input.cache import ROOM
 from sqlflow_edl.backends.kubernetes.manifests import sizing
 from sqlflow_edl.backends.kubernetes.manifests.resources import resources
-from sqlflow_edl.backends.kubernetes.settings import configured
+from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 LARGE = {"features": (spec.Embedding(spec.HashBucket("word", 10_000_000), 16),)}
@@ -67,7 +67,7 @@ def test_copies_with_neighbours_take_twice_as_much() -> None:
 def test_servers_without_a_place_for_checkpoints_have_room_for_each_others() -> None:
     def memory(*written: tuple[str, str], servers: int = 2) -> Decimal:
         job = jobs.job_spec(inputs=LARGE, cluster=jobs.with_workers(2, servers=servers).cluster)
-        found = resources(configured(written=[*written]).settings(), job, "ps")
+        found = resources(read_configuration(pairs=[*written]).settings(), job, "ps")
         return quantities.value(found["requests"]["memory"])
 
     alone = memory(("volume", "claim"))

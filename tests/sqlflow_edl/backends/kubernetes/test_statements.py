@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.backends.kubernetes.settings import configured
+from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.syntax import parse
 
@@ -40,20 +40,20 @@ def test_what_pods_do_not_reach_is_refused_with_its_place(
 ) -> None:
     [parsed] = parse(statement)
     with pytest.raises(SemanticError, match=message) as refused:
-        settings_of(parsed, configured(), source, models)
+        settings_of(parsed, read_configuration(), source, models)
     assert refused.value.span == parsed.span
 
 
 @pytest.mark.parametrize("text", [EXPLAIN, EVALUATE, f"{EVALUATE} WITH evaluate.report = figures"])
 def test_figures_need_no_table(text: str) -> None:
     [parsed] = parse(text)
-    assert settings_of(parsed, configured(), SOURCE, SOURCE)
+    assert settings_of(parsed, read_configuration(), SOURCE, SOURCE)
 
 
 @pytest.mark.parametrize("models", [SOURCE, "s3://bucket/models"])
 def test_what_pods_reach_runs_with_the_settings_of_the_statement(models: str) -> None:
     [parsed] = parse(TRAIN)
-    assert settings_of(parsed, configured(), SOURCE, models).whole("worker_gpu") == 1
+    assert settings_of(parsed, read_configuration(), SOURCE, models).whole("worker_gpu") == 1
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_what_pods_reach_runs_with_the_settings_of_the_statement(models: str) ->
 def test_wrong_settings_are_told_before_anything_is_done(name: str, value: str, message: str) -> None:
     [parsed] = parse(TRAIN)
     with pytest.raises(SemanticError, match=message):
-        settings_of(parsed, configured(written=[(name, value)]), SOURCE, SOURCE)
+        settings_of(parsed, read_configuration(pairs=[(name, value)]), SOURCE, SOURCE)
 
 
 def test_what_a_pod_template_brings_along_is_reached() -> None:
     [parsed] = parse(TRAIN)
-    place = configured(written=[("pod_template", str(TEMPLATE))])
+    place = read_configuration(pairs=[("pod_template", str(TEMPLATE))])
     assert settings_of(parsed, place, SOURCE, "file:///models")
     assert settings_of(parsed, place, "mysql://reader@127.0.0.1/shop", SOURCE)

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.pods import Condition, Metadata, Pod
-from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, JobStatus
-from sqlflow_edl.backends.kubernetes.status_text import failure, starved, waiting
+from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition
+from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, JobStatus, KubernetesJob
+from sqlflow_edl.backends.kubernetes.status_text import failure, memory_notes, waiting
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,21 @@ from sqlflow_edl.backends.kubernetes.status_text import failure, starved, waitin
     ],
 )
 def test_the_condition_of_a_failed_job_is_said_in_words(reason: str, message: str, said: str) -> None:
-    condition = Condition("Failed", "True", reason, message)
-    error = failure(Job(Metadata(), status=JobStatus([condition], failed=7)), [], "20260101-a")
+    condition = PodCondition("Failed", "True", reason, message)
+    error = failure(KubernetesJob(Metadata(), status=JobStatus([condition], failed=7)), [], "20260101-a")
     assert error.message == said
     assert error.hint == "see sqlflow logs 20260101-a master"
 
 
 def test_a_pod_that_is_refused_again_and_again_is_the_same_wait() -> None:
     class Objects:
-        def warnings(self, kind: str, name: str) -> list[Event]:
+        def warnings(self, kind: str, name: str) -> list[JobEvent]:
             why = 'Error creating: pods "{}" is forbidden: exceeded quota: few'
-            return [Event("Warning", "FailedCreate", why.format(f"{name}-{number}")) for number in range(3)]
+            return [
+                JobEvent("Warning", "FailedCreate", why.format(f"{name}-{number}")) for number in range(3)
+            ]
 
-    told = set(waiting(cast(JobObjects, Objects()), Job(Metadata("job")), []))
+    told = set(waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), []))
     assert told == {("the master", "Error creating: its pod is forbidden: exceeded quota: few")}
 
 
@@ -44,8 +46,11 @@ def test_a_mount_that_fails_once_is_not_told() -> None:
     absent = 'MountVolume.SetUp failed for volume "code" : configmap "x" not found'
 
     class Objects:
-        def warnings(self, kind: str, name: str) -> list[Event]:
-            return [Event("Warning", "FailedMount", late, 1), Event("Warning", "FailedMount", absent, 2)]
+        def warnings(self, kind: str, name: str) -> list[JobEvent]:
+            return [
+                JobEvent("Warning", "FailedMount", late, 1),
+                JobEvent("Warning", "FailedMount", absent, 2),
+            ]
 
     pod = msgspec.convert(
         {
@@ -54,7 +59,9 @@ def test_a_mount_that_fails_once_is_not_told() -> None:
         },
         Pod,
     )
-    assert list(waiting(cast(JobObjects, Objects()), Job(Metadata("job")), [pod])) == [("master", absent)]
+    assert list(waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), [pod])) == [
+        ("master", absent)
+    ]
 
 
 def master(reason: str, code: int) -> Pod:
@@ -74,8 +81,8 @@ def master(reason: str, code: int) -> Pod:
 def test_masters_that_ran_out_of_memory_are_told_with_what_helps() -> None:
     pods = [master("Error", 1), master("OOMKilled", 137)]
     told = "the master ran out of memory (limit 1Gi); WITH kubernetes.master_memory sets its memory"
-    assert list(starved(pods)) == [told]
-    condition = Condition("Failed", "True", "BackoffLimitExceeded", "…")
-    error = failure(Job(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
+    assert list(memory_notes(pods)) == [told]
+    condition = PodCondition("Failed", "True", "BackoffLimitExceeded", "…")
+    error = failure(KubernetesJob(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
     assert error.message.endswith("; the last time: out of memory (limit 1Gi)")
     assert error.hint.startswith("WITH kubernetes.master_memory sets its memory; ")

@@ -11,7 +11,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.jobs import job_folder
 from edl.models.pending import Intent, read_intent, write_intent
 from sqlflow_edl.backends.kubernetes import submit
-from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.backends.kubernetes.settings import Configuration, KubernetesSettings
 from sqlflow_edl.session.session import Session
 from tests.mariadb import Server
 from tests.sqlflow_edl.backends.kubernetes.jobs import job_spec
@@ -65,6 +65,6 @@ def test_the_failure_of_a_job_that_did_not_start_is_left_to_who_waits_for_it(
     pinned = Pinned("mysql://db/shop", "SELECT 1", "", 1, (), "", 0, False, table=PinnedTable("rows"))
     write_intent(job.path, Intent("train", "mysql://db/shop", "m"))
     with pytest.raises(ClusterError, match="no room"):
-        submit.run(job, job_spec(), pinned, Settings({}), Told())
+        submit.run(job, job_spec(), pinned, KubernetesSettings({}), Told())
     assert read_intent(job.path) is None
     assert not job.status().place

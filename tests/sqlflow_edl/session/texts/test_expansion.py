@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.session.texts.expansion import expanded
+from sqlflow_edl.session.texts.expansion import expand_variables
 
 NOW = datetime(2026, 3, 31, 23, 5, 9)
 ENVIRONMENT = {"REGION": "emea", "MM": "never", "EMPTY": ""}
@@ -29,7 +29,7 @@ ENVIRONMENT = {"REGION": "emea", "MM": "never", "EMPTY": ""}
     ],
 )
 def test_a_value_is_expanded(text: str, wanted: str) -> None:
-    assert expanded(text, NOW, ENVIRONMENT) == wanted
+    assert expand_variables(text, NOW, ENVIRONMENT) == wanted
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_a_value_is_expanded(text: str, wanted: str) -> None:
 )
 def test_what_cannot_be_expanded_is_an_error(text: str, said: str) -> None:
     with pytest.raises(SemanticError, match=said):
-        expanded(text, NOW, ENVIRONMENT)
+        expand_variables(text, NOW, ENVIRONMENT)
 
 
 def test_a_date_in_other_letters_is_answered_with_those_that_are_meant() -> None:
     with pytest.raises(SemanticError) as raised:
-        expanded("${YYYYMMDD}", NOW, {})
+        expand_variables("${YYYYMMDD}", NOW, {})
     assert raised.value.hint == "a date is written ${yyyyMMdd}"

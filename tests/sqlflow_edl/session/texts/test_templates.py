@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.session.texts.templates import rendered
+from sqlflow_edl.session.texts.templates import render_template
 
 
 def test_expressions_and_statements_are_replaced_and_the_rest_stays_as_it_is() -> None:
     text = "-- {# why #}\nSELECT '{{ city }}'\r\n{% if n | int > 2 %}LIMIT {{ n }}{% endif %};\n"
-    assert rendered(text, {"city": "O'Slo <&>", "n": "3"}, "duckdb") == "-- \nSELECT 'O'Slo <&>'\nLIMIT 3;\n"
+    assert (
+        render_template(text, {"city": "O'Slo <&>", "n": "3"}, "duckdb")
+        == "-- \nSELECT 'O'Slo <&>'\nLIMIT 3;\n"
+    )
 
 
 def test_a_name_that_may_be_missing_can_say_so() -> None:
-    assert rendered("{{ x | default(7) }}{{ 1 if x is defined }}", {"y": "1"}, "duckdb") == "7"
+    assert render_template("{{ x | default(7) }}{{ 1 if x is defined }}", {"y": "1"}, "duckdb") == "7"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,7 @@ def test_a_name_that_may_be_missing_can_say_so() -> None:
 )
 def test_a_value_may_be_a_literal_of_the_database(dialect: str, wanted: str) -> None:
     variables = {"city": "O'Slo\\", "n": 3}
-    assert rendered("{{ city | literal }}, {{ n | literal }}", variables, dialect) == wanted
+    assert render_template("{{ city | literal }}, {{ n | literal }}", variables, dialect) == wanted
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ def test_a_value_may_be_a_literal_of_the_database(dialect: str, wanted: str) -> 
 )
 def test_what_is_wrong_is_pointed_at(text: str, place: str, message: str, hint: str) -> None:
     with pytest.raises(SQLFlowError) as raised:
-        rendered(text, {"city": "x"}, "duckdb")
+        render_template(text, {"city": "x"}, "duckdb")
     assert message in raised.value.message
     assert hint in (raised.value.hint or "")
     span = raised.value.span

@@ -12,7 +12,7 @@ from edl.collectives.base import GroupError, Store
 from edl.tasks.task import Report
 from edl.worker.master_client import RemoteTasks
 from edl.worker.strategies.allreduce.rendezvous_client import RendezvousClient
-from edl.worker.strategies.allreduce.task_log import Entry, LeftError, TaskLog
+from edl.worker.strategies.allreduce.task_log import LeftError, LogEntry, TaskLog
 
 
 class LogThread:
@@ -84,15 +84,15 @@ class LogThread:
         """Write the next entry; return False if training is over."""
         log, tasks = self._log, self._tasks
         if epoch := log.unconcluded:
-            self._execute(Entry("control", epoch=epoch))
+            self._execute(LogEntry("control", epoch=epoch))
             self._execute(log.conclusion(epoch))
         elif self._member.measuring:
-            self._execute(Entry("control"))
+            self._execute(LogEntry("control"))
         elif tasks.stopped or tasks.over("train"):
-            self._append(Entry("over"))
+            self._append(LogEntry("over"))
             return False
         elif task := tasks.next("train"):
-            self._append(Entry("train", Report(task)))
+            self._append(LogEntry("train", Report(task)))
         return True
 
     def _has_room(self) -> bool:
@@ -103,12 +103,12 @@ class LogThread:
         tasks = self._log.open
         return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
 
-    def _execute(self, entry: Entry) -> None:
+    def _execute(self, entry: LogEntry) -> None:
         """Write an entry and wait until this member's training thread has executed it."""
         self._append(entry)
         self._wait(lambda: self._log.executed)
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: LogEntry) -> None:
         with self._changed:
             if not self._regroup():
                 self._log.forget_all_but(self._member.unstored)

@@ -20,7 +20,7 @@ PIECE = 8 << 20  # bytes
 PIECE_SECS = 4.0  # timeout of a piece, so that a frozen member is detected soon
 
 
-class _Entry(msgspec.Struct, frozen=True, array_like=True):
+class _TransferEntry(msgspec.Struct, frozen=True, array_like=True):
     """Header of an array."""
 
     name: str
@@ -48,12 +48,12 @@ def broadcast_arrays(group: Group, arrays: Mapping[str, Array] | None, source: i
 
 def _head(arrays: Mapping[str, Array]) -> bytes:
     return msgspec.msgpack.encode(
-        [_Entry(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+        [_TransferEntry(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     )
 
 
 def _room(head: bytes) -> dict[str, Array]:
-    entries = msgspec.msgpack.decode(head, type=list[_Entry])
+    entries = msgspec.msgpack.decode(head, type=list[_TransferEntry])
     return {entry.name: np.empty(entry.shape, entry.dtype) for entry in entries}
 
 

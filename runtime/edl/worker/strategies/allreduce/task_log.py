@@ -25,7 +25,7 @@ from edl.tasks import encoding
 from edl.tasks.task import Report, Task
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LogEntry(msgspec.Struct, frozen=True):
     """Entry of the log.
 
     `task` is the task of `train`, as leased, with what was done of it before. `epoch` is the concluded epoch, or the
@@ -72,10 +72,12 @@ class TaskLog:
         self.best = (0, 0)
         self._store: Store | None = None  # of the present group; None outside of a group
         self._number = 0  # of the next entry in the store
-        self._entries = deque[Entry]()  # not taken
-        self._taken: Entry | None = None  # last one of this group
-        self._turns = deque[Entry | None]()  # taken for the training thread; None calls it without an entry
-        self._executing: Entry | None = None  # begun by the training thread
+        self._entries = deque[LogEntry]()  # not taken
+        self._taken: LogEntry | None = None  # last one of this group
+        self._turns = deque[
+            LogEntry | None
+        ]()  # taken for the training thread; None calls it without an entry
+        self._executing: LogEntry | None = None  # begun by the training thread
         self._assigned: dict[int, _AssignedTask] = {}  # by lease, in the order of the log
         self._reports: dict[int, Report] = {}  # by lease; the master may not have stored them
 
@@ -92,7 +94,7 @@ class TaskLog:
     def follow(self, progress: GroupProgress, store: Store) -> None:
         """Continue at this position in the log of the next group, which begins with the tasks that are open."""
         self._store, self._number = store, 0
-        self._entries = deque(Entry("train", task) for task in progress.open)
+        self._entries = deque(LogEntry("train", task) for task in progress.open)
         self._taken = self._executing = None
         self._turns = deque([None] * len(self._turns))
         self._assigned.clear()
@@ -131,14 +133,14 @@ class TaskLog:
         """Return True if the group of this store is the present one."""
         return self._store is store
 
-    def write(self, entry: Entry, store: Store) -> None:
+    def write(self, entry: LogEntry, store: Store) -> None:
         """Append an entry, on the first member. Errors of the store propagate; LeftError after the end of the group."""
         store.set(str(self._number), encoding.encode(entry))
         self._append(entry, store)
 
-    def read(self, store: Store) -> Entry:
+    def read(self, store: Store) -> LogEntry:
         """Wait for the next entry and append it, on the other members. Raises as `write`."""
-        entry = encoding.decode(store.get(str(self._number)), Entry)
+        entry = encoding.decode(store.get(str(self._number)), LogEntry)
         self._append(entry, store)
         return entry
 
@@ -147,10 +149,10 @@ class TaskLog:
         """True if the training thread has executed all entries that are no tasks."""
         return self._executing is None and not any(self._turns) and all(entry.task for entry in self._entries)
 
-    def conclusion(self, epoch: int) -> Entry:
+    def conclusion(self, epoch: int) -> LogEntry:
         """Return the log entry for a concluded epoch."""
         concluded, best = self.best
-        return Entry("concluded", epoch=epoch, best=best if concluded == epoch else 0)
+        return LogEntry("concluded", epoch=epoch, best=best if concluded == epoch else 0)
 
     def forget(self, durable: int) -> None:
         """Drop reports of leases up to `durable`, which survive the master."""
@@ -200,7 +202,7 @@ class TaskLog:
         """True if control tasks are to be done now."""
         return self._executing is not None and self._executing.kind == "control"
 
-    def turn(self) -> Entry | None:
+    def turn(self) -> LogEntry | None:
         """Begin the next entry that is no task, up to `turned`; return None if the thread is called without one."""
         entry = self._turns.popleft()
         self._executing = entry if entry is None or entry.kind != "over" else None
@@ -237,7 +239,7 @@ class TaskLog:
             self.ended = task.number
         self.changed.notify_all()
 
-    def _append(self, entry: Entry, store: Store) -> None:
+    def _append(self, entry: LogEntry, store: Store) -> None:
         with self.changed:
             if not self.is_in(store):
                 raise LeftError
