@@ -1,4 +1,4 @@
-"""The language of docstrings: noun phrases and imperatives, in the words of the field."""
+"""The language of docstrings and pages: noun phrases, imperatives and plain sentences, in the words of the field."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.documentation import PAGES, REPOSITORY
+
 # Words with which a noun clause or a fragment begins, where an imperative or a noun phrase belongs.
 FRAGMENT = re.compile(
     r"(What|Whether|Of|Who|Whom|Whose|How|That|Until|Which|Where|When|Why|With|Without|In|On|At|By|For|From|To|As"
@@ -18,6 +20,21 @@ FRAGMENT = re.compile(
 # Words for people, where processes are meant.
 PEOPLE = re.compile(r"\b(who|whom|whoever|nobody|somebody)\b", re.IGNORECASE)
 MOST = 0.02  # of all docstrings
+DOCS = REPOSITORY / "docs"
+PAGES_FOR_USERS = [
+    REPOSITORY / "README.md",
+    *(page for page in PAGES if page.parent in {DOCS, DOCS / "tutorials"}),
+]
+# Constructions that hide the point of a sentence, with their most frequent use in 1,000 words of these pages. The pages
+# have fewer today; lower a number when they get better.
+CONSTRUCTIONS = {
+    "a relative clause with which": (r",\s+(?:\w+ )?which\b|\b(?:of|in|by) which\b", 1.05),
+    "whose": (r"\bwhose\b", 0.2),
+    "a clause with what": (r"\bwhat\b", 0.25),
+    "that of, those": (r"\bthat of\b|\bthose\b", 0.45),
+    "a sentence of more than 30 words": (r"(?:[^\s.!?:;|]+[\s,]+){30,}", 0.65),
+}
+NO_PROSE = re.compile(r"^(```+).*?^\1$|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 
 
 @cache
@@ -57,3 +74,17 @@ def test_docstrings_do_not_speak_of_processes_as_people(repository: Path, packag
     found = docstrings(repository / package)
     people = [f"{place}: {text.splitlines()[0]}" for place, text in found if PEOPLE.search(text)]
     assert len(people) <= MOST * len(found), "\n".join(people)
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_pages_say_the_point_in_the_main_clause(construction: str) -> None:
+    pattern, most = CONSTRUCTIONS[construction]
+    texts = {page: NO_PROSE.sub("", page.read_text(encoding="utf-8")) for page in PAGES_FOR_USERS}
+    found = [
+        f"{page.relative_to(REPOSITORY)}: {' '.join(text[max(match.start() - 60, 0) : match.end()].split())}"
+        for page, text in texts.items()
+        for match in re.finditer(pattern, text, re.IGNORECASE)
+    ]
+    words = sum(len(text.split()) for text in texts.values())
+    rate = 1000 * len(found) / words
+    assert rate <= most, f"{rate:.2f} of 1,000 words:\n" + "\n".join(found)

@@ -17,10 +17,10 @@ MEANING = {
     USAGE: "the command line is wrong",
     ABANDONED: "an instance lost its parent process",
     PREEMPTED: "a worker was preempted and returned its tasks",
-    JOB_FAILED: "a master failed its job permanently: a restart would not help",
+    JOB_FAILED: "a master failed its job permanently, because a restart would not help",
     HUNG: "a worker made no progress for too long; the stacks of its threads are in its log",
     PAUSED: "a master paused its job",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
-    TERMINATED: "a command or its job ended by SIGTERM, which keeps trainings and jobs on Kubernetes",
+    TERMINATED: "a command or its job ended by SIGTERM; trainings and jobs on Kubernetes are kept",
 }
 HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

@@ -13,6 +13,6 @@ MEANING = {
     USAGE: "the command line is wrong",
     NOT_NEEDED: "retrain: the condition does not hold, so nothing was trained",
     INTERRUPTED: "interrupted with Ctrl-C",
-    TERMINATED: "ended by SIGTERM, which keeps trainings and jobs on Kubernetes",
+    TERMINATED: "ended by SIGTERM; trainings and jobs on Kubernetes are kept",
 }
 HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())
