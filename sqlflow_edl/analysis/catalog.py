@@ -127,7 +127,7 @@ _BETAS = (
 )
 _DECAY = _parameter("weight_decay", 0.004, "Decoupled weight decay.")
 _AMSGRAD = _parameter("amsgrad", False, "Keep the largest second moment.", type_="boolean", low=None)
-_MOMENTUM = _parameter("momentum", 0.0, "Share of the last update that is added to the next.", high=1)
+_MOMENTUM = _parameter("momentum", 0.0, "Share of the last update in the next one.", high=1)
 
 OPTIMIZERS = Catalog(
     "optimizer",
@@ -252,7 +252,7 @@ SCHEDULES = Catalog(
                 _schedule_parameter(
                     "decay_steps",
                     None,
-                    "Steps in which the rate falls by decay_rate; by default all steps after the warm-up.",
+                    "Steps of a decrease of the rate by decay_rate; by default all steps after the warm-up.",
                     "integer",
                 ),
             ),

@@ -45,7 +45,10 @@ LOSSES = Catalog(
             "Squared near zero, absolute beyond delta deviations.",
             (
                 _loss_parameter(
-                    "delta", 1.0, "Error at which it turns linear, in standard deviations of the label.", 1e-9
+                    "delta",
+                    1.0,
+                    "Error at which the loss becomes linear, in standard deviations of the label.",
+                    1e-9,
                 ),
             ),
             aliases=("reg:pseudohubererror",),
@@ -108,7 +111,7 @@ LOSSES = Catalog(
                 _loss_parameter(
                     "label_smoothing",
                     None,
-                    "Share of each label that is spread over all classes, in networks (Szegedy et al., 2016).",
+                    "Share of each label spread over all classes, in networks (Szegedy et al., 2016).",
                     0,
                     0.9,
                     ("label_smoothing",),

@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.settings.values import Setting
 TOLERANCE = AttributeRow(
     "train.tolerance",
     "number",
-    "End the training after an epoch whose loss is not lower than that of the one before by this share of it; 0 never.",
+    "End the training after an epoch in which the loss falls by less than this share of it; 0 never.",
     0.0,
     low=0,
     high=1,
@@ -77,7 +77,8 @@ DEEP = (
     AttributeRow(
         "model.pretrain_dims",
         "integers",
-        "Units of the encoder's layers, the last one those of the codes; the decoder has them in reverse.",
+        "Units of the encoder's layers; the last ones are the codes, and the decoder has the layers "
+        "in reverse.",
         (100, 100, 10),
         low=1,
         high=65_536,
@@ -102,7 +103,7 @@ DEEP = (
     AttributeRow(
         "model.pretrain_lr",
         "number",
-        "Step size of the autoencoder at first; it is divided by 10 where the error does not fall.",
+        "Initial step size of the autoencoder; it is divided by 10 when the error does not fall.",
         1.0,
         low=1e-9,
         high=100,
@@ -111,7 +112,7 @@ DEEP = (
     AttributeRow(
         "model.kmeans_init",
         "integer",
-        "Starts of k-means on the codes, of which the best is taken.",
+        "Starts of k-means on the codes; the best one is used.",
         20,
         low=1,
         high=1000,

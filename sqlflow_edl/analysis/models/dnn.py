@@ -19,8 +19,9 @@ from sqlflow_edl.analysis.settings.values import Setting
 MEMBERS = AttributeRow(
     "model.members",
     "integer",
-    "Networks that share their layers, except for scales of the features and the outputs, and whose predictions are "
-    "averaged (TabM, Gorishniy et al., 2024). 1 is a single network, as with batch_norm.",
+    "Networks of an ensemble with shared layers (except for scales of the features and the outputs) "
+    "and averaged predictions (TabM, Gorishniy et al., 2024). 1 is a single network, as with "
+    "batch_norm.",
     8,
     low=1,
     high=256,

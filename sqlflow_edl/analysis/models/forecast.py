@@ -32,13 +32,13 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.series",
         "texts",
-        "Columns whose values tell series apart, such as store or [store, item]; without it there is one series.",
+        "Columns that identify a series, such as store or [store, item]; without it there is one series.",
         aliases=("series", "forecast.series_columns", "time_series_id_col"),
     ),
     AttributeRow(
         "forecast.horizon",
         "integer",
-        "Number of steps that are forecast. Required.",
+        "Number of steps to forecast. Required.",
         low=1,
         high=10_000,
         aliases=("horizon", "n_out", "model.n_out"),
@@ -46,8 +46,9 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.season",
         "integer",
-        "Number of steps after which a pattern repeats; 1 for none. By default a week of days, a year of weeks, months "
-        "and quarters, a day of shorter steps, if a series shows it twice; none of numbers.",
+        "Number of steps of a repeating pattern; 1 for none. By default a week for days, a year for "
+        "weeks, months and quarters, a day for shorter steps, if a series shows it twice; none for "
+        "numbers.",
         low=1,
         high=100_000,
         aliases=("season", "season_length", "forecast.season_length", "period"),
@@ -55,8 +56,8 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.lags",
         "integer",
-        "Number of last values that the model sees. By default those of a season, from 2 to 12, beside values of "
-        "earlier seasons; of TiDE those of two seasons or of the horizon.",
+        "Number of last values in the input. By default one season, from 2 to 12, beside values of "
+        "earlier seasons; for TiDE two seasons or the horizon.",
         low=1,
         high=1000,
         aliases=("lags", "n_in", "model.n_in"),
@@ -64,8 +65,8 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.windows",
         "integer",
-        "Number of windows of the backtest, on which the model is validated: each has forecast.horizon steps, the last "
-        "one those at the end of each series. By default 2, or 1 where the series are short.",
+        "Number of windows of the backtest, which validates the model: each has forecast.horizon "
+        "steps, and the last one is at the end of each series. By default 2, or 1 for short series.",
         low=1,
         high=100,
         aliases=("forecast.backtest_windows", "n_windows"),
@@ -73,7 +74,7 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.quantiles",
         "numbers",
-        "Quantiles that are forecast beside the value, such as [0.1, 0.9] for an interval of 80 %.",
+        "Quantiles to forecast in addition to the value, such as [0.1, 0.9] for an interval of 80 %.",
         low=0.001,
         high=0.999,
         aliases=("quantiles", "forecast.levels"),
@@ -81,7 +82,7 @@ ATTRIBUTES = (
     AttributeRow(
         "forecast.refit",
         "boolean",
-        "Train the model once more after the backtest, on all rows, in as many rounds or epochs.",
+        "Train the model once more after the backtest, on all rows, for the same number of rounds or epochs.",
         True,
         aliases=("refit",),
     ),

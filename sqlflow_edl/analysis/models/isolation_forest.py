@@ -26,7 +26,7 @@ TREES = AttributeRow(
 SAMPLE_ROWS = AttributeRow(
     "model.sample_rows",
     "integer",
-    "Rows from which each tree is made.",
+    "Rows of each tree.",
     256,
     low=2,
     high=4096,
@@ -35,7 +35,7 @@ SAMPLE_ROWS = AttributeRow(
 CONTAMINATION = AttributeRow(
     "model.contamination",
     "number",
-    "Share of the training rows beyond the threshold, which are anomalies.",
+    "Share of anomalies, beyond the threshold, among the training rows.",
     0.1,
     low=0.0001,
     high=0.5,

@@ -55,7 +55,7 @@ TRAIN = (
     AttributeRow(
         "train.keep",
         "text",
-        "Weights of the trained model: those of the epoch with the lowest validation loss (best), or of "
+        "Weights of the trained model: from the epoch with the lowest validation loss (best), or from "
         "the last step (last); by default best if there are validation rows.",
         choices=("best", "last"),
         aliases=("train.keep_weights",),
@@ -63,16 +63,16 @@ TRAIN = (
     AttributeRow(
         "train.activate",
         "text",
-        "When the new version becomes the current one of its name: always, or only if a metric of its validation "
-        "rows is at least as good as that of the current version on the same rows (better).",
+        "Condition for making the new version the current one: always, or only if a metric on its "
+        "validation rows is at least as good as the current version's on the same rows (better).",
         "always",
         choices=("always", "better"),
     ),
     AttributeRow(
         "train.time_limit",
         "number",
-        "Seconds after which training ends, with the epoch or round that reaches them; a search ends with the trials "
-        "that have ended. By default none, and for a search 30 to 300 by the number of rows.",
+        "Seconds after which training ends, at the end of the current epoch or round; a search ends "
+        "with its finished trials. By default none; for a search 30 to 300, by the number of rows.",
         low=0.001,
         aliases=("time_limit", "auto.time_limit", "train.time_limit_secs", "budget_seconds"),
     ),
@@ -105,8 +105,8 @@ TRAIN = (
     AttributeRow(
         "train.num_ps",
         "integer",
-        "Number of parameter servers, which hold the model's parameters and the rows of its embedding "
-        "tables; by default one for two workers if the strategy needs them.",
+        "Number of parameter servers. They hold the model's parameters and the rows of its embedding "
+        "tables. By default one for two workers if the strategy needs them.",
         low=0,
         high=1000,
         aliases=("num_ps", "train.num_ps_pods", "engine.ps_num"),
@@ -115,9 +115,10 @@ TRAIN = (
         "train.strategy",
         "text",
         "Distribution strategy. allreduce: each worker holds the parameters and computes its share of "
-        "every step; of trees, that of its rows. async, sync: parameter servers apply each gradient, or the "
-        "mean gradient of several workers. local: one worker. auto: allreduce with several workers; async "
-        "with parameter servers, or if embedding tables are too large for each worker (256 MB).",
+        "every step; for trees, the share of its rows. async, sync: parameter servers apply each "
+        "gradient, or the mean gradient of several workers. local: one worker. auto: allreduce with "
+        "several workers; async with parameter servers, or if embedding tables are too large for each "
+        "worker (256 MB).",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
     ),
@@ -142,8 +143,8 @@ TRAIN = (
     AttributeRow(
         "train.max_staleness",
         "integer",
-        "async: number of updates that a gradient may be behind. The learning rate of one that is s updates "
-        "behind is multiplied by max_staleness / s. 0 sets no bound.",
+        "async: number of updates that a gradient may be behind. If a gradient is s updates behind, "
+        "its learning rate is multiplied by max_staleness / s. 0 sets no bound.",
         0,
         low=0,
         high=1_000_000,
@@ -152,9 +153,10 @@ TRAIN = (
     AttributeRow(
         "train.durable_updates",
         "text",
-        "async: what an update survives once a parameter server has acknowledged it. none: nothing, the "
-        "updates since the last checkpoint are lost with the server. process: the end of the server, by a log "
-        "of its updates. machine: also a crash of the machine, by a flush of the log to disk.",
+        "async: durability of an update that a parameter server has acknowledged. none: the updates "
+        "since the last checkpoint are lost with the server. process: updates survive the end of the "
+        "server, by a log. machine: they also survive a crash of the machine, by a flush of the log "
+        "to disk.",
         "none",
         choices=("none", "process", "machine"),
         aliases=("durable_updates",),
@@ -162,8 +164,8 @@ TRAIN = (
     AttributeRow(
         "train.embedding_min_count",
         "integer",
-        "Steps that have to train with an id before it gets a row in a row table (docs/embeddings.md); until then it "
-        "has its initial vector. 0 and 1: the first step.",
+        "Training steps with an id before it gets a row in a row table (docs/embeddings.md); until "
+        "then it has its initial vector. 0 and 1: the first step.",
         0,
         low=0,
         high=MOST_COUNT,
@@ -182,8 +184,8 @@ TRAIN = (
     AttributeRow(
         "train.embedding_ttl_steps",
         "integer",
-        "Steps of a row table after which a row that none of them has trained is dropped with its optimizer slots. 0 "
-        "drops none.",
+        "Steps of a row table without training of a row after which the row is dropped with its "
+        "optimizer slots. 0 drops none.",
         0,
         low=0,
         high=2**40,
@@ -192,8 +194,7 @@ TRAIN = (
     AttributeRow(
         "train.priority",
         "priority",
-        "Priority of the job among those that share a quota of slots: low, normal, high, or a number; "
-        "higher is more urgent.",
+        "Priority of the job in its quota of slots: low, normal, high, or a number; higher is more urgent.",
         "normal",
         aliases=("priority",),
     ),
@@ -211,7 +212,7 @@ TRAIN = (
     AttributeRow(
         "train.checkpoint_steps",
         "integer",
-        "Steps between two checkpoints of a training; 0 uses train.checkpoint_secs alone.",
+        "Steps between two checkpoints of a training; 0 uses only train.checkpoint_secs.",
         0,
         low=0,
         aliases=("checkpoint_steps", "train.save_checkpoints_steps"),
@@ -219,7 +220,7 @@ TRAIN = (
     AttributeRow(
         "train.checkpoint_secs",
         "number",
-        "Seconds between two checkpoints, in one process after a minute; 0 uses train.checkpoint_steps alone.",
+        "Seconds between two checkpoints, in one process after a minute; 0 uses only train.checkpoint_steps.",
         30.0,
         low=0,
         aliases=("checkpoint_secs",),
@@ -235,8 +236,8 @@ TRAIN = (
     AttributeRow(
         "train.checkpoint_copies",
         "text",
-        "Storage of parameter servers' checkpoints: files of the job, or the memory of two replica peers "
-        "of each server (neighbours), which hold the last two.",
+        "Storage of parameter servers' checkpoints: files of the job, or the memory of two replica "
+        "peers of each server (neighbours) for the last two.",
         "files",
         choices=("files", "neighbours"),
     ),
@@ -283,11 +284,11 @@ TRAIN = (
     AttributeRow(
         "validation.split",
         "text",
-        "Choice of the validation rows; validation.fraction is their share. time: the latest rows; group: all "
-        "rows of some groups; stratified: the same share of each class; column: those in which a column is TRUE or "
-        "NULL; random. auto: time if a date orders "
-        "the rows, else stratified for classes and random for numbers. Equal rows are on one side, "
-        "unless there are few different rows.",
+        "Choice of the validation rows; validation.fraction is their share. time: the latest rows; "
+        "group: all rows of some groups; stratified: the same share of each class; column: the rows "
+        "with TRUE or NULL in a column; random. auto: time if a date orders the rows, else stratified "
+        "for classes and random for numbers. Equal rows are on one side, unless there are few "
+        "different rows.",
         "auto",
         choices=("auto", "random", "time", "group", "stratified", "column"),
     ),
@@ -300,8 +301,9 @@ TRAIN = (
     AttributeRow(
         "validation.test_fraction",
         "number",
-        "Share of the rows, the last ones in order, that are neither trained nor validated on. A search reports the "
-        "figures of its ensemble on them; by default a tenth of more than 5,000 rows, and none elsewhere.",
+        "Share of the rows, the last ones in order, for neither training nor validation. A search "
+        "reports the metrics of its ensemble on them; by default a tenth of more than 5,000 rows, and "
+        "none elsewhere.",
         low=0,
         high=0.9,
         aliases=("test_fraction",),
@@ -315,7 +317,7 @@ TRAIN = (
     AttributeRow(
         "validation.metrics",
         "texts",
-        "Metrics to report; by default those for the kind of label.",
+        "Metrics to report; the default depends on the kind of label.",
         aliases=("metrics", "eval_metrics", "eval_metric", "train.eval_metric"),
     ),
     AttributeRow(
@@ -329,8 +331,8 @@ TRAIN = (
     AttributeRow(
         "validation.threshold",
         "threshold",
-        "Probability from which PREDICT and EVALUATE predict the second of two classes, or the metric of the "
-        "validation rows that chooses it: accuracy, balanced_accuracy, f1 or mcc.",
+        "Minimum probability for PREDICT and EVALUATE to predict the second of two classes, or the "
+        "metric of the validation rows that chooses it: accuracy, balanced_accuracy, f1 or mcc.",
         aliases=("predict.threshold", "threshold"),
     ),
     AttributeRow(
@@ -342,16 +344,17 @@ TRAIN = (
     AttributeRow(
         "train.incremental_column",
         "text",
-        "Selected column that grows with new rows, such as an id or the time of an event: only the rows above its "
-        "greatest value in the last training of the model are trained on. It is not a feature.",
+        "Selected column that grows with new rows, such as an id or the time of an event: only rows "
+        "above its greatest value in the last training of the model are trained on. It is not a "
+        "feature.",
         aliases=("incremental_column",),
     ),
     AttributeRow(
         "train.on_bad_row",
         "text",
-        "Rows whose label or weight is NULL or no finite number: abort trains nothing and says how many there are; "
-        "skip leaves them out, of the validation rows too, and says how many there are and how to list them. A cell "
-        "of several numbers that cannot be read is an error in any case.",
+        "Treatment of rows with a label or weight that is NULL or not finite. abort trains nothing "
+        "and reports their number; skip leaves them out, of the validation rows too, and reports "
+        "their number and how to list them. An unreadable cell of several numbers is always an error.",
         "abort",
         choices=("abort", "skip"),
         aliases=("on_bad_row",),
@@ -359,9 +362,9 @@ TRAIN = (
     AttributeRow(
         "train.text_numbers",
         "text",
-        "Texts that are almost all numbers, such as $1,003.50 and a few '?', and that COLUMN does not name: warn says "
-        "how to select the numbers; convert makes numbers of them in the model, as TO_NUMBER does, and NULL of the "
-        "other texts.",
+        "Treatment of texts without an item in COLUMN that are almost all numbers, such as $1,003.50 "
+        "and a few '?'. warn shows how to select the numbers; convert makes numbers of them in the "
+        "model, like TO_NUMBER, and NULL of the other texts.",
         "warn",
         choices=("warn", "convert"),
         aliases=("text_numbers",),
@@ -422,16 +425,17 @@ TRAIN = (
     AttributeRow(
         "model.framework",
         "text",
-        "Framework of a built-in model: keras (default) or torch of networks, lightgbm (default) or xgboost of trees.",
+        "Framework of a built-in model: keras (default) or torch for networks, lightgbm (default) or "
+        "xgboost for trees.",
         choices=("keras", "torch", "lightgbm", "xgboost"),
         aliases=("framework",),
     ),
     AttributeRow(
         "model.keep_rows",
         "text",
-        "Rows that the model keeps to explain predictions by comparison. sample: at most 200 rows of the training, of "
-        "the columns that it reads. none: no row of the training, but rows made of the quantiles and the frequent "
-        "values of each column. Trees keep none.",
+        "Rows in the model to explain predictions by comparison. sample: at most 200 training rows, "
+        "with the columns of the model. none: no training row, but rows made of the quantiles and the "
+        "frequent values of each column. Trees keep none.",
         "sample",
         choices=("sample", "none"),
         aliases=("keep_rows",),

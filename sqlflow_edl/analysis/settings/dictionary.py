@@ -77,11 +77,12 @@ WITHOUT_EFFECT = {
     "model.label_dimension": "the label decides the outputs of a model",
     "model.update_interval": "targets follow each minibatch",
     **dict.fromkeys(
-        ("model.pretrain_batch_size", "model.train_batch_size"), "train.batch_size is that of a training"
+        ("model.pretrain_batch_size", "model.train_batch_size"),
+        "train.batch_size applies to the whole training",
     ),
     **dict.fromkeys(
         ("model.tol", "model.train_use_tol"),
-        "a training takes all its epochs, or train.max_steps; train.tolerance ends that of a KMeans early",
+        "a training takes all its epochs, or train.max_steps; train.tolerance ends the training of a KMeans early",
     ),
 }
 

@@ -38,14 +38,12 @@ def _resources() -> Iterator[AttributeRow]:
 
 KUBERNETES = (
     AttributeRow(f"{PLACE}context", "text", "Context of the kubeconfig; by default the current one."),
-    AttributeRow(
-        f"{PLACE}namespace", "text", "Namespace of the job's objects; by default that of the context."
-    ),
+    AttributeRow(f"{PLACE}namespace", "text", "Namespace of the job's objects; by default the context's."),
     AttributeRow(
         f"{PLACE}image",
         "text",
-        "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this version, with "
-        "the suffix -gpu if workers ask for GPUs.",
+        "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this "
+        "version, with the suffix -gpu if workers request GPUs.",
     ),
     AttributeRow(
         f"{PLACE}image_pull_policy",
@@ -57,8 +55,8 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}service_account",
         "text",
-        "Service account of the pods; by default one is made for the job, with the permissions that its "
-        "master needs.",
+        "Service account of the pods; by default one is created for the job, with the permissions "
+        "that its master needs.",
     ),
     AttributeRow(
         f"{PLACE}network_policy",
@@ -70,8 +68,8 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}tls",
         "boolean",
-        "Encrypt all calls between the job's pods by mutual TLS, with certificates of its own. Not for several "
-        "workers without parameter servers.",
+        "Encrypt all calls between the job's pods by mutual TLS, with certificates of this job. Not "
+        "for several workers without parameter servers.",
         False,
     ),
     *_resources(),
@@ -94,12 +92,12 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}low_priority_class",
         "text",
-        "Priority class of the workers beyond high_priority_fraction, which are preempted first.",
+        "Priority class of the workers beyond high_priority_fraction; these are preempted first.",
     ),
     AttributeRow(
         f"{PLACE}high_priority_fraction",
         "number",
-        "Share of the workers, rounded up, that has priority_class; the others have low_priority_class.",
+        "Share of the workers, rounded up, with priority_class; the others have low_priority_class.",
         1.0,
         low=0,
         high=1,
@@ -115,9 +113,7 @@ KUBERNETES = (
         "text",
         "PersistentVolumeClaim that every pod mounts (ReadWriteMany); checkpoints are stored there.",
     ),
-    AttributeRow(
-        f"{PLACE}volume_code", "text", "Folder of the volume from which your own modules are imported."
-    ),
+    AttributeRow(f"{PLACE}volume_code", "text", "Folder of the volume with your own modules."),
     AttributeRow(
         f"{PLACE}checkpoints",
         "text",
@@ -127,15 +123,14 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}master_disk",
         "memory",
-        "Disk request and limit of the master, which bounds its checkpoints; by default the disk of its "
-        "node.",
+        "Disk request and limit of the master; it bounds its checkpoints. By default the disk of its node.",
     ),
     AttributeRow(f"{PLACE}labels", "pairs", "Additional labels of every object of the job."),
     AttributeRow(f"{PLACE}annotations", "pairs", "Additional annotations of every object of the job."),
     AttributeRow(
         f"{PLACE}env",
         "pairs",
-        "Environment variables of every container. Visible to all who can read pods: no secrets.",
+        "Environment variables of every container. Everyone who can read pods sees them: no secrets.",
     ),
     AttributeRow(
         f"{PLACE}run_as_user",
@@ -148,7 +143,7 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}ttl_secs",
         "integer",
-        "Seconds that the objects of a job are kept after its end, for its logs.",
+        "Seconds to keep the objects of a job after its end, for its logs.",
         86_400,
         low=0,
         high=2**31 - 1,
@@ -186,8 +181,8 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}node_failures",
         "integer",
-        "Failures of workers and servers on a node after which the job avoids it, unless all of its nodes have as "
-        "many; 0 avoids none.",
+        "Failures of workers and servers on a node after which the job avoids it, unless all of its "
+        "nodes have as many; 0 avoids none.",
         3,
         low=0,
         high=1000,
@@ -195,7 +190,7 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}memory_factor",
         "number",
-        "Factor by which the memory of a pod grows after it ran out of memory.",
+        "Growth factor of a pod's memory after it ran out of memory.",
         1.5,
         low=1,
         high=16,

@@ -28,14 +28,14 @@ MEASUREMENT = (
     AttributeRow(
         KIND,
         "text",
-        "Metrics of classes or of numbers. By default regression for numbers with fractions, and classification for "
-        "all else, and with evaluate.probability.",
+        "Metrics of classes or of numbers. By default regression for numbers with fractions, and "
+        "classification for everything else, and with evaluate.probability.",
         choices=("classification", "regression"),
     ),
     AttributeRow(
         WEIGHT,
         "text",
-        "Column with the weight of each row in all figures.",
+        "Column with the weight of each row in all metrics.",
         aliases=("weight_column", "sample_weight", "weight_col"),
     ),
     *(row for row in EVALUATE if row.name in _SHARED),

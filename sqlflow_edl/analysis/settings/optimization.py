@@ -31,9 +31,10 @@ OPTIMIZATION = (
     AttributeRow(
         VARIABLES,
         "text",
-        "Name of the variable and, in parentheses, columns that name a row: amount(product). A column alone is both.",
+        "Name of the variable and, in parentheses, columns that identify a row: amount(product). A "
+        "column alone is both.",
     ),
-    AttributeRow(DOMAIN, "text", "Numbers that the variable may be taken from.", choices=tuple(DOMAINS)),
+    AttributeRow(DOMAIN, "text", "Permitted values of the variable.", choices=tuple(DOMAINS)),
     AttributeRow(
         TIME_LIMIT,
         "number",

@@ -30,14 +30,14 @@ OF_STATEMENTS = {
 _HEAD = """\
 # Models and attributes
 
-The attributes of `WITH name = value, …`. Names are case-insensitive; those in the last column are synonyms. A wrong
-name or value is an error with the nearest right one. [Language](language.md) describes the statements.
+The attributes of `WITH name = value, …`. Names are case-insensitive; the last column has synonyms. A wrong
+name or value is an error with the nearest valid one. [Language](language.md) describes the statements.
 """
 
 _BOOSTING = (
-    "Models of trees take these in place of an optimizer, and have no attributes of networks: "
+    "Models of trees take these instead of an optimizer, and have no attributes of networks: "
     + ", ".join(f"`{name}`" for name in trees.OF_NETWORKS)
-    + ". Accepted, noted, and without effect: "
+    + ". Accepted with a note, but without effect: "
     + ", ".join(f"`{name}`" for name in trees.WITHOUT_EFFECT)
     + "."
 )
@@ -54,12 +54,12 @@ def _lines() -> Iterator[str]:
         yield f"## {title}\n"
         yield from _table(rows)
     shared = ", ".join(f"`{name}`" for name in (*SHARED, TIME_LIMIT, ACTIVATE))
-    yield f"## Search\n\nThe [short form](search.md) of TRAIN takes these, and of those above {shared}.\n"
+    yield f"## Search\n\nThe [short form](search.md) of TRAIN takes these, and from above {shared}.\n"
     yield from _table(SEARCH)
     yield "## Jobs on Kubernetes\n\nThese apply to jobs [on Kubernetes](kubernetes.md), and have no effect on others.\n"
     yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
-    yield f"Accepted, noted, and without effect: {ignored}.\n"
+    yield f"Accepted with a note, but without effect: {ignored}.\n"
     yield f"## Boosting\n\n{_BOOSTING}\n"
     yield from _table(BOOSTING.params)
     for title, catalog in (
@@ -81,7 +81,7 @@ def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
         if isinstance(entry, Model) and entry.defaults:
             others = (name for name in entry.defaults if name not in {row.name for row in entry.params})
             of_wide = ", ".join(f"`{name} = {_default(value)}`" for name, value in entry.wide.items())
-            wide = f" Of more than {WIDE} columns, {of_wide}." if of_wide else ""
+            wide = f" For more than {WIDE} columns, {of_wide}." if of_wide else ""
             defaults = ", ".join(f"`{name} = {_default(entry.defaults[name])}`" for name in others)
             yield f"If not written: {defaults}.{wide}\n"
         if entry.params:

@@ -19,7 +19,8 @@ SEARCH = (
     AttributeRow(
         TRIALS,
         "integer",
-        "Candidates to try at most; by default all of the portfolio and of those around it, as far as the time allows.",
+        "Maximum number of candidates; by default the whole portfolio and settings near the best "
+        "ones, as far as the time allows.",
         low=1,
         high=1000,
         aliases=("auto.max_trials", "max_trials", "num_trials"),
@@ -27,23 +28,24 @@ SEARCH = (
     AttributeRow(
         METRIC,
         "text",
-        "Metric of the validation rows that chooses the models; by default log_loss for classes, rmse for numbers.",
+        "Metric on the validation rows that selects the models; by default log_loss for classes, rmse "
+        "for numbers.",
         choices=(*metrics.names("binary"), *metrics.names("regression")),
         aliases=("auto.objective",),
     ),
     AttributeRow(
         MODELS,
         "texts",
-        f"Kinds of models to try: {', '.join(KINDS)}. By default all that are installed.",
+        f"Kinds of models to try: {', '.join(KINDS)}. By default all installed ones.",
         choices=KINDS,
     ),
     AttributeRow(
         FOLDS,
         "integer",
-        "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
-        "1 is a single training. By default 5 for up to 5,000 rows (fewer of more than 200 columns), else 1, and 1 "
-        "where validation rows are written. A model that TO TRAIN names is cross-validated by them, and then trained "
-        "on all rows.",
+        "Trainings of each candidate; each one validates on another part of the rows, and the model "
+        "is their mean. 1 is a single training. By default 5 for up to 5,000 rows (fewer with more "
+        "than 200 columns), else 1, and 1 if the statement names validation rows. If TO TRAIN names "
+        "the model, the trainings cross-validate it, and then it is trained on all rows.",
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
@@ -51,21 +53,22 @@ SEARCH = (
     AttributeRow(
         REFIT,
         "boolean",
-        "Train the chosen models once more at the end, on all rows and for the epochs that were best, as far as the "
-        "time allows. By default true in the short form, unless it trains in folds, its validation rows are written, "
-        "or train.activate = better compares versions.",
+        "Train the selected models once more at the end, on all rows and for the best number of "
+        "epochs, as far as the time allows. By default true in the short form, unless it trains in "
+        "folds, its validation rows are written, or train.activate = better compares versions.",
     ),
     AttributeRow(
         HALVING,
         "boolean",
-        "Train candidates on a ninth of the training rows first, and only the best third on all. By default true for "
-        "10 trials or more of RANGE and CANDIDATES from 50,000 training rows. Not in folds.",
+        "Train candidates on a ninth of the training rows first, and only the best third on all rows. "
+        "By default true for 10 trials or more of RANGE and CANDIDATES from 50,000 training rows on. "
+        "Not in folds.",
         aliases=("auto.successive_halving",),
     ),
     AttributeRow(
         MEMBERS,
         "integer",
-        "Models in the ensemble at most; each adds its time to a prediction.",
+        "Maximum number of models in the ensemble; each adds its time to a prediction.",
         5,
         low=1,
         high=50,

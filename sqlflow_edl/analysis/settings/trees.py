@@ -128,8 +128,8 @@ def _parameter(
 PARAMETERS = (
     _parameter(
         "booster", "text",
-        "What a round adds: a tree; a tree while some others are dropped (dart); or a step of a linear model "
-        "(gblinear, XGBoost). By default a tree.",
+        "Content of a round: a tree; a tree while some others are dropped (dart); or a step of a "
+        "linear model (gblinear, XGBoost). By default a tree.",
         lightgbm="boosting", xgboost="booster", choices=("gbtree", "gbdt", "dart", "gblinear"),
         also=("boosting", "boosting_type", "booster_type"),
     ),
@@ -187,7 +187,7 @@ PARAMETERS = (
         lightgbm="max_delta_step", xgboost="max_delta_step", low=0,
     ),
     _parameter(
-        "max_bin", "integer", "Intervals of a number among which splits are sought. By default 255 or 256.",
+        "max_bin", "integer", "Intervals of a number for the search of splits. By default 255 or 256.",
         lightgbm="max_bin", xgboost="max_bin", low=2, high=65_535,
     ),
     _parameter(
@@ -199,11 +199,11 @@ PARAMETERS = (
         lightgbm="scale_pos_weight", xgboost="scale_pos_weight", low=1e-6,
     ),
     _parameter(
-        "tree_method", "text", "How splits are sought (XGBoost). By default hist, in intervals.",
+        "tree_method", "text", "Method to find splits (XGBoost). By default hist, in intervals.",
         xgboost="tree_method", choices=("auto", "hist", "approx", "exact"),
     ),
     _parameter(
-        "grow_policy", "text", "Where the next split goes (XGBoost): nearest to the root, or where it improves most.",
+        "grow_policy", "text", "Next split (XGBoost): nearest to the root, or with the largest improvement.",
         xgboost="grow_policy", choices=("depthwise", "lossguide"),
     ),
     _parameter(
@@ -226,23 +226,23 @@ PARAMETERS = (
 OF_RANKERS = (
     _parameter(
         "truncation_level", "integer",
-        "Rank down to which the order is learned: pairs of rows count if one of them is above it. By default 30 in "
-        "LightGBM, 32 in XGBoost.",
+        "Lowest rank for learning the order: pairs of rows count if one of them is above it. By "
+        "default 30 in LightGBM, 32 in XGBoost.",
         lightgbm="lambdarank_truncation_level", xgboost="lambdarank_num_pair_per_sample", low=1, high=10_000,
         also=("lambdarank_truncation_level", "lambdarank_num_pair_per_sample"),
     ),
     _parameter(
         "pair_method", "text",
-        "Pairs of rows of a group that a round compares (XGBoost): those above the truncation level (topk), or as many "
-        "random ones for each row (mean). By default topk.",
+        "Pairs of rows of a group that a round compares (XGBoost): pairs above the truncation level "
+        "(topk), or as many random ones for each row (mean). By default topk.",
         xgboost="lambdarank_pair_method", choices=("topk", "mean"), also=("lambdarank_pair_method",),
     ),
 )  # fmt: skip
 GROUP = AttributeRow(
     "train.group_column",
     "text",
-    "Selected column whose values group the rows that are ranked against each other, such as those of a query; it is "
-    "no feature unless COLUMN names it.",
+    "Selected column that identifies the group of rows ranked against each other, such as the rows of "
+    "a query; it is not a feature unless COLUMN names it.",
     aliases=("group_column", "group", "train.group", "query_column", "train.query_column", "qid"),
 )
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
@@ -251,8 +251,9 @@ _BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS
 LENGTH = AttributeRow(
     "train.num_boost_round",
     "integer",
-    "Rounds of boosting; a round adds a tree, or one for each of several classes. By default up to 1,000 with "
-    "validation rows, on which train.early_stopping ends after 25 rounds without a lower loss, else 100.",
+    "Rounds of boosting; a round adds a tree, or one for each of several classes. By default up to "
+    "1,000 with validation rows (train.early_stopping ends after 25 rounds without a lower loss), "
+    "else 100.",
     low=1,
     high=1_000_000,
     aliases=(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
 TASK_TIMEOUT = (
-    "Seconds without progress after which a worker of a job with a master is ended and its task given to another "
-    "one; by default 20 times the longest time between two signs of progress so far, at least 600, and 3,600 before "
-    "the first."
+    "Seconds without progress after which a worker of a job with a master is ended and another one "
+    "gets its task; by default 20 times the longest time between two signs of progress so far, at "
+    "least 600, and 3,600 before the first."
 )
 _DEVICE = (
-    "Device of a network: cpu, cuda (or gpu) for a GPU, one to each worker of a machine, or auto, which takes a GPU if "
-    "there is one."
+    "Device of a network: cpu, cuda (or gpu) for a GPU, one to each worker of a machine, or auto for "
+    "a GPU if there is one."
 )
 
 
@@ -49,8 +49,8 @@ PREDICT = (
     AttributeRow(
         "predict.interval",
         "number",
-        "Adds the interval of each predicted number, as columns …_low and …_high: this share of labels is to lie "
-        "in it, according to the errors of the validation rows.",
+        "Adds the interval of each predicted number, as columns …_low and …_high: this share of "
+        "labels should lie in it, according to the errors of the validation rows.",
         low=0.01,
         high=0.999,
         aliases=("interval",),
@@ -58,15 +58,15 @@ PREDICT = (
     AttributeRow(
         "predict.threshold",
         "threshold",
-        "Predicts the second of two classes where its probability is at least this, or at least what gives the "
-        "validation rows of the training the highest value of a metric (accuracy, balanced_accuracy, f1, mcc); "
-        "by default that of the training, else the more probable class.",
+        "Minimum probability for predicting the second of two classes, or a metric (accuracy, "
+        "balanced_accuracy, f1, mcc) for the threshold with its highest value on the validation rows "
+        "of the training; by default the training's threshold, else the more probable class.",
         aliases=("threshold",),
     ),
     AttributeRow(
         "predict.probabilities",
         "boolean",
-        "Adds a column …_prob_CLASS with the probability of each class; by default of at most 20 classes.",
+        "Adds a column …_prob_CLASS with the probability of each class; by default for at most 20 classes.",
         aliases=("probabilities",),
     ),
     AttributeRow(
@@ -80,8 +80,9 @@ PREDICT = (
     AttributeRow(
         "predict.report",
         "text",
-        "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "
-        "table, nothing is predicted. features: the values that the model sees, as SHOW FEATURES shows them.",
+        "Form of the result. rows: the predictions. drift: the columns compared with the training "
+        "rows; without a table, nothing is predicted. features: the inputs of the model, like SHOW "
+        "FEATURES.",
         "rows",
         choices=("rows", "drift", "features"),
     ),
@@ -99,8 +100,8 @@ EXPLAIN = (
     AttributeRow(
         "explain.rows",
         "integer",
-        "Number of rows of the query, drawn at random, over which the importance for the model is the mean; 0 takes "
-        "all rows. Of ensembles of many models over many columns, the default is smaller, at least 200. A forecast "
+        "Number of random rows of the query for the importance for the model; 0 takes all rows. For "
+        "ensembles of many models over many columns, the default is smaller, at least 200. A forecast "
         "takes all rows.",
         1000,
         low=0,
@@ -108,9 +109,9 @@ EXPLAIN = (
     AttributeRow(
         "explain.samples",
         "integer",
-        "Number of background rows, drawn at random, that each row is compared with; more rows are more exact and "
-        "slower. Of more than 100 columns, the default is 3,200 divided by their number, "
-        "and at least 4; for the importances of an ensemble, 300 divided by columns and models, from 4 to 32.",
+        "Number of random background rows for each row; more rows are more exact and slower. For more "
+        "than 100 columns, the default is 3,200 divided by their number, and at least 4; for the "
+        "importances of an ensemble, 300 divided by columns and models, from 4 to 32.",
         32,
         low=1,
         high=10_000,
@@ -118,8 +119,8 @@ EXPLAIN = (
     AttributeRow(
         "explain.background",
         "text",
-        "Rows that each row is compared with. model: those that the model keeps of its training, so that a row has the "
-        "same values alone and among others. query: rows of the query. Trees need neither.",
+        "Background rows for each row. model: rows of the training that the model keeps, so a row has "
+        "the same values alone and among others. query: rows of the query. Trees need neither.",
         "model",
         choices=("model", "query"),
     ),
@@ -130,23 +131,24 @@ EVALUATE = (
     AttributeRow(
         "evaluate.report",
         "text",
-        "Form of the result. figures: one row of loss and metrics. confusion_matrix: counts of true and "
-        "predicted classes. roc_curve: true and false positive rates at each threshold, for two classes.",
+        "Form of the result. figures: one row of loss and metrics. confusion_matrix: counts of true "
+        "and predicted classes. roc_curve: true and false positive rates at each threshold, for two "
+        "classes.",
         "figures",
         choices=("figures", "confusion_matrix", "roc_curve"),
     ),
     AttributeRow(
         "evaluate.threshold",
         "threshold",
-        "Counts the second of two classes as predicted where its probability is at least this, in accuracy, precision, "
-        "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
+        "Minimum probability for counting the second of two classes as predicted, in accuracy, "
+        "precision, recall, F1 and the confusion matrix; or a metric, as for predict.threshold.",
         aliases=("threshold",),
     ),
     AttributeRow(
         "validation.unseen_only",
         "boolean",
-        "Leaves out the rows that trained the model. It is an error if they are not known, as when its query yields "
-        "other rows now.",
+        "Leaves out the rows that trained the model. It is an error if they are not known, for "
+        "instance because its query returns other rows now.",
         False,
         aliases=("unseen_only",),
     ),
@@ -154,7 +156,7 @@ EVALUATE = (
     AttributeRow(
         "validation.metrics",
         "texts",
-        "Metrics to report; by default those for the kind of label.",
+        "Metrics to report; the default depends on the kind of label.",
         aliases=("metrics",),
     ),
 )
