@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ CALLS = {
     *("rm", "rm_file"),  # of fsspec
 }
 OF_MODULES = {"os": {"remove"}, "shutil": {"move"}}  # names that other objects have too
+# Most modules have none of these words, and are not parsed.
+WORDS = re.compile(rf"\b(?:{'|'.join((*CALLS, *chain.from_iterable(OF_MODULES.values())))})\(|{SQL.pattern}")
 NO_FILES = ("structs", "dataclasses")  # whose `replace` makes another object
 # Why a place may delete.
 REASONS = {
@@ -43,7 +46,8 @@ class Deletion(NamedTuple):
 def deletions() -> Iterator[Deletion]:
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(("edl", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        for function, what in _deletions_in(ast.parse(path.read_text(encoding="utf-8")), ()):
+        text = path.read_text(encoding="utf-8")
+        for function, what in _deletions_in(ast.parse(text), ()) if WORDS.search(text) else ():
             yield Deletion(module, function, what)
 
 
@@ -60,7 +64,10 @@ def _deletions_in(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[str, 
 def _deletes(call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute):
         return False
-    name, owner = call.func.attr, ast.unparse(call.func.value)
+    name = call.func.attr
+    if name not in CALLS and not any(name in names for names in OF_MODULES.values()):
+        return False
+    owner = ast.unparse(call.func.value)
     if name == "replace" and owner != "os":  # that of a text has two arguments
         return len(call.args) == 1 and not call.keywords and not owner.endswith(NO_FILES)
     return name in CALLS or name in OF_MODULES.get(owner, ())

@@ -110,6 +110,7 @@ def copied(weights: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str,
     return found
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("model", MODELS)
 def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -> None:
     keras, features = adapter("keras", model, tmp_path / "keras")
