@@ -38,7 +38,7 @@ CONSTRUCTIONS = {
     "whose": (r"\bwhose\b", 0.1),
     "a clause with what": (r"\bwhat\b", 0.12),
     "that of, those": (r"\bthat of\b|\bthose\b", 0.1),
-    "a sentence of more than 30 words": (r"(?:[^\s.!?:;|]+[\s,]+){30,}", 0.6),
+    "a sentence of more than 30 words": (r"(?<!\S)(?:[^\s.!?:;|]++\s++){30,}+", 0.6),
 }
 NO_PROSE = re.compile(r"^(```+).*?^\1$|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 
