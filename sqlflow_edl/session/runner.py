@@ -208,8 +208,8 @@ class JobRunner:
             with set_missing_spans(
                 statement.select_span, SQLFlowError if planned.forecast else SemanticError
             ):
+                sizes = comparison.count_classes(planned, pinned, job)  # a pod drops the rows when it is done
                 outcome = self._run(ready)
-            sizes = comparison.count_classes(planned, pinned, job)
             if one_row is not None:
                 explained = job_results.result_set(statement, job, planned, outcome, notes)
                 return reasons.explained_row(explained, planned, read_archive(job.model))
