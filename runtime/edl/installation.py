@@ -7,6 +7,7 @@ metadata of the installation.
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -18,6 +19,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+_NAME = re.compile(r"[^\w.-]")  # what ends the name of a package in a requirement
+_GPU_DRIVER = Path("/proc/driver/nvidia/version")
+_CPU_INDEX = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
 DISTRIBUTION = "sqlflow-edl"
 VERSION = "0.1.0"  # of both packages; setup.cfg reads it without importing the module
 
@@ -35,7 +39,14 @@ def install_extras(*extras: str) -> str:
 def install_packages(*packages: str) -> str:
     """Return the command that installs packages, given as requirements such as `lightgbm>=4.5`."""
     program, options = _installer()
-    return f"{program} install {shlex.join([*options, *dict.fromkeys(packages)])}"
+    has_torch = any(_NAME.split(each)[0] == "torch" for each in packages)
+    index = _CPU_INDEX if has_torch and _lacks_gpu() else ()
+    return f"{program} install {shlex.join([*options, *dict.fromkeys(packages), *index])}"
+
+
+def _lacks_gpu() -> bool:
+    """Return True on Linux without a driver of NVIDIA: the usual PyTorch there has 5 GB of libraries for a GPU."""
+    return sys.platform == "linux" and not _GPU_DRIVER.exists()
 
 
 def requirements(extra: str) -> tuple[str, ...]:

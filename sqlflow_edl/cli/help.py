@@ -13,6 +13,7 @@ from sqlflow_edl.cli.arguments import Commands, display, subcommand
 from sqlflow_edl.cli.errors import report_errors
 
 COLUMNS = ("topic", "title")
+FOUND = ("topic", "section", "line")
 TUTORIALS = "tutorials"  # folder of pages
 
 
@@ -20,12 +21,16 @@ def add_command(commands: Commands) -> None:
     command = subcommand(
         commands,
         "help",
-        "show a page of the documentation, or list the pages",
-        "Show a page of the documentation, or list the pages. The options of a command are shown by its --help.",
+        "show a page of the documentation, search the pages, or list them",
+        "Show a page of the documentation, or the pages that have some words, or list all pages. The options of a "
+        "command are shown by its --help.",
     )
     display(command)
     command.add_argument(
-        "topic", nargs="?", metavar="TOPIC", help="name of a page, such as search or sources"
+        "topic",
+        nargs="*",
+        metavar="TOPIC",
+        help="name of a page, such as search or sources, or words to look for in all pages",
     )
 
 
@@ -33,15 +38,14 @@ def add_command(commands: Commands) -> None:
 def help_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code. A terminal gets the laid out page, through its pager."""
     pages = _pages()
-    if options.topic is None:
+    topic = " ".join(options.topic).strip()
+    if not topic:
         _list(pages)
         return exit_codes.OK
-    if options.topic not in pages:
-        raise SQLFlowError(
-            f"there is no page {options.topic}",
-            hint=did_you_mean(options.topic, pages) or "sqlflow help lists the pages",
-        )
-    text = pages[options.topic].read_text(encoding="utf-8")
+    if topic not in pages:
+        _search(pages, topic)
+        return exit_codes.OK
+    text = pages[topic].read_text(encoding="utf-8")
     if sys.stdout.isatty():
         _show(text)
     else:
@@ -59,6 +63,21 @@ def _pages() -> dict[str, Traversable]:
         for page in sorted(each.iterdir(), key=lambda page: page.name)
         if page.name.endswith(".md")
     }
+
+
+def _search(pages: dict[str, Traversable], words: str) -> None:
+    """List the pages that have the words. Raises SQLFlowError if none has, or a page has almost that name."""
+    from sqlflow_edl.cli.help_search import search
+    from sqlflow_edl.display.output import write_rows
+
+    near = did_you_mean(words, pages, list_up_to=0)
+    texts = ((topic, page.read_text(encoding="utf-8")) for topic, page in pages.items())
+    found = [] if near else search(texts, words)
+    if not found:
+        raise SQLFlowError(f"there is no page {words}", hint=near or "sqlflow help lists the pages")
+    rows = [(each.topic, each.section, each.line) for each in found]
+    write_rows([(name, False) for name in FOUND], rows, sys.stdout)
+    print(f"sqlflow help {found[0].topic} shows the first page", file=sys.stderr)
 
 
 def _list(pages: dict[str, Traversable]) -> None:

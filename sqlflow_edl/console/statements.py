@@ -56,6 +56,7 @@ class Statements:
         except TerminatedError:
             raise
         except KeyboardInterrupt:
+            self._screen.narrator.erase_echo()
             self._screen.say("cancelled")
         return False
 

@@ -25,6 +25,7 @@ from sqlflow_edl.reports.text import duration
 from sqlflow_edl.syntax import Statement
 
 SILENCE = 10.0  # seconds without a line, on a stream that cannot rewrite lines
+ERASED = "\r\x1b[K"  # erases the line of a terminal, with the ^C that it may show
 LONG_STEP = 2.0  # seconds after which a step is named on such a stream
 
 _STYLES = {
@@ -232,5 +233,12 @@ class Narrator:
         self._step_over()
         if self._shown:
             with outlasting_reader(self.out, OSError):
-                self.out.write("\r" + " " * self._shown + "\r")
+                self.out.write(ERASED)
             self._shown = 0
+
+    def erase_echo(self) -> None:
+        """Erase the line in which a terminal shows ^C."""
+        self.clear()
+        if self._live:
+            with self._writing, outlasting_reader(self.out, OSError):
+                self.out.write(ERASED)

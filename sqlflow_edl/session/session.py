@@ -85,8 +85,7 @@ class Session:
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
-        if isinstance(self.source, data.TextSource):
-            report(self.observer, self.source.notes)
+        self._unsaid = list(self.source.notes) if isinstance(self.source, data.TextSource) else []
         self._submitter = Submitter(quota, share)
         self.workers = workers
         self.only_schema = False  # the source has the tables of a schema file
@@ -211,6 +210,7 @@ class Session:
         Nothing is trained, written or pinned. syntax: let the database's parser check it, unless a statement before it
         would change how the database reads it.
         """
+        self._say_readings(statement)
         return explain(self.compiler, statement, syntax=syntax)
 
     def compile(self, text: str) -> list[CompiledStatement]:
@@ -241,9 +241,18 @@ class Session:
 
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
+        self._say_readings(statement)
         self._predictions.drop()
         self._read_as_found()
         self._commit_finished()
+
+    def _say_readings(self, statement: Statement) -> None:
+        """Say once how files of text are read, before the first statement with a query that has no error of syntax."""
+        if self._unsaid and (statement.kind == "sql" or statement.select):
+            with contextlib.suppress(SQLFlowError):
+                self.compiler.check_syntax(statement)
+                report(self.observer, self._unsaid)
+                self._unsaid = []
 
     def _read_as_found(self) -> None:
         """End the reading of files as a model was trained."""

@@ -27,7 +27,7 @@ from sqlflow_edl.backends.report import facts as job_facts
 from sqlflow_edl.web.comparison import compare_jobs, compare_models
 from sqlflow_edl.web.downloads import Downloads, has_onnx
 from sqlflow_edl.web.guard import FIELD, PageAccess, PageGuard, cookie_name
-from sqlflow_edl.web.job_list import JobQuery
+from sqlflow_edl.web.job_list import JobQuery, names_in
 from sqlflow_edl.web.job_reader import JobDetails, JobReader
 from sqlflow_edl.web.model_reader import ModelDetails, ModelListing, ModelReader
 from sqlflow_edl.web.model_view import view
@@ -125,13 +125,13 @@ class Pages:
 
     def job(self, request: Request) -> Response:
         """Show a job."""
-        values = self._job(request)
+        values = self._found_job(request)
         message = self._messages.pop(request.path_params["job"], "")
-        return self._page("job", "jobs", message=message, **values)
+        return self._page("job", "jobs", message=message, model=self._model_of(values), **_job_values(values))
 
     def job_live(self, request: Request) -> Response:
         """Return the parts of a job's page that change."""
-        return HTMLResponse(render("job_live", **self._job(request)))
+        return HTMLResponse(render("job_live", **_job_values(self._found_job(request))))
 
     async def cancel(self, request: Request) -> Response:
         """Cancel a job, and return to its page."""
@@ -152,9 +152,14 @@ class Pages:
             )
         return form
 
-    def _job(self, request: Request) -> dict[str, object]:
-        job = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
-        return _job_values(job)
+    def _found_job(self, request: Request) -> JobDetails:
+        return self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
+
+    def _model_of(self, job: JobDetails) -> tuple[str, str] | None:
+        """Return the name and the path of the model that a job makes or uses, if the source of these pages has it."""
+        name, _ = names_in(job.report.statement)
+        bare = split_reference(name)[0] if name else ""
+        return (bare, path_of(bare)) if bare in self._listing()[0].names else None
 
     # Models ------------------------------------------------------------------------------------------------
 

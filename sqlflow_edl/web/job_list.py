@@ -177,7 +177,7 @@ class JobList:
             return "", ""
         if job.id not in self._statements:
             _make_room(self._statements)
-            self._statements[job.id] = _names(job.status.statement)
+            self._statements[job.id] = names_in(job.status.statement)
         return self._statements[job.id]
 
     def _end(self, job: JobSummary) -> tuple[Figures, Snapshot | None]:
@@ -196,16 +196,16 @@ class JobList:
         return self._ends[job.id]
 
 
-def _names(text: str) -> tuple[str, str]:
+def names_in(text: str) -> tuple[str, str]:
     """Return the model that a statement makes or uses, and the table that it writes; empty where it names none."""
-    statement = next((item for item in read(text) if isinstance(item, Statement)), None) if text else None
-    if statement is None:
+    found = next((each for each in read(text) if isinstance(each, Statement)), None) if text else None
+    if found is None:
         return "", ""
-    traits, into = statement.traits, str(statement.into[0]) if statement.into else ""
+    traits, into = found.traits, str(found.into[0]) if found.into else ""
     if traits.makes == "model":
         return into, ""
-    used = getattr(statement, traits.uses) if traits.uses else None
-    return str(used or ""), str(statement.target or into)
+    used = getattr(found, traits.uses) if traits.uses else None
+    return str(used or ""), str(found.target or into)
 
 
 def _state(job: JobSummary) -> str:

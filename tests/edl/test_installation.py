@@ -49,6 +49,18 @@ def test_an_extra_is_named_by_its_packages_because_the_project_may_be_on_no_inde
     assert install_extras("postgresql", "serve").startswith("pip install 'psycopg[binary]>=3.2' 'starlette")
 
 
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_pytorch_comes_without_libraries_for_a_gpu_where_there_is_none(
+    has_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(installation, "_GPU_DRIVER", tmp_path if has_gpu else tmp_path / "none")
+    index = "" if has_gpu else " --extra-index-url https://download.pytorch.org/whl/cpu"
+    assert install_packages("numba", "torch>=2.6") == f"pip install numba 'torch>=2.6'{index}"
+    assert install_packages("torchvision") == "pip install torchvision"
+
+
 def test_an_extra_of_extras_has_the_packages_of_each() -> None:
     assert requirements("start") == ("psycopg[binary]>=3.2", "starlette>=0.40", "uvicorn>=0.30")
 

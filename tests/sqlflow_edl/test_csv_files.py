@@ -141,6 +141,27 @@ def test_a_european_export_is_read_as_it_is_meant(folder: Path, capsys: pytest.C
     )
 
 
+def test_how_a_file_is_read_is_said_once_and_not_before_an_error_of_syntax(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "customers.csv").write_text(EUROPEAN)
+    for program, notes in (
+        ("SELEC 1", 0),
+        ("SELECT * FORM rows", 0),
+        ("SELECT 1; SELEC 2", 0),
+        ("SHOW MODELS", 0),
+        ("SELECT nosuch FROM rows", 1),
+        ("SELECT 1; SELECT * FROM rows; SELECT zip FROM rows", 1),
+    ):
+        main(["run", "--source", "customers.csv", "-e", program])
+        assert capsys.readouterr().err.count("note: customers.csv is read with") == notes, program
+
+
+def test_show_tables_lists_a_file_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "two.csv").write_text("x,y\n1,2\n")
+    assert shown("two.csv", capsys, "show tables")[0] == "name\ntwo\n"
+
+
 TRAINED = (
     "SELECT code, day, x, y FROM rows TO TRAIN LGBMRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
 )

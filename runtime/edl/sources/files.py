@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar, Self, TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from edl.data.files import csv, sheets
 from edl.data.files.csv_dialect import OPTIONS
@@ -33,6 +34,7 @@ ROWS = "rows"
 
 Opened = TypeVar("Opened", bound="FileSource")
 
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = re.compile(
     r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson|\.xlsx|\.xlsm|\.xlsb|\.xls|\.ods)?(\.gz|\.zst)?$",
@@ -118,6 +120,14 @@ class FileSource(DuckDBSource):
         connection = open_file(self._store)
         self._create_views(connection)
         return connection
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        """Run one statement. SHOW TABLES lists the table of the files once, and not its other names."""
+        if _SHOW_TABLES.fullmatch(sql):
+            names = [name for name in (ROWS, *self._paths) if name != self._name]
+            hidden = ", ".join(map(csv.text, names))
+            sql = f"SELECT name FROM (SHOW TABLES) WHERE name NOT IN ({hidden}) ORDER BY name"
+        return super().execute(sql, parameters)
 
     def tables(self) -> list[str]:
         hidden = set(map(quote_part, self._paths)) - ({quote_part(self._name)} if self._paths else set())
@@ -264,6 +274,11 @@ def _name_and_store(pattern: str) -> tuple[str, Path]:
         folder = folder.parent
     name = table_name(path)
     return name, folder / (name + STORE)
+
+
+def store_of(pattern: str) -> Path:
+    """Return the path of the database beside the files of a path or pattern, with their models and results."""
+    return _name_and_store(os.path.abspath(Path(pattern).expanduser()))[1]  # noqa: PTH100 - a pattern, and links stay
 
 
 def is_pattern(path: str) -> bool:

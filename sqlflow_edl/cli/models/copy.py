@@ -6,15 +6,16 @@ An archive from somebody else is untrusted: it is checked as every reading of on
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from edl.data.url import DATABASES, OBJECT_STORES, SourceURL, parse, redacted
+from edl.data.url import DATABASES, OBJECT_STORES, TABLE_FILES, SourceURL, parse, redacted
 from edl.errors import SourceError, SpecError, SQLFlowError
 from edl.files import replacing
 from edl.models.archive import Archive, read_archive
@@ -38,6 +39,7 @@ class CopiedModel(NamedTuple):
     name: str
     archive: Path
     record: ModelRecord
+    tags: tuple[str, ...] = ()
 
 
 @report_errors
@@ -75,7 +77,7 @@ def _read_model(options: argparse.Namespace, to: Path) -> CopiedModel:
     with ModelStore(options.source or "", options.model_store).opened() as registry:
         version = registry.load(options.model, to)
     _check_archive(to, f"the archive of {version.reference}")
-    return CopiedModel(version.reference, version.name, to, version.record)
+    return CopiedModel(version.reference, version.name, to, version.record, version.tags)
 
 
 def _check_archive(file: Path, shown: str) -> Archive:
@@ -117,7 +119,7 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
     """Store the archive as a new version, and return its place in words."""
     name = options.name or copied.name
     check_name(name)
-    with _open_models(options.to, create=options.create) as registry:
+    with _open_models(options.to, options.model, create=options.create) as registry:
         by_number = {
             version_found.version: version_found
             for version_found in registry.list()
@@ -126,7 +128,10 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
         before = next((version_found for version_found in by_number.values() if version_found.current), None)
         becomes_current = before is None or not options.keep_current
         version = registry.save(name, copied.archive, copied.record, current=becomes_current)
-        place = f"{name}@{version} in {registry.url}"
+        there = {tag for version_found in by_number.values() for tag in version_found.tags}
+        for tag in (version_found for version_found in copied.tags if version_found not in there):
+            registry.tag(f"{name}@{version}", tag)
+        place = f"{name}@{version} in {registry.url}{_describe_tags(copied.tags, there)}"
     if before is None:
         return place
     if becomes_current:
@@ -134,21 +139,44 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
     return f"{place}; {before.reference} stays current"
 
 
+def _describe_tags(tags: Sequence[str], there: Collection[str]) -> str:
+    """Name the tags of the copied version. there: those that another version of the model has there already."""
+    parts = [
+        f"{'tags' if len(some) > 1 else 'tag'} {', '.join(some)} {what}"
+        for some, what in (
+            ([tag for tag in tags if tag not in there], "copied"),
+            ([tag for tag in tags if tag in there], "left with another version"),
+        )
+        if some
+    ]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
 @contextmanager
-def _open_models(url: str, *, create: bool) -> Iterator[Registry]:
-    """Open the models of a data source or a model store."""
+def _open_models(url: str, model: str, *, create: bool) -> Iterator[Registry]:
+    """Open the models of a data source or a model store. model: that is to be copied, as it is written."""
     from edl.data import connect
     from edl.models.registry.factory import open_registry
     from edl.models.registry.object_store import open_store
 
-    if _names_store(url):
+    if _names_store(url, model):
         yield open_store(url)
         return
     with connect(url, create=create) as source:
         yield open_registry(source)
 
 
-def _names_store(url: str) -> bool:
+def _beside(url: SourceURL, model: str) -> str:
+    """Return the command that copies to the database beside a file of rows; empty for other places."""
+    from edl.sources.files import store_of
+
+    if url.scheme not in TABLE_FILES:
+        return ""
+    command = ["sqlflow", "copy", model, "--to", f"duckdb:///{store_of(url.location)}", "--create"]
+    return f"models of a file are in the database beside it: {shlex.join(command)}"
+
+
+def _names_store(url: str, model: str) -> bool:
     """Return True for the URL of an object store or the path of a folder. Raises SourceError for one of neither kind
     that keeps no models, such as a file of rows.
     """
@@ -163,6 +191,7 @@ def _names_store(url: str) -> bool:
     if isinstance(parsed_url, SourceURL) and (parsed_url.scheme not in DATABASES or parsed_url.in_memory):
         raise SourceError(
             f"{redacted(url)} keeps no models",
-            hint="copy to a database, to a folder such as ./models, or to a file such as m.zip",
+            hint=_beside(parsed_url, model)
+            or "copy to a database, to a folder such as ./models, or to a file such as m.zip",
         )
     return False

@@ -13,6 +13,7 @@ from contextlib import suppress
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import split_reference
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.drift import DRIFTED
 from sqlflow_edl.analysis.inference.prediction import without_statistics
 from sqlflow_edl.analysis.settings.search import ACTIVATE
@@ -47,7 +48,10 @@ def retrain(options: argparse.Namespace) -> int:
 
 
 def _statement(session: Session, reference: str) -> str:
-    """Return the statement that trained the model. Raises SemanticError if it trains no model of that name."""
+    """Return the statement that trained the model, under its present name, which a copy may have got later.
+
+    Raises SemanticError if the statement trains no model, or several.
+    """
     name = split_reference(reference)[0]
     statement = session.registry.look_up(reference).record.statement
     trains = [
@@ -55,12 +59,15 @@ def _statement(session: Session, reference: str) -> str:
         for statement_found in session.parse(statement)
         if statement_found.trains and not statement_found.plan
     ]
-    if len(trains) != 1 or [str(into) for into in trains[0].into] != [name]:
+    if len(trains) != 1 or len(trains[0].into) != 1:
         raise SemanticError(
             f"the stored statement of {reference} trains no model {name}",
             hint=f"sqlflow run -e 'SHOW TRAIN {reference}' shows it",
         )
-    return statement
+    [into] = trains[0].into
+    if str(into) == name:
+        return statement
+    return f"{statement[: into.span.start]}{expressions.model(name)}{statement[into.span.end :]}"
 
 
 def _activate_if_better(session: Session, text: str) -> str:

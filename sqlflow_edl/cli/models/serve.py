@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from edl.logs import log
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.models.listening import check_installed, say, token_for
@@ -23,12 +24,12 @@ def serve(options: argparse.Namespace) -> int:
 
     token = token_for(options.host, options.token_file)
     listening = listen(options.host, options.port)
-    catalog = ModelCatalog(ModelStore(options.source or "", options.model_store), options.model, say)
+    catalog = ModelCatalog(ModelStore(options.source or "", options.model_store), options.model, log)
     with listening:
         catalog.start()
         limits = Limits(options.max_bytes, options.max_rows, options.timeout)
         try:
-            run(listening, catalog, limits, token=token, poll=options.poll, log=say)
+            run(listening, catalog, limits, token=token, poll=options.poll, log=log)
         except KeyboardInterrupt:  # also SIGTERM; requests under way have been answered
             say("ended")
     return exit_codes.OK

@@ -154,6 +154,6 @@ def _nothing_ran(program: Sequence[ProgramEntry], output: ProgramOutput) -> None
 
 
 def _verdict(wrong: int, total: int, *, runs: bool) -> str:
-    have = "statement has" if wrong == 1 else "statements have"
+    have = f"statement{'' if total == 1 else 's'} {'has' if wrong == 1 else 'have'}"
     follows = "the others run where they do not depend on them" if runs else "nothing has run"
     return f"{wrong} of {total} {have} errors: {follows}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ def test_a_version_and_a_tag_can_be_copied(store: Registry, capsys: pytest.Captu
         assert f"copied team.m@{version} to m{version}@1 in file://" in capsys.readouterr().err
         assert contents(theirs, f"m{version}") == contents(store, f"team.m@{version}")
         assert theirs.find(f"m{version}").record == RECORD
-        assert not theirs.find(f"m{version}").tags
+        assert theirs.find(f"m{version}").tags == store.find(f"team.m@{version}").tags
 
 
 def test_a_copy_of_a_known_name_is_its_next_version_and_current_unless_told_otherwise(
@@ -119,6 +120,31 @@ def test_a_damaged_file_is_refused_and_leaves_nothing(
         assert "m.zip cannot be copied: " in capsys.readouterr().err
     assert not Path("theirs").exists()
     assert not Path("theirs.duckdb").exists()
+
+
+def test_the_tags_of_a_version_are_copied_where_no_other_version_has_them(
+    store: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for reference in ("team.m@1", "team.m@2"):
+        assert copy(reference, "--model-store", "mine", "--to", "./theirs") == 0
+        store.tag("team.m@2", "production")
+    said = capsys.readouterr().err.splitlines()
+    assert "(tag production copied)" in said[0]
+    assert "(tag production left with another version)" in said[1]
+    assert [each.tags for each in open_store("theirs").list()] == [("production",), ()]
+
+
+def test_the_database_beside_a_file_of_rows_is_named(
+    store: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("rows.csv").write_text("a\n1\n")
+    assert copy("team.m", "--model-store", "mine", "--to", "team.m.zip") == 0
+    assert copy("team.m.zip", "--to", "rows.csv") == exit_codes.FAILED
+    command = shlex.split(capsys.readouterr().err.strip().rpartition(": ")[2])
+    assert command[0] == "sqlflow"
+    assert main(command[1:]) == 0
+    with Session("rows.csv") as session:
+        assert [each.reference for each in session.registry.list()] == ["team.m@1"]
 
 
 def test_a_damaged_model_is_not_copied(store: Registry, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,39 @@ def test_an_unknown_page_is_told_with_the_nearest(capsys: pytest.CaptureFixture[
     assert "did you mean serving?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "topic", "section"),
+    [
+        ("memory", "jobs", "Limit cores and memory"),
+        ("limit cores", "jobs", "Limit cores and memory"),
+        ("explain", "language", "EXPLAIN"),
+        ("importances", "search", "Importances"),
+        ("shap", "language", "EXPLAIN"),
+        ("cron", "scheduling", "cron"),
+        ("colleague", "models", "Give a model to a colleague"),
+        ("imbalance", "tutorials/fraud", "Tutorial: rare frauds"),
+        ("excel", "sources", "Spreadsheets"),
+        ("decimal comma", "sources", "How a CSV file is read"),
+        ("threshold", "tutorials/fraud", ""),
+    ],
+)
+def test_words_list_the_pages_that_have_them(
+    words: str, topic: str, section: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["help", *words.split()]) == 0
+    said = capsys.readouterr()
+    rows = [re.split(r" {2,}", line) for line in said.out.splitlines()[1:]]
+    assert [topic, section] in [row[:2] for row in rows[:3]] or (
+        not section and topic in [row[0] for row in rows]
+    )
+    assert said.err == f"sqlflow help {rows[0][0]} shows the first page\n"
+
+
+def test_words_of_no_page_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "quaternion"]) == 1
+    assert "sqlflow help lists the pages" in capsys.readouterr().err
+
+
 def test_texts_name_pages_that_exist(repository: Path) -> None:
     sources = [*(repository / "sqlflow_edl").rglob("*.py"), *(repository / "runtime" / "edl").rglob("*.py")]
     named = {topic for path in sources for topic in NAMED.findall(path.read_text(encoding="utf-8"))}

@@ -146,10 +146,19 @@ def test_an_unknown_model_is_named_with_the_nearest(url: str, capsys: pytest.Cap
     assert "did you mean m?" in told
 
 
-def test_a_statement_that_trains_another_model_is_refused(
+def test_a_copy_under_another_name_is_trained_under_that_name(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Session(url) as session:
-        store(session, "copied", STATEMENT, tmp_path)
+        store(session, "team.copied", STATEMENT, tmp_path)
+    assert main(["retrain", "team.copied", "--dry-run", "--source", url]) == exit_codes.OK
+    assert "TRAIN DNNRegressor INTO team.copied" in capsys.readouterr().err
+
+
+def test_a_statement_that_trains_no_model_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Session(url) as session:
+        store(session, "copied", "SELECT 1", tmp_path)
     assert main(["retrain", "copied", "--source", url]) == exit_codes.FAILED
     assert "the stored statement of copied trains no model copied" in capsys.readouterr().err

@@ -131,8 +131,15 @@ def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     assert "\n" not in out.getvalue()
     assert "epoch 1/2 ━━━━━╌╌╌╌╌ 50%" in out.getvalue()
     narrator.note("something")
-    assert out.getvalue().endswith("\r  \x1b[33mnote:\x1b[0m something\n")
-    assert set(out.getvalue().split("\r")[-2]) == {" "}
+    assert out.getvalue().endswith("\r\x1b[K  \x1b[33mnote:\x1b[0m something\n")
+
+
+def test_the_echo_of_an_interrupt_is_erased_before_what_is_said() -> None:
+    out = Terminal()
+    narrator = Narrator(out)
+    narrator.erase_echo()
+    narrator.say("cancelled")
+    assert out.getvalue() == "\r\x1b[Kcancelled\n"
 
 
 def test_the_tasks_of_a_distributed_job_stay_in_the_line_until_the_next_statement() -> None:

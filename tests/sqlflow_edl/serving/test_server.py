@@ -18,6 +18,7 @@ def test_models_are_served_until_a_signal_ends_the_command(source: str) -> None:
         lines = [process.stderr.readline(), process.stderr.readline()]
         address = re.search(r"serving costs on (http://127\.0\.0\.1:\d+),", lines[1])
         assert address, lines
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:", line) for line in lines)
         body = msgspec.json.encode({"columns": {"amount": [3], "city": ["Oslo"], "is_new": [True]}})
         request = urllib.request.Request(  # noqa: S310 - of the test itself
             f"{address[1]}/v1/models/costs/predict", body, {"content-type": "application/json"}

@@ -136,6 +136,17 @@ def test_a_model_of_a_number_has_errors_and_intervals(browser: Browser) -> None:
     assert text.count('class="interval"') == 2
 
 
+def test_a_job_links_to_its_model_and_the_model_to_its_jobs(browser: Browser) -> None:
+    job = job_folder.create("predict", "SELECT * FROM t TO PREDICT USING dear@1")
+    job.end("done")
+    other = job_folder.create("predict", "SELECT * FROM t TO PREDICT USING unknown")
+    other.end("done")
+    assert 'model <a href="/models/dear">dear</a>' in browser.get(f"/jobs/{job.id}").text
+    assert "model <a" not in browser.get(f"/jobs/{other.id}").text
+    assert '<a href="/jobs?model=dear">its jobs</a>' in browser.get("/models/dear").text
+    assert job.id in browser.get("/jobs?model=dear").text
+
+
 def test_a_failed_training_shows_its_reason_and_statement(browser: Browser) -> None:
     text = browser.get("/models/broken").text
     assert "The training failed: the &lt;i&gt;loss&lt;/i&gt; is not finite" in text

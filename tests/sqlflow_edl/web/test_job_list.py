@@ -52,6 +52,14 @@ def test_a_job_shows_its_model_although_the_statement_is_cut_before_it(browser: 
     assert results == ["the disk is full", "g.guess", "auc 0.87 loss 0.5"]
 
 
+def test_the_boxes_that_compare_jobs_are_there_on_narrow_screens(browser: Browser) -> None:
+    trained("a")
+    trained("b")
+    text = browser.get("/jobs").text
+    assert len(re.findall(r'<td><input type="checkbox" name="job"', text)) == 2
+    assert '<button type="submit">Compare</button>' in text
+
+
 def test_jobs_are_found_by_state_kind_model_and_words(browser: Browser) -> None:
     good, bad = trained("churn"), trained("other")
     used = job_folder.create("predict", "SELECT * FROM t\nTO PREDICT g.guess USING Churn")
