@@ -23,20 +23,51 @@ class Span:
         return Span(self.start + by, self.end + by)
 
 
+class Advice(str):
+    """Hint with the text that mends an error.
+
+    `instead` stands in place of `span`, by default of the error's place; a `span` is one of the program's text.
+    """
+
+    __slots__ = ("instead", "span")
+    instead: str
+    span: Span | None
+
+    def __new__(cls, hint: str, instead: str = "", span: Span | None = None) -> Advice:
+        made = super().__new__(cls, hint)
+        made.instead, made.span = instead, span
+        return made
+
+
 class SQLFlowError(Exception):
     """Error with a message for users.
 
     `message` states the problem, a sentence without a final period. `hint` is the remedy. `span` is the place in the
-    program's text, or None.
+    program's text, or None. `corrected` is the whole statement with the remedy in its place, or empty.
     """
 
     code = "error"
+    corrected = ""
+    advice: Advice | None = None  # the hint, if it has a text that mends the error
 
     def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.span = span
+        self._hint: str | None = None
         self.hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        if isinstance(hint, Advice):
+            self.advice = hint
+        elif hint != self._hint:
+            self.advice = None
+        self._hint = None if hint is None else str(hint)
 
     @property
     def report(self) -> str:
@@ -45,7 +76,7 @@ class SQLFlowError(Exception):
 
     def add_hint(self, hint: str) -> None:
         """Add a remedy after the one that there is."""
-        self.hint = f"{self.hint}; {hint}" if self.hint else hint
+        self._hint = f"{self._hint}; {hint}" if self._hint else str(hint)
 
 
 class StatementSyntaxError(SQLFlowError):
@@ -161,6 +192,11 @@ def _abbreviates(short: str, long: str) -> bool:
     return len(short) >= 4 and long.startswith(short)
 
 
+def meant(name: str) -> Advice:
+    """Return the hint that the text at the place of the error is to be `name`."""
+    return Advice(f"did you mean {name}?", name)
+
+
 def did_you_mean(
     word: str, candidates: Iterable[str], *, list_up_to: int = 12, write: Callable[[str], str] = str
 ) -> str | None:
@@ -170,7 +206,7 @@ def did_you_mean(
     """
     names = list(candidates)
     if near := nearest(word, names):
-        return f"did you mean {write(near)}?"
+        return meant(write(near))
     if names and len(names) <= list_up_to:
         return "known: " + ", ".join(map(write, names))
     return None

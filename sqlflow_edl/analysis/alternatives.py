@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from edl.errors import Advice, meant
+
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
     "BoostedTreesRanker, KMeans, IsolationForest, Forecast and TiDE; "
@@ -96,17 +98,28 @@ _KINDS = (
 def alternative(name: str) -> Alternative | None:
     """Return the alternative to a model of another system, or None if the name is of no known system."""
     kind_found = next((kind for kind in _KINDS if re.search(kind.names, name, re.IGNORECASE)), None)
-    return (
-        Alternative(kind_found.missing, kind_found.hint or _train(kind_found.family, name))
-        if kind_found
-        else None
-    )
+    if kind_found is None:
+        return None
+    if kind_found.family == "BoostedTrees" and _letters(name).startswith(
+        _letters(kind_found.family)[:-1]
+    ):  # BoostedTreeClassifier
+        return Alternative(kind_found.missing, meant(_model(kind_found.family, name) or kind_found.family))
+    return Alternative(kind_found.missing, kind_found.hint or _train(kind_found.family, name))
 
 
 def _train(family: str, name: str) -> str:
     """Return a hint to train the model of the family that predicts numbers or classes, as the name says."""
+    if model := _model(family, name):
+        return Advice(f"train a {model}", model)
+    return Advice(f"train a {family}Classifier, or a {family}Regressor for a label that is a number", family)
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+def _model(family: str, name: str) -> str:
+    """Return the model of the family that predicts what the name says, or empty."""
     if _REGRESSION.search(name):
-        return f"train a {family}Regressor"
-    if _CLASSIFICATION.search(name):
-        return f"train a {family}Classifier"
-    return f"train a {family}Classifier, or a {family}Regressor for a label that is a number"
+        return f"{family}Regressor"
+    return f"{family}Classifier" if _CLASSIFICATION.search(name) else ""

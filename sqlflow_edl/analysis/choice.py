@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SQLFlowError, meant
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
+from sqlflow_edl.analysis.checks.query_errors import UnknownArchitectureError
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Model
@@ -128,5 +129,5 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
         )
     near = catalog.nearest_model(model)
-    hint = f"did you mean {near}?" if near else alternatives.HINT
-    raise SemanticError(f"unknown model {name.text}", span=name.span, hint=hint)
+    hint = meant(near) if near else alternatives.HINT
+    raise UnknownArchitectureError(name.text, span=name.span, hint=hint)

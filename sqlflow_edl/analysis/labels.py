@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
+from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
@@ -71,11 +72,20 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
             f"{label} is a text, and {model.name} predicts numbers",
-            hint=f"if its texts are numbers, select {text_expressions.number(label, NumberReading(), schema.dialect)} "
-            f"AS {expressions.name(label, schema.dialect)}; a {model.name.replace('Regressor', 'Classifier')} predicts "
-            "texts",
+            hint=_predicts_texts(model.name, label, schema.dialect),
         )
     return None
+
+
+def _predicts_texts(model: str, label: str, dialect: str) -> Advice:
+    """Return the hint of a text that a model of numbers is to predict."""
+    classifier = model.replace("Regressor", "Classifier")
+    number = text_expressions.number(label, NumberReading(), dialect)
+    return Advice(
+        f"a {classifier} predicts texts; if its texts are numbers, select {number} "
+        f"AS {expressions.name(label, dialect)}",
+        classifier,
+    )
 
 
 def label_spans(
@@ -266,7 +276,7 @@ def no_rows(statement: ast.Statement) -> SemanticError:
     hint = _condition(statement)
     if hint is None and not _JOIN.search(statement.select):
         hint = "its table is empty"
-    return SemanticError("the query yields no rows", span=statement.select_span, hint=hint)
+    return NoRowsError(span=statement.select_span, hint=hint)
 
 
 def _condition(statement: ast.Statement) -> str | None:

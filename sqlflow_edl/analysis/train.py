@@ -448,6 +448,8 @@ def _labels(
     for column, span in spans.items():
         if error := labels.check_type(schema, column, settings.model):
             error.span = error.span or span
+            if error.advice is not None and statement.model is not None:
+                error.advice.span = statement.model.span
             errors.append(error)
     several_labels.check(statement, settings, spans, errors)
     return spans

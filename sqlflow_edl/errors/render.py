@@ -6,6 +6,9 @@ error: unknown column sepal_lenght
  3 | COLUMN sepal_lenght, sepal_width
    |        ^^^^^^^^^^^^
    = did you mean sepal_length?
+     SELECT … COLUMN sepal_length, sepal_width …
+
+The last line, the whole statement with the remedy, is there if all errors of a statement have one that can be tried.
 """
 
 from __future__ import annotations
@@ -81,6 +84,8 @@ def _render_one(error: SQLFlowError, text: str, name: str) -> str:
         first, *more = error.hint.splitlines()
         lines.append(f"{margin} = {first}")
         lines.extend(f"{margin}   {line}" for line in more)
+    if error.corrected:
+        lines.append(f"{margin} {' ' if error.hint else '='} {error.corrected}")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -325,7 +326,12 @@ class Compiler:
 
     def check_syntax(self, statement: Statement) -> None:
         """Raise the error of SQL that the database's parser refuses."""
-        passed_on.check_syntax(statement, self.dialect, passed_on.parser_of(self.source))
+        passed_on.check_syntax(
+            statement,
+            self.dialect,
+            passed_on.parser_of(self.source),
+            partial(passed_on.names_of, self.source, statement.text),
+        )
 
     def read_as(self, trained: spec.JobSpec, statement: Statement) -> None:
         """Let a source of text files read the columns of the model as its training rows were read.

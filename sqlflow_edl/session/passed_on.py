@@ -7,7 +7,8 @@ refuses, that statement is the hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from edl.data import Source
@@ -44,14 +45,30 @@ def parser_without_source(dialect: str) -> Parser | None:
     return partial(syntax.syntax_error, dialect=dialect) if dialect in syntax.PARSERS else None
 
 
-def check_syntax(statement: Statement, dialect: str, parser: Parser | None) -> None:
-    """Raise the error of SQL that the parser refuses, at its place in the program."""
+def names_of(source: Source, text: str) -> list[str]:
+    """Return the columns of the tables that a text names."""
+    words = {word.casefold() for word in re.findall(r"\w+", text)}
+    names: list[str] = []
+    with suppress(SQLFlowError):
+        for table in source.tables():
+            if table.casefold() in words:
+                names += (name for name, _ in source.column_types(table))
+    return names
+
+
+def check_syntax(
+    statement: Statement, dialect: str, parser: Parser | None, names: Callable[[], Iterable[str]] = tuple
+) -> None:
+    """Raise the error of SQL that the parser refuses, at its place in the program.
+
+    names: returns the columns that the statement may mean.
+    """
     error = _first_error(statement, dialect, parser) if parser is not None else None
     if parser is None or error is None:
         return
     if statement.refused is not None:
         raise statement.refused
-    _add_correction(error, statement, dialect, parser)
+    _add_correction(error, statement, dialect, parser, names)
     raise error
 
 
@@ -76,7 +93,7 @@ def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None)
         return None
     is_placed = doubt.span is not None
     doubt.span = doubt.span.shifted(statement.span.start) if doubt.span else None
-    _add_correction(doubt, statement, dialect, partial(_doubt, dialect=dialect))
+    _add_correction(doubt, statement, dialect, partial(_doubt, dialect=dialect), parser_knows=False)
     return doubt if is_placed or doubt.hint else None
 
 
@@ -100,7 +117,15 @@ def _first_error(statement: Statement, dialect: str, parser: Parser) -> SQLFlowE
     return None
 
 
-def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, parser: Parser) -> None:
+def _add_correction(
+    error: SQLFlowError,
+    statement: Statement,
+    dialect: str,
+    parser: Parser,
+    names: Callable[[], Iterable[str]] = tuple,
+    *,
+    parser_knows: bool = True,
+) -> None:
     """Let the hint of an error, whose place is in the program, be the statement that was meant, if one is found."""
 
     def refusal(text: str) -> SQLFlowError | None:
@@ -108,7 +133,12 @@ def _add_correction(error: SQLFlowError, statement: Statement, dialect: str, par
 
     start = statement.span.start
     place = error.span.shifted(-start) if error.span else None
-    error.hint = find_correction(statement.text, dialect_named(dialect), place, refusal) or error.hint
+    if found := find_correction(statement.text, dialect_named(dialect), place, refusal, names):
+        error.hint = found.hint
+        if found.place is not None:  # the database stumbles over a word behind the wrong one
+            error.span = found.place.shifted(start)
+            if parser_knows:
+                error.message = f"unexpected {statement.text[found.place.start : found.place.end]}"
 
 
 def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:

@@ -13,6 +13,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
-from sqlflow_edl.session import detached
+from sqlflow_edl.session import detached, passed_on
+from sqlflow_edl.session.advice.corrections import add_correction, corrected
 from sqlflow_edl.session.compiler import CompiledStatement, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
@@ -35,7 +37,6 @@ from sqlflow_edl.session.plan import explain
 from sqlflow_edl.session.predictions import Predictions, refuse_in_job
 from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.session.runner import JobRunner
-from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read
 from sqlflow_edl.syntax.predict_calls import calls_predict
@@ -138,7 +139,9 @@ class Session:
 
     def parse(self, text: str) -> list[Statement]:
         """Parse the statements of the text. Raises all their errors together, before anything runs."""
-        return parse(text, self.dialect)
+        found = self.read(text)
+        raise_all([each for each in found if isinstance(each, SQLFlowError)])
+        return [each for each in found if isinstance(each, Statement)]
 
     def program(self, text: str) -> list[Statement]:
         """Parse the statements of the text and check them before the first one runs; see `ProgramCheck`.
@@ -152,13 +155,17 @@ class Session:
 
     def read(self, text: str) -> list[Statement | SQLFlowError]:
         """Parse the statements of the text; an error takes the place of an unreadable statement."""
-        return read(text, self.dialect)
+        return read(text, self.dialect, names=partial(passed_on.names_of, self.source))
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
         """Return the errors that can be found before any statement runs: one or None for each statement."""
         if len(program) == 1:
             return [program[0] if isinstance(program[0], SQLFlowError) else None]
-        return ProgramCheck(self.compiler).problems(program)
+        found = ProgramCheck(self.compiler).problems(program)
+        for statement, error in zip(program, found, strict=True):
+            if error is not None and isinstance(statement, Statement):
+                add_correction(error, self.compiler, statement)
+        return found
 
     def run(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.
@@ -191,6 +198,10 @@ class Session:
         self._start(statement)
         if statement.plan:
             return self.plan(statement)
+        with corrected(self.compiler, statement):
+            return self._executed(statement)
+
+    def _executed(self, statement: Statement) -> Result:
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
         if statement.kind == "sql":
@@ -211,14 +222,16 @@ class Session:
         would change how the database reads it.
         """
         self._say_readings(statement)
-        return explain(self.compiler, statement, syntax=syntax)
+        with corrected(self.compiler, statement):
+            return explain(self.compiler, statement, syntax=syntax)
 
     def compile(self, text: str) -> list[CompiledStatement]:
         """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
         result, compiler = [], replace(self.compiler, runs_here=False)
         for statement in self.parse(text):
             if statement.trains:
-                result.append(compiler.compile(statement))
+                with corrected(compiler, statement):
+                    result.append(compiler.compile(statement))
                 report(self.observer, result[-1].notes, result[-1].warnings)
         return result
 
@@ -311,7 +324,8 @@ class Session:
         try:
             self.compiler.check_syntax(statement)
         except SQLFlowError as wrong:
-            error.hint = wrong.hint or error.hint
+            if wrong.hint:
+                error.message, error.span, error.hint = wrong.message, wrong.span, wrong.hint
         return error
 
     def _sql(self, statement: Statement) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from edl.errors import Span, StatementSyntaxError, nearest
+from edl.errors import Advice, Span, StatementSyntaxError, meant, nearest
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
@@ -53,15 +53,17 @@ def unclosed_error(token: Token) -> StatementSyntaxError:
     return StatementSyntaxError(
         f"the {what} {opening} is never closed",
         span=Span(token.start, token.start + len(opening)),
-        hint=_closing_hint(token.text, opening) or f"close it, or remove the {opening}",
+        hint=_closing_hint(token.text, opening, token.start) or f"close it, or remove the {opening}",
     )
 
 
-def _closing_hint(text: str, opening: str) -> str | None:
-    """Return the hint with the first word behind an opening quote, closed."""
+def _closing_hint(text: str, opening: str, start: int) -> str | None:
+    """Return the hint with the first word behind an opening quote, closed. start: of the quote in the program."""
     if len(opening) != 1 or opening not in "'\"`" or not (word := _FIRST_WORD.match(text, 1)):
         return None
-    return f"close it, such as {opening}{word[0]}{opening}, or remove the {opening}"
+    closed = f"{opening}{word[0]}{opening}"
+    place = Span(start, start + len(closed) - 1)
+    return Advice(f"close it, such as {closed}, or remove the {opening}", closed, place)
 
 
 def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError:
@@ -172,7 +174,7 @@ _ADDED = {
 def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
     """Return the error at a word that is nearly that keyword."""
     return StatementSyntaxError(
-        f"unexpected {_show_token(token)}", span=Span(token.start, token.end), hint=f"did you mean {keyword}?"
+        f"unexpected {_show_token(token)}", span=Span(token.start, token.end), hint=meant(keyword)
     )
 
 
@@ -263,7 +265,11 @@ def _expression_hint(tokens: LazyTokens, position: int, accepted: Collection[str
         first, last = tokens[position - 1].text, tokens[position + 1].text
         quoted = quoted_name(f"{first}-{last}")
         instead = _shorten_text(f"{first}_{last}")
-        return f"write {instead}, or quote a name that is not one word: {_shorten_text(quoted)}"
+        return Advice(
+            f"write {instead}, or quote a name that is not one word: {_shorten_text(quoted)}",
+            f"{first}_{last}",
+            Span(tokens[position - 1].start, tokens[position + 1].end),
+        )
     if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
         return "a value in a JSON text is JSON(payload, '$.user.age')"
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
@@ -370,5 +376,5 @@ def no_into(label: Token, end: Token) -> StatementSyntaxError:
     return StatementSyntaxError(
         f"{label.word} without TO TRAIN needs INTO",
         span=Span(end.start, end.end),
-        hint="end the statement with INTO my_model",
+        hint=Advice("end the statement with INTO my_model", " INTO my_model"),
     )

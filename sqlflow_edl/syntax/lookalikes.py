@@ -8,14 +8,16 @@ it: each change is tried, so that which words are keywords where is left to the 
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from edl.errors import Span, SQLFlowError, StatementSyntaxError, nearest
+from edl.errors import ErrorList, Span, SQLFlowError, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import Token, code_tokens
-from sqlflow_edl.syntax.rewrites import Rewrite, rewritings
+from sqlflow_edl.syntax.rewrites import Rewrite, quoted_names, rewritings
 
 _TRAIN = "train one with SELECT … FROM … TO TRAIN DNNClassifier LABEL my_column INTO my_model"
 # first two words of a statement -> its hint
@@ -47,6 +49,22 @@ FEW = 5  # tokens needed to decide
 
 Refusal = Callable[[str], SQLFlowError | None]
 
+
+class WithoutOptionsError(StatementSyntaxError):
+    """CREATE MODEL has no OPTIONS."""
+
+    def __init__(self, message: str, model: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.model = model
+
+
+class Correction(NamedTuple):
+    """Hint with the statement that was meant. place: of the only word that is another one, or None."""
+
+    hint: str
+    place: Span | None
+
+
 _KEYWORDS = CLAUSES.union(
     re.findall(
         r"\w+",
@@ -76,6 +94,10 @@ _NEAR = 0.6  # least similarity
 _SIMILAR = 3  # keywords tried in the place of a word
 _TRIES = 60  # of statements, in all
 _ROUNDS = 3  # errors in one statement
+LONGEST_CORRECTED = 1200  # characters of a statement
+_EMPTY_WITH = re.compile(r"\bWITH\s+(?=(?:LABEL|INTO|COLUMN|USING|VALIDATE)\b|\Z)", re.IGNORECASE)
+_QUOTES = "'\"`"
+_PLAIN = re.compile(r"-?[\d.]|TRUE$|FALSE$|NULL$|,|$", re.IGNORECASE)  # what is no text in quotes
 _LONGEST = 240  # characters of a statement in a hint
 _AROUND = (60, 120)  # characters of a longer one, before and behind the change
 
@@ -109,8 +131,9 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
 
 def _without_options(place: Span, model: str) -> StatementSyntaxError:
     options = "OPTIONS(model_type = 'BOOSTED_TREE_CLASSIFIER', input_label_cols = ['my_label'])"
-    return StatementSyntaxError(
+    return WithoutOptionsError(
         f"CREATE MODEL {model} names no model type and no label",
+        model,
         span=place,
         hint=f"write CREATE MODEL {model} {options} AS SELECT …, or SELECT … LABEL my_label INTO {model}",
     )
@@ -128,12 +151,28 @@ def find_rewriting(text: str, dialect: Dialect, refusal: Refusal) -> str | None:
     return None
 
 
-def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Refusal) -> str | None:
+def find_quoted_names(text: str, dialect: Dialect, refusal: Refusal, names: Iterable[str]) -> str | None:
+    """Return the hint with quotes around columns that are not one word, or None if that makes no valid statement."""
+    change = quoted_names(text, dialect, names)
+    if change is None or refusal(change.apply(text)) is not None:
+        return None
+    return _hint([change], change.apply(text), dialect)
+
+
+def find_correction(
+    text: str,
+    dialect: Dialect,
+    place: Span | None,
+    refusal: Refusal,
+    names: Callable[[], Iterable[str]] = tuple,
+) -> Correction | None:
     """Return the hint with the statement that was meant, or None if no small change makes it a valid one.
 
     place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is
-    accepted.
+    accepted. names: returns the columns that it may mean.
     """
+    if hint := find_quoted_names(text, dialect, refusal, names()):
+        return Correction(hint=hint, place=None)
     changes: list[Rewrite] = []
     tries = _TRIES
     for _ in range(_ROUNDS):
@@ -145,7 +184,8 @@ def find_correction(text: str, dialect: Dialect, place: Span | None, refusal: Re
             changed = change.apply(text)
             error = refusal(changed)
             if error is None:
-                return _hint([*changes, change], changed, dialect)
+                wrong = change.parts[0][0] if change.keyword and not changes else None
+                return Correction(hint=_hint([*changes, change], changed, dialect), place=wrong)
             if place is None or error.span is None:
                 continue
             left = len(changed) - error.span.start  # of the statement, behind its first error
@@ -168,12 +208,7 @@ def _hint(changes: Sequence[Rewrite], statement: str, dialect: Dialect) -> str:
 
 def _excerpt(statement: str, change: int, dialect: Dialect) -> str:
     """Return the statement in one line, without comments; of a long one the part around the change."""
-    line, place, end = "", 0, None
-    for token in code_tokens(statement, 0, dialect):
-        line += " " if end is not None and token.start > end else ""
-        place = len(line) if token.start <= change else place
-        line += " ".join(token.text.split()) if token.kind != "string" else token.text
-        end = token.end
+    line, place = place_in_line(statement, change, dialect)
     if len(line) <= _LONGEST:
         return line
     first, last = line.find(" ", max(0, place - _AROUND[0])) + 1, place + _AROUND[1]
@@ -229,3 +264,56 @@ def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
             parts = ((Span(into.start, token.start), ""), (Span(end, end), f" {clause}"))
             yield Rewrite(parts, why=f"put INTO behind {token.word}")
             return
+
+
+# Advice of errors in its place ------------------------------------------------------------------------------
+
+
+def correct(error: SQLFlowError, text: str, start: int) -> str | None:
+    """Return the statement with the advice of its errors, or None if one of them has none.
+
+    text: the statement. start: its place in the program.
+    """
+    errors: Sequence[SQLFlowError] = error.errors if isinstance(error, ErrorList) else (error,)
+    edits = sorted({each for one in errors for each in _edits(one, text, start)}, reverse=True)
+    is_complete = all(one.advice is not None for one in errors)
+    if not edits or not is_complete or len(text) > LONGEST_CORRECTED:
+        return None
+    if any(later[0] < earlier[1] for later, earlier in itertools.pairwise(edits)):
+        return None  # two remedies for one place
+    for first, last, instead in edits:
+        text = text[:first] + instead + text[last:]
+    return _EMPTY_WITH.sub("", text)
+
+
+def _edits(error: SQLFlowError, text: str, start: int) -> list[tuple[int, int, str]]:
+    advice = error.advice
+    span = (advice.span or error.span) if advice else None
+    if advice is None or span is None:
+        return []
+    first, last = span.start - start, span.end - start
+    if not 0 <= first <= last <= len(text):
+        return []
+    instead, quote = advice.instead, text[first : first + 1]
+    if quote == "[" and instead[:1] != "[":  # of a list, whose values have no places of their own
+        return [(first, last, f"[{instead}]")] if "," not in text[first:last] else []
+    is_text = not _PLAIN.match(instead) and instead[:1] not in (*_QUOTES, "[")
+    if quote and quote in _QUOTES and is_text:
+        instead = f"{quote}{instead}{quote}"  # a text of the clauses, of which the hint names the value
+    return [(first, last, instead)]
+
+
+def one_line(statement: str, dialect: Dialect) -> str:
+    """Return the statement in one line, without comments."""
+    return place_in_line(statement, 0, dialect)[0]
+
+
+def place_in_line(statement: str, place: int, dialect: Dialect) -> tuple[str, int]:
+    """Return the statement in one line, without comments, and where the token at or before a place begins in it."""
+    line, found, end = "", 0, None
+    for token in code_tokens(statement, 0, dialect):
+        line += " " if end is not None and token.start > end else ""
+        found = len(line) if token.start <= place else found
+        line += " ".join(token.text.split()) if token.kind != "string" else token.text
+        end = token.end
+    return line, found

@@ -11,6 +11,7 @@ extended statement, that is a warning: the database decides.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
@@ -18,7 +19,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
-from sqlflow_edl.syntax.lookalikes import find_rewriting
+from sqlflow_edl.syntax.lookalikes import correct, find_quoted_names, find_rewriting, one_line
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
@@ -36,10 +37,17 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     return [item for item in items if isinstance(item, Statement)]
 
 
-def read(text: str, dialect: str = "duckdb", *, advise: bool = True) -> list[Statement | SQLFlowError]:
+def read(
+    text: str,
+    dialect: str = "duckdb",
+    *,
+    advise: bool = True,
+    names: Callable[[str], Iterable[str]] = lambda statement: (),
+) -> list[Statement | SQLFlowError]:
     """Return the statements of a program, in order, with the error in place of each faulty statement.
 
-    advise: let the hint of an error be the statement that was probably meant, if one is found. Raises SemanticError
+    advise: let the hint of an error be the statement that was probably meant, if one is found. names: returns the
+    columns that a statement may mean. Raises SemanticError
     for an unknown dialect.
     """
     dialect_of_name = dialect_named(dialect)
@@ -50,20 +58,31 @@ def read(text: str, dialect: str = "duckdb", *, advise: bool = True) -> list[Sta
                 items.append(_statement(piece, text, dialect_of_name))
             except SQLFlowError as error:
                 if advise and isinstance(error, StatementSyntaxError):
-                    error.hint = (
-                        _rewriting(text[piece.span.start : piece.raw.end], dialect_of_name) or error.hint
-                    )
+                    _add_advice(error, piece, text, dialect_of_name, names)
                 items.append(error)
     return items
 
 
-def _rewriting(statement: str, dialect: Dialect) -> str | None:
+def _add_advice(
+    error: StatementSyntaxError,
+    piece: Piece,
+    text: str,
+    dialect: Dialect,
+    names: Callable[[str], Iterable[str]],
+) -> None:
+    """Let the hint of an error be the statement that was probably meant, or add it to the hint, if one is found."""
+
     def refusal(text: str) -> SQLFlowError | None:
         return next(
-            (item for item in read(text, dialect.name, advise=False) if isinstance(item, SQLFlowError)), None
+            (each for each in read(text, dialect.name, advise=False) if isinstance(each, SQLFlowError)), None
         )
 
-    return find_rewriting(statement, dialect, refusal)
+    statement = text[piece.span.start : piece.raw.end]
+    hint = find_quoted_names(statement, dialect, refusal, names(statement))
+    error.hint = hint or find_rewriting(statement, dialect, refusal) or error.hint
+    corrected = correct(error, _slice(text, piece.span), piece.span.start)
+    if corrected is not None and refusal(corrected) is None:
+        error.corrected = one_line(corrected, dialect)
 
 
 def is_complete(text: str, dialect: str = "duckdb") -> bool:

@@ -1,17 +1,22 @@
-"""Checks of queries with sqlglot, as a second opinion: the database has the last word."""
+"""Queries as sqlglot reads them, as a second opinion to the database; and what a SELECT selects, found by its words."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from edl.errors import Span
 from sqlflow_edl.syntax.dialects import Dialect, sqlglot_name
+from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_JOINS_QUERIES = frozenset(("UNION", "EXCEPT", "INTERSECT", "MINUS"))
+_CHANGES_ROWS = frozenset(("GROUP", "DISTINCT", "PIVOT", "UNPIVOT"))
+WITH_REPLACE = ("duckdb", "bigquery", "clickhouse", "snowflake")  # SELECT * REPLACE (…)
 _SHOWN = 120  # characters of sqlglot's message
 
 
@@ -62,4 +67,69 @@ def place_of_error(sql: str, dialect: Dialect) -> Span | None:
         return Span(before + column - len(word), before + column)
     except (SqlglotError, RecursionError, ValueError, IndexError):
         return None
+    return None
+
+
+# Items of a SELECT, and corrections of them ------------------------------------------------------------------
+
+
+class Items(NamedTuple):
+    """What a SELECT selects, without FROM. tokens: of the whole query. spans: of the items, in order."""
+
+    tokens: list[Token]
+    spans: list[Span]
+
+
+def items(select: str, dialect: Dialect) -> Items | None:
+    """Return the items of a single SELECT with a FROM, or None of another query."""
+    tokens = list(code_tokens(select, 0, dialect))
+    outer = [*_outer(tokens)]
+    start = next((at for at, token in enumerate(outer) if token.word == "SELECT"), None)
+    if start is None or any(token.word in _JOINS_QUERIES for token in outer):
+        return None
+    last = next((at for at in range(start + 1, len(outer)) if outer[at].word == "FROM"), None)
+    if last is None or last == start + 1:
+        return None
+    spans, first = [], outer[start + 1].start
+    for at in range(start + 1, last):
+        if outer[at].text == "," and outer[at].kind == "symbol":
+            spans.append(Span(first, outer[at - 1].end))
+            first = outer[at + 1].start
+    return Items(tokens, [*spans, Span(first, outer[last - 1].end)])
+
+
+def _outer(tokens: list[Token]) -> Iterator[Token]:
+    """Yield the tokens outside parentheses, and the first and last one of each."""
+    depth = 0
+    for token in tokens:
+        depth -= token.nesting < 0
+        if depth == 0:
+            yield token
+        depth += token.nesting > 0
+
+
+def end_of_items(select: str, dialect: Dialect) -> int | None:
+    """Return the place for one more item, or None if the rows of the query are not those of its tables."""
+    found = items(select, dialect)
+    if found is None or any(token.word in _CHANGES_ROWS for token in found.tokens):
+        return None
+    return found.spans[-1].end
+
+
+def with_expression(select: str, column: str, expression: str, dialect: Dialect) -> str | None:
+    """Return the query with an expression in place of a column, which keeps its name, or None if it has no place.
+
+    column: as it is written.
+    """
+    found = items(select, dialect)
+    if found is None:
+        return None
+    name = name_value(column).casefold()
+    for span in found.spans:
+        item = select[span.start : span.end]
+        if name_value(item).casefold() == name:
+            return f"{select[: span.start]}{expression} AS {column}{select[span.end :]}"
+    for span in found.spans:
+        if select[span.start : span.end] == "*" and dialect.name in WITH_REPLACE:
+            return f"{select[: span.end]} REPLACE ({expression} AS {column}){select[span.end :]}"
     return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from edl.errors import Span
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES
-from sqlflow_edl.syntax.lexer import Token, code_tokens
+from sqlflow_edl.syntax.lexer import Token, code_tokens, quoted_name
 
 _VERBS = frozenset(("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN"))
 _CURLY = re.compile("[‘’“”]")
@@ -24,6 +24,7 @@ _JOINS_QUERIES = frozenset(
 )
 _TRUTHS = frozenset(("NULL", "NOT", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "OF", "JSON"))
 _COMPARES = frozenset("=<>!")
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Rewrite(NamedTuple):
@@ -47,6 +48,36 @@ def rewritings(text: str, dialect: Dialect) -> Iterator[Rewrite]:
         outer = _outside_parentheses(tokens)
         for rewriting in _REWRITINGS:
             yield from rewriting(outer, text)
+
+
+def quoted_names(text: str, dialect: Dialect, names: Iterable[str]) -> Rewrite | None:
+    """Return the change that quotes names that are not one word, such as `customer since`; None if there are none.
+
+    names: of columns, as their tables write them.
+    """
+    tokens = list(code_tokens(text, 0, dialect))
+    starts, ends = {token.start for token in tokens}, {token.end for token in tokens}
+    parts = dict[int, tuple[Span, str]]()
+    for name in sorted({each for each in names if not _WORD.fullmatch(each)}, key=len, reverse=True):
+        for match in re.finditer(re.escape(name), text, re.IGNORECASE):
+            span = Span(*match.span())
+            is_bare = span.start in starts and span.end in ends and not _is_in(span, parts)
+            if is_bare and not any(token.start == span.start and token.end >= span.end for token in tokens):
+                parts[span.start] = (
+                    span,
+                    quoted_name(name) if not dialect.double_quotes_name else _double(name),
+                )
+    if not parts:
+        return None
+    return Rewrite(tuple(parts[at] for at in sorted(parts)), why="a name that is not one word has quotes")
+
+
+def _is_in(span: Span, parts: Mapping[int, tuple[Span, str]]) -> bool:
+    return any(other.start <= span.start and span.end <= other.end for other, _ in parts.values())
+
+
+def _double(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
@@ -161,6 +192,31 @@ def _two_statements(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
             yield Rewrite(((gap, f"; {query} "),), why="write two statements")
 
 
+def _with_behind_label(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
+    """`SELECT … WITH train.epoch = 3 LABEL y INTO m`: WITH stands behind LABEL."""
+    start = next(
+        (
+            at
+            for at in range(1, len(tokens) - 3)
+            if tokens[at].word == "WITH" and tokens[at + 2].text in ("=", ".") and tokens[at - 1].word != "AS"
+        ),
+        None,
+    )
+    if start is None:
+        return
+    label = next(
+        (at for at in range(start, len(tokens)) if tokens[at].word in ("LABEL", "TARGET", "TO")), None
+    )
+    if label is None:
+        return
+    behind = next((at for at in range(label, len(tokens)) if tokens[at].word == "INTO"), len(tokens) - 1)
+    place = tokens[behind].start if tokens[behind].word == "INTO" else tokens[behind].end
+    clause = text[tokens[start].start : tokens[label - 1].end]
+    moved = f"{clause} " if tokens[behind].word == "INTO" else f" {clause}"
+    parts = ((Span(tokens[start].start, tokens[label].start), ""), (Span(place, place), moved))
+    yield Rewrite(parts, why=f"put WITH behind {tokens[label].word}")
+
+
 def _limit(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     """`SELECT TOP 5 *`: LIMIT stands behind the query."""
     if (
@@ -175,6 +231,28 @@ def _limit(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
         end = tokens[behind - 1].end
         parts = ((Span(tokens[1].start, tokens[3].start), ""), (Span(end, end), f" LIMIT {tokens[2].text}"))
         yield Rewrite(parts, why="TOP is written LIMIT, behind the query")
+
+
+def _and(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
+    """`x > 3 && y < 4`: AND joins conditions."""
+    pairs = itertools.pairwise(tokens)
+    parts = [
+        (Span(first.start, second.end), "AND")
+        for first, second in pairs
+        if first.text == second.text == "&" and first.end == second.start
+    ]
+    if parts:
+        yield Rewrite(tuple(parts), why="&& is written AND")
+
+
+def _commas(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
+    """`SELECT a b c FROM t`: commas stand between columns."""
+    last = next((at for at, token in enumerate(tokens) if token.word == "FROM"), 0)
+    inside = tokens[1:last]
+    are_names = all(each.kind in ("word", "name") and each.word not in _JOINS_QUERIES for each in inside)
+    if tokens[0].word == "SELECT" and len(inside) > 2 and are_names:
+        parts = tuple((Span(each.end, each.end), ",") for each in inside[:-1])
+        yield Rewrite(parts, why="put commas between columns")
 
 
 def _comparison(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
@@ -216,7 +294,10 @@ _REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Rewrite]], ...] = (
     _query_first,
     _validation_query,
     _two_statements,
+    _with_behind_label,
     _limit,
+    _and,
+    _commas,
     _comparison,
     _computed_label,
 )

@@ -16,7 +16,8 @@ TRAIN is compiled, which looks at the rows but trains nothing; other statements 
 `-- first:` has statements that run before. `-- on:` names another dialect than DuckDB; `-- source:` another source
 than the tables of `rows`, a URL that may have places, too, and `-- file NAME:` the bytes of a file beside it, with
 `\n` and `\xe9`. Behind the mended error there may be one more, for what a test lacks, such as a server that the
-statement names: `-- then:` is a regular expression of it. A line with a mark before it is typed elsewhere:
+statement names: `-- then:` is a regular expression of it. `-- looks: no` is a source whose rows errors do not look at,
+as of a warehouse. A line with a mark before it is typed elsewhere:
 
     $ edl train --program my_program      a command, of which the entry point runs in this process
     % %sqlflow SELECT 1                   a cell of a notebook
@@ -78,6 +79,7 @@ class Case:
     """take: regular expression of what is taken from the hint. texts: templates of what replaces the places.
 
     first: statements that run before. then: regular expression of the next error. template: what is typed, with places.
+    looks: errors may look at the rows of the source.
     """
 
     site: Site
@@ -88,6 +90,7 @@ class Case:
     first: str = ""
     texts: tuple[str, ...] = ()
     then: str = ""
+    looks: bool = True
 
     @property
     def name(self) -> str:
@@ -157,4 +160,5 @@ def _parsed(block: str) -> Case:
         " ".join(head["first"]),
         tuple(head["as"]),
         "".join(head["then"]),
+        "no" not in head["looks"],
     )

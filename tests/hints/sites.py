@@ -200,6 +200,7 @@ class Search:
 
     def _texts(self, value: ast.expr, within: tuple[ast.AST, ...], depth: int) -> Iterator[Site]:
         """Sites of the texts that an expression may be."""
+        value = hint_of_advice(value)
         if isinstance(value, ast.IfExp):
             yield from self._texts(value.body, within, depth)
             yield from self._texts(value.orelse, within, depth)
@@ -358,6 +359,8 @@ def is_self(value: ast.expr) -> bool:
 
 def pattern(value: ast.expr) -> str | None:
     """Text of a string or formatted string, with `{}` for what is filled in; None of other expressions."""
+    if isinstance(value, ast.Call) and names_only(value.func) == "meant":
+        return f"did you mean {FILLED}?"
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return value.value
     if isinstance(value, ast.JoinedStr):
@@ -369,6 +372,12 @@ def pattern(value: ast.expr) -> str | None:
         sides = [pattern(side) for side in (value.left, value.right)]
         return "".join(side or FILLED for side in sides) if any(sides) else None
     return None
+
+
+def hint_of_advice(value: ast.expr) -> ast.expr:
+    """Return the hint of `Advice(hint, …)`, and any other expression as it is."""
+    is_advice = isinstance(value, ast.Call) and names_only(value.func) == "Advice"
+    return value.args[0] if is_advice else value  # type: ignore[attr-defined]
 
 
 def is_passed_on(value: ast.expr) -> bool:

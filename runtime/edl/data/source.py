@@ -158,6 +158,11 @@ class Source(Results, Protocol):
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
     finds_syntax_errors: bool  # of statements that it does not run, see `syntax_error`
 
+    @property
+    def has_open_transaction(self) -> bool:
+        """True if the user has begun a transaction, which a failing query may undo."""
+        ...
+
     def schema(self, query: str) -> pa.Schema:
         """Return names and types of the query's columns, without running it."""
         ...

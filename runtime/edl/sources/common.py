@@ -44,6 +44,10 @@ class BaseSource(ABC):
     kept_in = ""
     finds_syntax_errors = False
 
+    @property
+    def has_open_transaction(self) -> bool:
+        return False
+
     @abstractmethod
     def close(self) -> None: ...
 

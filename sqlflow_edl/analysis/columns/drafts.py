@@ -9,6 +9,7 @@ from typing import Any, Literal
 from edl.errors import SemanticError, Span
 from edl.features.calendar import TIME_PARTS
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import TextOperandError
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -152,7 +153,10 @@ class Bound:
             )
         elif kind.temporal:
             hint = f"a time becomes a feature by STANDARDIZE({name}), BUCKETIZE({name}, 10) or its parts"
-        raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
+        message = f"{self.function.name} needs a number, {column} is {kind.words}"
+        if kind is ColumnType.TEXT and not isinstance(column, expressions.WrittenName):
+            raise TextOperandError(message, column, span=self.span, hint=hint)
+        raise self.fail(message, hint=hint)
 
     def temporal_column(self, part: str) -> str:
         """Return the column argument, which must hold dates or times with that part."""

@@ -17,6 +17,7 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.spec.computed import TO_NUMBER, json_columns
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import TextOperandError
 from sqlflow_edl.analysis.columns import json_values, reused
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -369,13 +370,11 @@ class Resolver:
             return column
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.temporal:
             return self.computed.get(column, column)
-        raise SemanticError(
-            f"an expression takes numbers, {column} is {kind.words}",
-            span=name.span,
-            hint="cast it in the SELECT if it holds numbers; of a text, NULL is a category of its own"
-            if kind is ColumnType.TEXT
-            else None,
-        )
+        message = f"an expression takes numbers, {column} is {kind.words}"
+        if kind is not ColumnType.TEXT:
+            raise SemanticError(message, span=name.span)
+        hint = "cast it in the SELECT if it holds numbers; of a text, NULL is a category of its own"
+        raise TextOperandError(message, column, span=name.span, hint=hint)
 
     def _matching(self, text: str, span: Span) -> list[str]:
         if exact := self.schema.find(text):

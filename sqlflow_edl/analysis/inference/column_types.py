@@ -13,6 +13,7 @@ from edl.features.arrays import numbers, plain
 from edl.features.column_types import example, find_unfit_columns
 from edl.forecasting.steps import seconds_or_numbers
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import UnfitColumnError
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -53,8 +54,11 @@ def check_types(
         unfit.update(find_unfit_columns(used.features, label, schema.arrow, changed))
     raise_all(
         [
-            SemanticError(
+            UnfitColumnError(
                 error.message,
+                name,
+                before.get(name.casefold(), ""),
+                _made_by_training(trained.query, name) or "",
                 span=_place(statement, name, schema.dialect),
                 hint=expression_of_training(trained.query, name) or error.hint,
             )
@@ -94,16 +98,22 @@ def _unfit_columns_of_series(
 
 def expression_of_training(query: spec.Query, column: str) -> str | None:
     """Return the hint with the expression that made a column of the training rows, or None if not one is found."""
+    expression = _made_by_training(query, column)
+    return f"the training selected {expression}" if expression else None
+
+
+def _made_by_training(query: spec.Query, column: str) -> str | None:
+    """Return the expression that made a column of the training rows, with its name, or None if not one is found."""
     tokens = list(code_tokens(query.select, 0, dialect_named(query.dialect)))
-    expressions_found = set[str]()
+    made = set[str]()
     for at, token in enumerate(tokens):
         if at > 1 and tokens[at - 1].word == "AS" and _is_named(token, column):
             first = _beginning(tokens, at - 2)
             if first is not None and first < at - 2:  # more than another name
-                expressions_found.add(" ".join(query.select[tokens[first].start : token.end].split()))
-    if len(expressions_found) != 1 or len(expression := expressions_found.pop()) > _LONGEST:
+                made.add(" ".join(query.select[tokens[first].start : token.end].split()))
+    if len(made) != 1 or len(expression := made.pop()) > _LONGEST:
         return None
-    return f"the training selected {expression}"
+    return expression
 
 
 def _beginning(tokens: Sequence[Token], last: int) -> int | None:

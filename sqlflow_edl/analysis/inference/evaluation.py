@@ -8,6 +8,7 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis.checks.query_errors import MissingColumnsError
 from sqlflow_edl.analysis.inference.used_model import (
     check_use,
     cluster_of,
@@ -190,8 +191,10 @@ def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
 def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str:
     if column_here := schema.find(trained):
         return column_here
-    raise SemanticError(
+    raise MissingColumnsError(
         f"the query lacks the label {trained}",
+        {trained: ""},
+        is_label=True,
         span=statement.select_span,
         hint="select it, or name the column that holds it: LABEL column",
     )

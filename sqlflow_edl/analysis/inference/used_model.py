@@ -10,6 +10,7 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import MissingColumnsError, NoModelError
 from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import running
@@ -251,9 +252,12 @@ def columns(
         hint = near or next(filter(None, expressions_of_training), None)
         hint = hint or f"the model reads {', '.join(needed[:20])}{', …' if len(needed) > 20 else ''}"
         plural = "s" if len(missing) > 1 else ""
+        types = {field.name: field.type for field in trained.schema}
         errors.append(
-            SemanticError(
+            MissingColumnsError(
                 f"the query lacks the column{plural} {', '.join(missing[:20])} that the model reads",
+                {column: types.get(column, "") for column in missing},
+                is_label=False,
                 span=statement.select_span,
                 hint=hint,
             )
@@ -284,7 +288,8 @@ def check_use(
     ]
     resolved = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(attributes_here, errors, [])
     if model is None:
-        missing = SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model")
+        message, target = "the statement needs a model", statement.target.parts if statement.target else ()
+        missing = NoModelError(message, target, span=statement.span, hint="add USING my_model")
         raise_all([*errors, missing])
         raise missing
     raise_all(errors)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
+from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean, meant, nearest
 from sqlflow_edl.analysis.settings import values
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
@@ -87,6 +87,49 @@ WITHOUT_EFFECT = {
 }
 
 
+# Settings that tools beside this one have, and attributes without an equal among an attribute's words -> those that do
+# the same here, of which the first is meant that the statement takes.
+_MEANT = {
+    **dict.fromkeys(
+        ("test_size", "validation_size", "validation_fraction", "val_size", "val_split", "test_ratio"),
+        ("validation.fraction",),
+    ),
+    **dict.fromkeys(
+        (
+            "n_estimators",
+            "n_trees",
+            "num_trees",
+            "max_iter",
+            "n_epochs",
+            "max_epochs",
+            "iterations",
+            "n_iter",
+        ),
+        ("train.epoch", "auto.trials"),
+    ),
+    **dict.fromkeys(("hidden_layer_sizes", "hidden_layers", "layers"), ("model.hidden_units",)),
+    **dict.fromkeys(("scoring", "metric"), ("auto.metric", "validation.metrics")),
+    **dict.fromkeys(("cv", "n_splits", "n_folds", "k_folds", "folds"), ("auto.folds",)),
+    **dict.fromkeys(("stratify", "split"), ("validation.split",)),
+    **dict.fromkeys(
+        ("learning_rate_init", "lr", "learn_rate", "step_size"),
+        ("optimizer.learning_rate", "model.learning_rate"),
+    ),
+    **dict.fromkeys(("dropout_rate", "drop_rate"), ("model.dropout",)),
+    **dict.fromkeys(("batch", "bs", "minibatch"), ("train.batch_size",)),
+    **dict.fromkeys(("max_features", "feature_fraction"), ("model.colsample_bytree",)),
+    **dict.fromkeys(("timeout", "max_runtime_secs", "time_budget", "time"), ("train.time_limit",)),
+    **dict.fromkeys(("early_stopping", "n_iter_no_change", "early_stopping_rounds"), ("train.patience",)),
+    **dict.fromkeys(("n_clusters", "k"), ("model.n_clusters",)),
+}
+# The same without an equal here: accepted with a note by a statement that has no attribute of the name.
+_NEEDLESS = {
+    "verbose": "progress is always shown",
+    "n_jobs": "all cores are used",
+    "nthread": "all cores are used",
+}
+
+
 class Dictionary:
     """Attributes that one statement accepts.
 
@@ -118,13 +161,17 @@ class Dictionary:
     ) -> dict[str, Resolved]:
         """Map the names of written attributes to checked values; errors and notes are appended."""
         resolved: dict[str, Resolved] = {}
-        for attribute in attributes:
+        attributes = tuple(attributes)
+        for at, attribute in enumerate(attributes):
             if reason := self._without_effect.get(attribute.key.casefold()):
                 notes.append(f"{attribute.key}{NO_EFFECT}{reason}")
                 continue
             row = self.find(attribute.key)
+            if row is None and (reason := _NEEDLESS.get(attribute.key.casefold())):
+                notes.append(f"{attribute.key}{NO_EFFECT}{reason}")
+                continue
             if row is None:
-                errors.append(self._unknown(attribute))
+                errors.append(self._unknown(attribute, _place_of(attributes, at)))
                 continue
             if row.name in resolved:
                 before = resolved[row.name].written.key
@@ -144,15 +191,16 @@ class Dictionary:
                 errors.append(error)
         return resolved
 
-    def _unknown(self, attribute: ast.Attribute) -> SemanticError:
+    def _unknown(self, attribute: ast.Attribute, place: Span) -> SemanticError:
         key = attribute.key
         spellings = {**{name.casefold(): name for name in self._elsewhere}, **self._names}
-        near = spellings.get(key.casefold()) or nearest_dotted(key, spellings)
-        near = near or self._nearest_word(key)
+        same = (name for name in _MEANT.get(_last_part(key.casefold()), ()) if name in self.rows)
+        near = spellings.get(key.casefold()) if key.casefold() not in _MEANT else None
+        near = next(same, None) or near or nearest_dotted(key, spellings) or self._nearest_word(key)
         if near and near in self._elsewhere and near not in self.rows:
             hint = f"{near} belongs to {self._elsewhere[near]}"
         else:
-            hint = f"did you mean {near}?" if near else self._listed(key)
+            hint = meant(near) if near else Advice(self._listed(key), "", place)
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
     def _nearest_word(self, key: str) -> str | None:
@@ -177,6 +225,15 @@ class Dictionary:
         names = alike or (few if len(few) <= MOST_LISTED else [])
         listed = f"known: {', '.join(names)}" if names else ""
         return "; ".join(filter(None, (listed, "sqlflow help attributes lists all attributes")))
+
+
+def _place_of(written: Sequence[ast.Attribute], at: int) -> Span:
+    """Return the place of an attribute with a comma beside it."""
+    attribute = written[at]
+    if at:
+        return Span(written[at - 1].value.span.end, attribute.value.span.end)
+    last = written[1].key_span.start if len(written) > 1 else attribute.value.span.end
+    return Span(attribute.key_span.start, last)
 
 
 def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
@@ -227,11 +284,12 @@ def _example(row: AttributeRow, value: Setting) -> str | None:
     if row.type in ("integer", "number"):
         time = _TIME.fullmatch(value.strip()) if isinstance(value, str) and "econds" in row.doc else None
         if time:
-            return f"write {row.name} = {float(time[1]) * _SECONDS[time[2].lower()]:.12g}, in seconds"
+            seconds = f"{float(time[1]) * _SECONDS[time[2].lower()]:.12g}"
+            return Advice(f"write {row.name} = {seconds}, in seconds", seconds)
         example = 60 if "econds" in row.doc else 10 if example is None and row.type == "integer" else example
     if isinstance(example, bool) or example is None or (row.high is not None and example > row.high):  # type: ignore[operator]
         return row.doc or None
-    return f"such as {row.name} = {example}. {row.doc}"
+    return Advice(f"such as {row.name} = {example}. {row.doc}", str(example))
 
 
 def _suggest_choice(item: str, choices: tuple[str, ...]) -> str | None:
@@ -240,7 +298,7 @@ def _suggest_choice(item: str, choices: tuple[str, ...]) -> str | None:
         (choice for pattern, choice in _FAMILIES if re.search(pattern, item, re.IGNORECASE)), None
     )
     return (
-        f"did you mean {choice_meant}?"
+        meant(choice_meant)
         if choice_meant in choices and item not in choices
         else did_you_mean(item, choices)
     )
@@ -274,7 +332,19 @@ def _check_range(row: AttributeRow, item: Setting, span: Span | None) -> None:
             hint=f"expected {LARGEST_INTEGER:,} or less",
         )
     if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
-        raise SemanticError(f"{row.name} = {item} is out of range", span=span, hint=_range_words(row))
+        raise SemanticError(
+            f"{row.name} = {item} is out of range",
+            span=span,
+            hint=Advice(_range_words(row), _within_range(row, item)),
+        )
+
+
+def _within_range(row: AttributeRow, item: float) -> str:
+    """Return the default, or else the bound that the number is beyond."""
+    if isinstance(row.default, int | float) and not isinstance(row.default, bool):
+        return str(row.default)
+    is_low = row.low is not None and item < row.low
+    return values.bound(row.low if is_low else row.high)
 
 
 def _range_words(row: AttributeRow) -> str:

@@ -122,7 +122,11 @@ def _facts(result: Result | None) -> dict[str, Any]:
 
 
 def _error(error: SQLFlowError, text: Text) -> dict[str, Any]:
-    fields = {"code": error.code, "message": error.message, **_drop_empty_fields(hint=error.hint)}
+    fields = {
+        "code": error.code,
+        "message": error.message,
+        **_drop_empty_fields(hint=error.hint, corrected=error.corrected),
+    }
     if error.span is not None and text.text:
         place = locate(text.text, error.span)
         fields |= {

@@ -205,6 +205,7 @@ SELECT x, y«» FROM t TO TRAIN DNNRegressor COLUMN «FROBNICATE(x)» LABEL y IN
 -- hint: cast it in the SELECT if it holds numbers; of a text, NULL is a category of its own
 -- take: cast it in the SELECT if
 -- as: CAST(u AS DOUBLE) AS u
+-- looks: no
 SELECT «u», y FROM (SELECT n::VARCHAR AS u, y FROM t) AS s TO TRAIN DNNRegressor COLUMN u + 1 LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.columns.items Resolver._column
@@ -302,11 +303,13 @@ SELECT x, k, y FROM t TO TRAIN DNNLinearCombinedRegressor COLUMN k FOR wide COLU
 -- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column
 -- hint: a text becomes a feature by VOCABULARIZE({}) or CATEGORY_HASH({}, 1000), numbers in a text by DENSE({})
 -- take: by (VOCABULARIZE\(\w+\)) or
+-- looks: no
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column
 -- hint: a text becomes a feature by VOCABULARIZE({}) or CATEGORY_HASH({}, 1000), numbers in a text by DENSE({})
 -- take: or (CATEGORY_HASH\(\w+, 1000\))
+-- looks: no
 SELECT k, y FROM t TO TRAIN DNNRegressor COLUMN «STANDARDIZE(k)» LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.columns.drafts Bound.numeric_column

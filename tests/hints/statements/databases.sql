@@ -79,29 +79,39 @@ SELECT x FROM t TO PREDICT «a123456789a123456789a123456789a123456789a123456789a
 SELECT x FROM t WHERE k = «‘red’»;
 
 -- site: edl.sources.duckdb.hints _number_of
--- hint: {} is a text: write {}(TRY_CAST({} AS DOUBLE))
+-- hint: {} is a text: write {}
 -- take: write (.+)
-SELECT «avg(k)» FROM t;
+SELECT «avg(k)» FROM (SELECT id::VARCHAR AS k, x FROM t) AS u;
 
 -- site: edl.sources.duckdb.hints _number_of
--- hint: {} is a text: write {} {} {}
+-- hint: {} is a boolean: write {}
 -- take: write (.+)
-SELECT «k + 1» FROM t;
+SELECT «avg(is_new)» FROM t;
 
 -- site: edl.sources.duckdb.hints _number_of
--- hint: {} is a text: write {} {} {}
+-- hint: {} is a text: write {}
 -- take: write (.+)
-SELECT «2 * k» FROM t;
+SELECT «k + 1» FROM (SELECT id::VARCHAR AS k, x FROM t) AS u;
+
+-- site: edl.sources.duckdb.hints _number_of
+-- hint: {} is a text: write {}
+-- take: write (.+)
+SELECT «2 * k» FROM (SELECT id::VARCHAR AS k, x FROM t) AS u;
 
 -- site: edl.sources.duckdb.hints _comparison
--- hint: {} is a text: write TRY_CAST({} AS DOUBLE) {} {}, or {} {} '{}'
+-- hint: {} is a text: write {}, or {} {} '{}'
 -- take: write (.+?), or
-SELECT x FROM t WHERE «k > 3»;
+SELECT x FROM (SELECT id::VARCHAR AS k, x FROM t) AS u WHERE «k > 3»;
 
 -- site: edl.sources.duckdb.hints _comparison
--- hint: {} is a text: write TRY_CAST({} AS DOUBLE) {} {}, or {} {} '{}'
+-- hint: {} is a text: write {}, or {} {} '{}'
 -- take: , or (.+)
-SELECT x FROM t WHERE «k < 3»;
+SELECT x FROM (SELECT id::VARCHAR AS k, x FROM t) AS u WHERE «k < 3»;
+
+-- site: edl.sources.duckdb.hints _comparison
+-- hint: a date has quotes: write {}
+-- take: write (.+)
+SELECT x FROM t WHERE «day > 2024-02-01»;
 
 -- site: edl.sources.duckdb.hints quoted_text_hint
 -- hint: a text has single quotes: '{}'

@@ -48,6 +48,7 @@ SELECT x FROM t TO PREDICT «report_table» WITH predict.report = features USING
 -- hint: select it, or name the column that holds it: LABEL column
 -- take: name the column that holds it: LABEL column
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
+-- looks: no
 -- as: LABEL truth
 SELECT x, y AS truth FROM t TO EVALUATE of_numbers «»;
 

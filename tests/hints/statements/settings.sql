@@ -234,13 +234,13 @@ SELECT x, w FROM t LIMIT 20 TO TRAIN KMeans WITH model.n_clusters = «100» INTO
 -- as: \1 y
 SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
 
--- site: sqlflow_edl.analysis.labels check_type
--- hint: if its texts are numbers, select {} AS {}; a {} predicts texts
--- take: select (TRY_CAST\(.+?\) AS u); a
+-- site: sqlflow_edl.analysis.labels _predicts_texts
+-- hint: a {} predicts texts; if its texts are numbers, select {} AS {}
+-- take: select (TRY_CAST\(.+?\) AS u)$
 SELECT x, «u» FROM (SELECT x, y::VARCHAR AS u FROM t) AS q TO TRAIN DNNRegressor LABEL u INTO m;
 
--- site: sqlflow_edl.analysis.labels check_type
--- hint: if its texts are numbers, select {} AS {}; a {} predicts texts
+-- site: sqlflow_edl.analysis.labels _predicts_texts
+-- hint: a {} predicts texts; if its texts are numbers, select {} AS {}
 -- take: a (\w+Classifier) predicts
 SELECT x, k FROM t TO TRAIN «DNNRegressor» LABEL k INTO m;
 

@@ -40,7 +40,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUCKETIZE(x, 3«» LABEL y INTO 
 -- site: sqlflow_edl.syntax.error_messages misplaced_clause_error
 -- hint: put it behind TO TRAIN, TO PREDICT or another verb; {} alone begins nothing
 -- take: put it behind TO TRAIN
-SELECT x, y FROM t «WITH epochs = 2 »TO TRAIN DNNRegressor LABEL y INTO m;
+SELECT x, y FROM t «WITH epochs = 2»;
 
 -- site: sqlflow_edl.syntax.error_messages query_of_create
 -- hint: begin with the SELECT; {}
@@ -489,7 +489,7 @@ SELECT x, y FROM t LABEL y INTO «my-model»;
 SELECT x AS "how much", y FROM t TO TRAIN DNNRegressor COLUMN «how much» LABEL y INTO m;
 
 -- site: sqlflow_edl.syntax.error_messages _closing_hint
--- hint: close it, such as {}{}{}, or remove the {}
+-- hint: close it, such as {}, or remove the {}
 -- take: close it, such as (.+?), or
 SELECT x, y FROM t WHERE k = «'red» TO TRAIN DNNRegressor LABEL y INTO m;
 
@@ -497,6 +497,7 @@ SELECT x, y FROM t WHERE k = «'red» TO TRAIN DNNRegressor LABEL y INTO m;
 -- hint: write CREATE MODEL {} {} AS SELECT …, or SELECT … LABEL my_label INTO {}
 -- take: write CREATE MODEL bq (OPTIONS\(.*)'my_label'\]\)
 -- as: \1'is_new'])
+-- looks: no
 CREATE OR REPLACE MODEL bq «» AS SELECT x, is_new FROM t;
 
 -- site: sqlflow_edl.syntax.lookalikes _hint

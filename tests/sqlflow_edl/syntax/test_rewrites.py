@@ -32,6 +32,10 @@ def hint(text: str, dialect: str = "duckdb") -> str | None:
             "SELECT * FROM t LABEL y INTO m WITH auto.models='trees', 'linear'",
             "write a list in brackets: SELECT * FROM t LABEL y INTO m WITH auto.models=['trees', 'linear']",
         ),
+        (
+            "SELECT * FROM t WITH train.epoch = 3 LABEL y INTO m",
+            "put WITH behind LABEL: SELECT * FROM t LABEL y WITH train.epoch = 3 INTO m",
+        ),
         ("PREDICT y USING m FROM t", "the query comes first: SELECT * FROM t TO PREDICT USING m"),
         ("TO EVALUATE m FROM t", "the query comes first: SELECT * FROM t TO EVALUATE m"),
         (

@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from edl.errors import SemanticError, SourceError, SpecError, did_you_mean
+from edl.errors import Advice, SemanticError, SourceError, SpecError, did_you_mean
 from edl.models.registry.records import (
     ModelRecord,
     ModelVersion,
@@ -271,7 +271,15 @@ class Registry(ABC):
         if versions := self._versions(name):
             return no_version(name, selector, versions)
         names = dict.fromkeys(version.name for version in self.list())
-        return SemanticError(f"there is no model {name}", hint=did_you_mean(name, names))
+        return UnknownModelError(name, [*names])
+
+
+class UnknownModelError(SemanticError):
+    """The registry has no model of the name. known: the names that it has."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no model {name}", hint=did_you_mean(name, known))
+        self.name, self.known = name, known
 
 
 def _visible(versions: Versions) -> Versions:
@@ -283,7 +291,10 @@ def no_version(name: str, selector: Selector, versions: Iterable[ModelVersion]) 
     versions = list(versions)
     if not isinstance(selector, str):
         numbers = ", ".join(str(version.version) for version in versions)
-        return SemanticError(f"model {name} has no version {selector}", hint=f"known: {numbers}")
+        return SemanticError(
+            f"model {name} has no version {selector}",
+            hint=Advice(f"known: {numbers}", f"{name}@{versions[-1].version}"),
+        )
     tags = sorted(tag for version in versions for tag in version.tags)
     how = f"SET MODEL {name} TAG {selector} {versions[-1].version} gives the version that tag"
     return SemanticError(

@@ -12,7 +12,7 @@ import duckdb
 
 from edl.data.names import quote_where_needed, reserved_hint
 from edl.data.source import ConflictError
-from edl.errors import SourceError, Span, did_you_mean
+from edl.errors import Advice, SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.hints import hint_at_place, place_of_name, quoted_text_hint
 
@@ -64,6 +64,8 @@ def translate_error(
         hint = quoted_text_hint(detail.get("name", ""), query, span) or hint
     if isinstance(error, duckdb.ParserException) and span is not None:
         hint = _find_reserved_word(connection, query, span) or hint
+    if isinstance(hint, Advice) and hint.span is not None:  # a larger place than that of the error
+        span, hint = hint.span, Advice(hint, hint.instead)
     return kind(message, span=span, hint=hint)
 
 

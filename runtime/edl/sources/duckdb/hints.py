@@ -6,7 +6,7 @@ import re
 
 from edl.data.missing_files import missing_file_hint
 from edl.data.names import quote_where_needed
-from edl.errors import Span, did_you_mean
+from edl.errors import Advice, Span, did_you_mean
 
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\S+?)\((.*)\)'")
 _NO_COMPARISON = re.compile(r"Cannot compare values of type (\w+)\S* and type (\w+)")
@@ -21,6 +21,9 @@ _OPERAND = rf"(?:{_NAME}|\d[\d.]*)"
 _LEFT, _RIGHT = re.compile(rf"({_OPERAND})\s*\Z"), re.compile(rf"\s*({_OPERAND})(?![\w(.])")
 _COMPARED = re.compile(rf"\s*({_NAME})\s*(<=|>=|<>|!=|==|[<>=])\s*(-?[\d.]+)\s*\Z")
 _TEXTS = ("VARCHAR",)
+_DATES = ("DATE", "TIMESTAMP")
+_BARE_DATE = re.compile(r"(?<![\w'])\d{4}-\d{1,2}-\d{1,2}(?![\w'])")
+_MEANS = re.compile("avg|mean|sum|median|stddev.*|var.*|corr|covar.*", re.IGNORECASE)
 
 
 def place_of_name(message: str, query: str) -> Span | None:
@@ -37,7 +40,8 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
         return missing_file_hint(match[1], quote="'")
     text = query[span.start : span.end] if span else ""
     if _CURLY.search(text):
-        return f"write straight quotes: {_CURLY.sub(chr(39), text)}"
+        instead = _CURLY.sub(chr(39), text)
+        return Advice(f"write straight quotes: {instead}", instead)
     if (match := _NO_TABLE.search(message)) and text[:1] == "'":
         return missing_file_hint(match[1], quote="'")
     if span and (match := _NO_FUNCTION.search(message)):
@@ -56,11 +60,15 @@ def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:
     if span is None or query[span.start : span.end] != f'"{name}"':
         return None
     text = name.replace("'", "''")
-    return f"a text has single quotes: '{text}'"
+    return Advice(f"a text has single quotes: '{text}'", f"'{text}'")
 
 
 def _number_of(function: str, types: list[str], query: str, span: Span) -> str | None:
     """Return the hint for a text where a number is computed with; None for functions of other arguments."""
+    if types == ["BOOLEAN"] and _MEANS.fullmatch(function):
+        call = _called(function, query, span)
+        cast = f"{function}({call}::INT)"
+        return Advice(f"{call} is a boolean: write {cast}", cast) if call else None
     if not any(type_name in _TEXTS for type_name in types):
         return None
     if re.fullmatch(r"[-+*/%^]+", function) and len(types) == 2:
@@ -74,18 +82,32 @@ def _number_of(function: str, types: list[str], query: str, span: Span) -> str |
         if re.fullmatch(_NAME, wrong):
             number = f"TRY_CAST({wrong} AS DOUBLE)"
             sides = (number, second) if wrong is first else (first, number)
-            return f"{wrong} is a text: write {sides[0]} {function} {sides[1]}"
+            instead = f"{sides[0]} {function} {sides[1]}"
+            whole = Span(left.start(1), right.end(1)) if left and right else None
+            hint = f"{wrong} is a text: write {instead}"
+            return Advice(hint, instead, whole) if whole else hint
         return None
-    call = re.compile(rf"{re.escape(function)}\s*\(\s*({_NAME})\s*\)", re.IGNORECASE).match(query, span.start)
+    call = _called(function, query, span)
     if call and len(types) == 1:
-        return f"{call[1]} is a text: write {function}(TRY_CAST({call[1]} AS DOUBLE))"
+        instead = f"{function}(TRY_CAST({call} AS DOUBLE))"
+        return Advice(f"{call} is a text: write {instead}", instead)
     return None
 
 
+def _called(function: str, query: str, span: Span) -> str | None:
+    """Return the column that is the only argument of a function at a place, or None."""
+    call = re.compile(rf"{re.escape(function)}\s*\(\s*({_NAME})\s*\)", re.IGNORECASE).match(query, span.start)
+    return call[1] if call else None
+
+
 def _comparison(types: re.Match[str], text: str) -> str | None:
-    """Return the hint for a column of texts that is compared with a number."""
+    """Return the hint for a column of texts that is compared with a number, or for a date without quotes."""
+    if types[1] in _DATES and (date := _BARE_DATE.search(text)):
+        instead = f"{text[: date.start()]}'{date[0]}'{text[date.end() :]}"
+        return Advice(f"a date has quotes: write {instead}", instead)
     match = _COMPARED.match(text)
     if types[1] not in _TEXTS or match is None:
         return None
     name, operator, number = match.groups()
-    return f"{name} is a text: write TRY_CAST({name} AS DOUBLE) {operator} {number}, or {name} {operator} '{number}'"
+    instead = f"TRY_CAST({name} AS DOUBLE) {operator} {number}"
+    return Advice(f"{name} is a text: write {instead}, or {name} {operator} '{number}'", instead)

@@ -88,6 +88,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
             self._connection = self._open_again()
         return self._connection
 
+    @property
+    def has_open_transaction(self) -> bool:
+        return _TRANSACTION in self._state
+
     def release(self) -> None:
         if self._path is None or self._connection is None or self._state or self.in_transaction:
             return

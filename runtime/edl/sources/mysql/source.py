@@ -182,6 +182,10 @@ class MySQLSource(Transactional, BaseSource):
         batches = self._batches(result, lambda rows: mysql_types.displayed_batch(columns, rows, zone))
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
+    @property
+    def has_open_transaction(self) -> bool:
+        return bool(self._connection.in_transaction)
+
     def check_rights(self, statements: Sequence[str]) -> None:
         if (connection := self._second.get()) is not None:
             check_rights(connection, statements)

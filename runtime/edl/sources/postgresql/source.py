@@ -142,6 +142,10 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         batches = self._batches_of(result, lambda rows: types.displayed_batch(columns, rows))
         return DisplayedRows(schema, join_small_batches(batches, schema))
 
+    @property
+    def has_open_transaction(self) -> bool:
+        return bool(self.connection.in_transaction)
+
     def check_rights(self, statements: Sequence[str]) -> None:
         if (connection := self._second.get()) is not None:
             check_rights(connection, statements)

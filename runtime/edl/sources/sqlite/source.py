@@ -60,6 +60,10 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
         # The last query's columns, and the state in which they were determined.
         self._seen: tuple[object, list[SQLiteColumn]] | None = None
 
+    @property
+    def has_open_transaction(self) -> bool:
+        return bool(self.connection.in_transaction)
+
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> SQLiteSource:
         path = database_file(url, create=create)

@@ -1,0 +1,67 @@
+"""Errors of which a look into the tables of the query tells what was meant, see `sqlflow_edl.session.advice`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edl.errors import SemanticError, Span
+
+
+class UnknownColumnError(SemanticError):
+    """The query has no column of the name. written: the name as it stands in the statement."""
+
+    def __init__(self, column: str, written: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(f"unknown column {written}", span=span, hint=hint)
+        self.column = column
+
+
+class MissingColumnsError(SemanticError):
+    """The query lacks columns that the model reads, or its label. types: of the columns in the training."""
+
+    def __init__(
+        self, message: str, types: dict[str, str], *, is_label: bool, span: Span | None, hint: str | None
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.types = types
+        self.is_label = is_label
+
+
+class UnfitColumnError(SemanticError):
+    """A column has another type than in the training. wanted: its type there. made: by which expression, or empty."""
+
+    def __init__(
+        self, message: str, column: str, wanted: str, made: str, *, span: Span | None, hint: str | None
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.column, self.wanted, self.made = column, wanted, made
+
+
+class TextOperandError(SemanticError):
+    """A text stands where the COLUMN clause computes with a number."""
+
+    def __init__(self, message: str, column: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.column = column
+
+
+class NoRowsError(SemanticError):
+    """The query yields no rows."""
+
+    def __init__(self, *, span: Span | None, hint: str | None) -> None:
+        super().__init__("the query yields no rows", span=span, hint=hint)
+
+
+class NoModelError(SemanticError):
+    """The statement names no model. target: where its predictions go, which may be meant as the model, or empty."""
+
+    def __init__(self, message: str, target: Sequence[str], *, span: Span | None, hint: str | None) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.target = target
+
+
+class UnknownArchitectureError(SemanticError):
+    """TO TRAIN names no model that can be trained."""
+
+    def __init__(self, name: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(f"unknown model {name}", span=span, hint=hint)
+        self.name = name

@@ -1,0 +1,1 @@
+"""Advisers: what the source tells about the error of a statement."""

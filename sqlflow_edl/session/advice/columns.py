@@ -1,0 +1,247 @@
+"""Advice on columns: not selected but there, missing for the model, of another type, texts in place of numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from edl.errors import Advice, Span
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import (
+    MissingColumnsError,
+    TextOperandError,
+    UnfitColumnError,
+    UnknownColumnError,
+)
+from sqlflow_edl.session.advice.looks import Look, quoted
+from sqlflow_edl.syntax.keywords import CLAUSES
+from sqlflow_edl.syntax.lexer import code_tokens
+from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, one_line
+from sqlflow_edl.syntax.queries import end_of_items, with_expression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SELECTED_BY_TRAINING = "the training selected "  # before an expression and the name of its column
+_LABEL = re.compile(
+    r"^(label|target|class|y|outcome|churned|churn|is_fraud|fraud|survived|species)$", re.IGNORECASE
+)
+_NUMBER_INSIDE = re.compile(r"[^\d-]*\d+(?:\.\d+)?\D*")
+_INSIDE = "[0-9]+([.][0-9]+)?"
+# types of Arrow -> of a cast
+_CASTS = (
+    ("int|uint|bool", "BIGINT"),
+    ("float|double|decimal", "DOUBLE"),
+    ("date", "DATE"),
+    ("timestamp", "TIMESTAMP"),
+    ("string", "VARCHAR"),
+)
+
+
+def advise_unselected(error: UnknownColumnError, look: Look) -> None:
+    """Say that the table has the column, and add it to the SELECT."""
+    if look.statement.text[:6].upper() == "CREATE" and error.span == look.statement.into[0].span:
+        _advise_without_label(error, look)
+        return
+    found = look.find_column(error.column)
+    end = end_of_items(look.select, look.dialect)
+    if found and end is not None:
+        error.hint = _selects(look, [found], end)
+
+
+def _advise_without_label(error: UnknownColumnError, look: Look) -> None:
+    """CREATE MODEL without the option input_label_cols, where the query has no column `label`."""
+    statement, names = look.statement, look.selected
+    tokens = [*code_tokens(statement.text, 0, look.dialect)]
+    at = next((at for at, token in enumerate(tokens) if token.word == "OPTIONS"), None)
+    if at is None or names is None:
+        return
+    depth, end = 0, at
+    for end in range(at + 1, len(tokens)):
+        depth += tokens[end].nesting
+        if depth == 0:
+            break
+    comma = ", " if end > at + 2 else ""
+    option = f"input_label_cols = ['{likely_label(names)}']"
+    place = Span(tokens[end].start, tokens[end].start).shifted(statement.span.start)
+    error.message = "the options name no label, and the query has no column label"
+    error.span = Span(tokens[at].start, tokens[at].end).shifted(statement.span.start)
+    error.hint = Advice(
+        f"write {option}, or another column that is to be predicted", f"{comma}{option}", place
+    )
+
+
+def advise_without_options(error: WithoutOptionsError, look: Look) -> None:
+    """CREATE MODEL m AS SELECT …: the short form trains the best model."""
+    text = look.statement.text
+    begin = next((token.end for token in code_tokens(text, 0, look.dialect) if token.word == "AS"), None)
+    if begin is None:
+        return
+    select = text[begin:].strip()
+    label = expressions.argument(likely_label(look.compiler.source.schema(select)))
+    error.hint = (
+        f"the short form needs no model type, only the column that is to be predicted, such as {label}"
+    )
+    error.corrected = one_line(f"{select} LABEL {label} INTO {error.model}", look.dialect)
+
+
+def likely_label(columns: pa.Schema) -> str:
+    """Return the column that is probably predicted: one with such a name, the last boolean, or the last."""
+    import pyarrow.types as types
+
+    names = [field.name for field in columns if _LABEL.search(field.name)]
+    booleans = [field.name for field in columns if types.is_boolean(field.type)]
+    return str([*list(columns.names)[-1:], *booleans[-1:], *names[-1:]][-1])
+
+
+def _selects(look: Look, columns: list[str], end: int) -> Advice:
+    has = f"{look.table or 'the table'} has {'it' if len(columns) == 1 else 'them'}"
+    named = ", ".join(map(look.name, columns))
+    return Advice(f"{has}: select {named}, too", f", {named}", Span(end, end).shifted(look.start))
+
+
+def _place(look: Look) -> Span:
+    return Span(0, len(look.select)).shifted(look.start)
+
+
+def advise_missing(error: MissingColumnsError, look: Look) -> None:
+    """Add the columns that the tables have; say which are nowhere, with NULL in their place."""
+    there = {column: found for column in error.types if (found := look.find_column(column))}
+    end = end_of_items(look.select, look.dialect)
+    if end is None or look.columns is None or error.advice is not None:
+        return
+    if (hint := error.hint or "").startswith(_SELECTED_BY_TRAINING) and not there:
+        if len(error.types) == 1:
+            item = hint.removeprefix(_SELECTED_BY_TRAINING)
+            error.hint = Advice(hint, f", {item}", Span(end, end).shifted(look.start))
+    elif len(there) == len(error.types):
+        error.hint = _selects(look, [*there.values()], end)
+    elif error.is_label:
+        error.hint = _predicted(look, *error.types)
+    else:
+        items = [
+            look.name(there[column]) if column in there else _null(kind, look.name(column))
+            for column, kind in error.types.items()
+        ]
+        lacks = ", ".join(map(look.name, (column for column in error.types if column not in there)))
+        hint = (
+            f"{look.table or 'the table'} has no {lacks}; with NULL the model predicts as for unknown values"
+        )
+        error.hint = Advice(hint, f", {', '.join(items)}", Span(end, end).shifted(look.start))
+
+
+def _predicted(look: Look, label: str) -> str:
+    """Return the hint for rows without the label: they can only be predicted."""
+    hint = f"{look.table or 'the table'} has no {look.name(label)} to compare predictions with; PREDICT needs none"
+    statement = look.statement
+    if statement.model is None or statement.select_span is None:
+        return hint
+    clauses = Span(statement.select_span.end, statement.span.end)
+    return Advice(hint, f" TO PREDICT USING {expressions.model(str(statement.model))}", clauses)
+
+
+def _null(kind: str, name: str) -> str:
+    return f"CAST(NULL AS {_cast(kind) or 'DOUBLE'}) AS {name}"
+
+
+def _cast(kind: str) -> str:
+    return next((cast for pattern, cast in _CASTS if re.match(pattern, kind)), "")
+
+
+def advise_unfit(error: UnfitColumnError, look: Look) -> None:
+    """Write the cast to the type of the training, or the expression that made the column there."""
+    name, cast = look.name(error.column), _cast(error.wanted)
+    expression = error.made[: -len(name)].rstrip()[: -len("AS")].rstrip() if error.made.endswith(name) else ""
+    if not expression and cast:
+        expression = (
+            _number(look, error.column, cast) if cast in ("BIGINT", "DOUBLE") else f"CAST({name} AS {cast})"
+        )
+    instead = with_expression(look.select, name, expression, look.dialect) if expression else None
+    if instead is None:
+        return
+    said = "the training selected" if error.made else "write"
+    error.hint = Advice(f"{said} {expression} AS {name}", instead, _place(look))
+
+
+def _number(look: Look, column: str, cast: str) -> str:
+    """Return the cast of a column to a number; of texts that have one inside, that of the number."""
+    name = look.name(column)
+    values = look.values(column)
+    if look.compiler.dialect == "duckdb" and values and not any(map(_is_number, values)):
+        if all(_NUMBER_INSIDE.fullmatch(value) for value in values):
+            return f"CAST(regexp_extract({name}, '{_INSIDE}') AS {cast})"
+        return ""
+    return f"CAST({name} AS {cast})" if all(map(_is_number, values)) else f"TRY_CAST({name} AS {cast})"
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _have_digits(values: list[str]) -> bool:
+    return any(each.isdigit() for value in values for each in value)
+
+
+def advise_text_operand(error: TextOperandError, look: Look) -> None:
+    """Say what a text of COLUMN holds: categories are a feature as they are."""
+    values = look.values(error.column)
+    place = _item(look, error.span)
+    if not values or place is None:
+        return
+    name = look.name(error.column)
+    if not any(map(_is_number, values)):
+        if _have_digits(values):  # dates, lists of numbers
+            return
+        error.hint = Advice(
+            f"{error.column} holds categories, such as {quoted(values, 3)}: write {name} alone", name, place
+        )
+        return
+    cast = with_expression(look.select, name, f"TRY_CAST({name} AS DOUBLE)", look.dialect)
+    if cast is not None:
+        error.hint = Advice(
+            f"its texts are numbers: select TRY_CAST({name} AS DOUBLE) AS {name}", cast, _place(look)
+        )
+
+
+def _item(look: Look, span: Span | None) -> Span | None:
+    """Return the place of the item of a clause around a place, or None."""
+    if span is None or look.statement.select_span is None:
+        return None
+    begin = look.statement.select_span.end - look.statement.span.start
+    text, offset = look.statement.text, look.statement.span.start
+    first = last = None
+    depth = 0
+    for token in code_tokens(text, begin, look.dialect):
+        depth -= token.nesting < 0
+        ends = depth == 0 and (token.text == "," or token.word in CLAUSES or token.kind == "semicolon")
+        if ends and token.start + offset >= span.end:
+            break
+        if ends:
+            first = None
+        else:
+            first = token.start if first is None else first
+            last = token.end
+        depth += token.nesting > 0
+    return Span(first, last).shifted(offset) if first is not None and last is not None else None
+
+
+def text_advice(look: Look, advice: Advice, column: str, place: Span) -> Advice | None:
+    """Return the advice on a text with which the query computes, by its values; None if its cast is right.
+
+    advice: with the cast. place: in the program, of the expression.
+    """
+    values = look.values(column)
+    if not values or any(map(_is_number, values)):
+        return None
+    name = look.name(column)
+    if look.compiler.dialect == "duckdb" and all(_NUMBER_INSIDE.fullmatch(value) for value in values):
+        number = f"CAST(regexp_extract({name}, '{_INSIDE}') AS DOUBLE)"
+        instead = re.sub(rf"TRY_CAST\({re.escape(column)} AS DOUBLE\)", lambda _: number, advice.instead)
+        return Advice(f"{column} is a text such as {quoted(values, 1)}: write {instead}", instead, place)
+    if _have_digits(values):
+        return None
+    return Advice(f"{column} holds categories, such as {quoted(values, 3)}: use {name} itself", name, place)

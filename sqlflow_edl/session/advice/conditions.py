@@ -1,0 +1,240 @@
+"""Advice on conditions: values that no row has, comparisons with NULL, literals that are none of the column's type."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from edl.errors import Advice, SourceError, Span, nearest
+from sqlflow_edl.analysis.checks.query_errors import NoRowsError
+from sqlflow_edl.session.advice.columns import text_advice
+from sqlflow_edl.session.advice.looks import Look, quoted, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d", "%d.%m.%y")
+_CAST_OF = re.compile(r"TRY_CAST\((.+?) AS DOUBLE\)")
+_VALUE = re.compile(r"[\"'](.*?)[\"']")
+_RAISED = re.compile(r"onver|date field|timestamp field|invalid input|out of range", re.IGNORECASE)
+_MOST_SHOWN = 5
+
+
+def advise_no_rows(error: NoRowsError, look: Look) -> None:
+    """Say which condition no row meets, and which values its column has."""
+    if look.tree is None:
+        return
+    conditions = [*look.conditions()]
+    if not conditions:
+        if not look.rows(look.probe("1 AS n", "", "LIMIT 1")):
+            error.hint = f"{look.table or 'its table'} is empty"
+        elif place := _no_limit(look):
+            error.hint = Advice(f"leave {look.text(place)} out", "", place)
+            error.span = place
+        return
+    wrong = next((each for each in conditions if not look.has_rows(look.sql(each))), None)
+    if wrong is None:
+        error.hint = f"no row meets all of: {', '.join(map(look.sql, conditions))}"
+        return
+    advice = _null(wrong, look) or _value(wrong, look) or _pattern(wrong, look) or _range(wrong, look)
+    if advice is not None:
+        error.hint = advice
+        error.span = advice.span if isinstance(advice, Advice) and advice.span else error.span
+
+
+def _no_limit(look: Look) -> Span | None:
+    """Return the place of LIMIT 0 in the program."""
+    for limit, number in itertools.pairwise(look.tokens):
+        if limit.word == "LIMIT" and number.text == "0":
+            return look.placed(Span(limit.start, number.end))
+    return None
+
+
+def _null(condition: exp.Expr, look: Look) -> str | None:
+    """`plan = NULL`."""
+    from sqlglot import exp
+
+    if not isinstance(condition, exp.EQ | exp.NEQ) or not isinstance(condition.expression, exp.Null):
+        return None
+    is_equal = isinstance(condition, exp.EQ)
+    column, verb = look.sql(condition.this), "IS NULL" if is_equal else "IS NOT NULL"
+    instead = f"{column} {verb}"
+    why = f"a comparison with NULL is never true: write {instead}"
+    place = _before(look, "NULL", column)
+    if not look.has_rows(instead):
+        if not is_equal:
+            return f"{why}; but every {column} is NULL here"
+        why += f"; but no {column} is NULL here, and IS NOT NULL takes all rows"
+        return Advice(why, f"{column} IS NOT NULL", place) if place else why
+    return Advice(why, instead, place) if place else why
+
+
+def _before(look: Look, last: str, column: str) -> Span | None:
+    """Return the place of a comparison: a column, an operator and the word `last`; None if not one is found."""
+    found = []
+    for at, token in enumerate(look.tokens):
+        if token.text.upper() != last.upper():
+            continue
+        first = at - 1
+        while first > 0 and look.tokens[first].kind == "symbol" and look.tokens[first].text in "=<>!":
+            first -= 1
+        if first < at - 1 and column.endswith(look.tokens[first].text):
+            begin = look.tokens[first].end - len(column)
+            if look.select[begin : look.tokens[first].end] == column:
+                found.append(look.placed(Span(begin, token.end)))
+    return found[0] if len(found) == 1 else None
+
+
+def _compared(condition: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
+    """Yield the column and each literal of `x = 'a'`, `x IN ('a', 'b')` and other comparisons."""
+    from sqlglot import exp
+
+    if isinstance(condition, exp.In):
+        sides = [(condition.this, each) for each in condition.expressions]
+    elif isinstance(condition, exp.Between):
+        sides = [(condition.this, condition.args["low"]), (condition.this, condition.args["high"])]
+    elif isinstance(condition, exp.Binary):
+        sides = [(condition.this, condition.expression), (condition.expression, condition.this)]
+    else:
+        sides = []
+    for column, literal in sides:
+        if isinstance(column, exp.Column) and isinstance(literal, exp.Literal):
+            yield column, literal
+
+
+def _value(condition: exp.Expr, look: Look) -> str | None:
+    """`plan = 'Basic'`, where the values are basic and pro."""
+    from sqlglot import exp
+
+    if not isinstance(condition, exp.EQ | exp.In):
+        return None
+    for column, literal in _compared(condition):
+        kind = _type(look, column.name)
+        if kind is None or not literal.is_string:
+            continue
+        values, written = look.values(column.name), literal.name
+        if not values:
+            return f"{column.name} is always NULL"
+        near = _same_date(written, values) or _near(written, values)
+        shown = [*([near] if near else []), *(each for each in values if each != near)]
+        hint = f"{column.name} is {quoted(shown, _MOST_SHOWN)}"
+        place = look.only(text(written))
+        return Advice(hint, text(shown[0]), place) if place else hint
+    return None
+
+
+def _near(written: str, values: list[str]) -> str | None:
+    return nearest(written.strip(), values) or next(
+        (each for each in values if written.strip().casefold() in each.casefold()), None
+    )
+
+
+def _same_date(written: str, values: list[str]) -> str | None:
+    """Return the date that was written as the column writes dates, if it has it."""
+    if (date := _date(written)) is None:
+        return None
+    return next((each for form in _FORMATS if (each := date.strftime(form)) in values), None)
+
+
+def _date(written: str) -> datetime | None:
+    for form in _FORMATS:
+        with suppress(ValueError):
+            return datetime.strptime(written.strip(), form)
+    return None
+
+
+def _pattern(condition: exp.Expr, look: Look) -> str | None:
+    """`plan LIKE 'B%'`: case counts."""
+    from sqlglot import exp
+
+    if not isinstance(condition, exp.Like) or look.compiler.dialect not in (
+        "duckdb",
+        "postgres",
+        "snowflake",
+    ):
+        return None
+    instead = look.sql(exp.ILike(this=condition.this, expression=condition.expression))
+    place = next((look.placed(each) for each in look.tokens if each.word == "LIKE"), None)
+    if place is None or not look.has_rows(instead):
+        values = look.values(condition.this.name) if isinstance(condition.this, exp.Column) else []
+        return f"{condition.this.name} is {quoted(values, _MOST_SHOWN)}" if values else None
+    return Advice(f"LIKE tells capitals from small letters: write {instead}", "ILIKE", place)
+
+
+def _range(condition: exp.Expr, look: Look) -> str | None:
+    """`tenure > 1000`, where the largest is 60."""
+    for column, literal in _compared(condition):
+        name = look.name(column.name)
+        found = look.rows(look.probe(f"MIN({name}) AS a, MAX({name}) AS b"))
+        if not found or None in found[0]:
+            return f"{column.name} is always NULL"
+        least, most = found[0]
+        hint = f"{column.name} is from {least} to {most}"
+        place = look.only(text(literal.name) if literal.is_string else literal.name)
+        middle = _middle(look, column.name)
+        return Advice(f"{hint}: write, for example, {middle}", middle, place) if place and middle else hint
+    return None
+
+
+def _middle(look: Look, column: str) -> str:
+    """Return a value of the column near its middle, as a literal; empty if it has none."""
+    name = look.name(column)
+    count = look.rows(look.probe("COUNT(*) AS n", f"{name} IS NOT NULL"))
+    middle = count[0][0] // 2 if count else 0
+    found = look.rows(look.probe(name, f"{name} IS NOT NULL", f"ORDER BY {name} LIMIT 1 OFFSET {middle}"))
+    if not found:
+        return ""
+    value = found[0][0]
+    return str(value) if isinstance(value, int | float) else text(str(value))
+
+
+def _type(look: Look, column: str) -> pa.DataType | None:
+    found = look.find_column(column)
+    return look.columns.field(found).type if found and look.columns is not None else None
+
+
+# Errors of the database ------------------------------------------------------------------------------------
+
+
+def advise_literal(error: SourceError, look: Look) -> None:
+    """Say what the column of a literal takes that the database could not convert, or what a text holds."""
+    if error.advice is not None:
+        match = _CAST_OF.search(error.advice.instead)
+        column = look.find_column(match[1].strip('"').rpartition(".")[2]) if match else None
+        if column and error.span and (better := text_advice(look, error.advice, column, error.span)):
+            error.hint = better
+        return
+    value = _VALUE.search(error.message)
+    if value is None or not _RAISED.search(error.message):
+        return
+    for condition in look.conditions():
+        for compared, literal in _compared(condition):
+            if literal.is_string and literal.name == value[1]:
+                _advise_literal(error, look, compared.name, literal.name)
+                return
+
+
+def _advise_literal(error: SourceError, look: Look, column: str, written: str) -> None:
+    import pyarrow.types as types
+
+    kind = _type(look, column)
+    place = look.only(text(written))
+    if kind is None or place is None:
+        return
+    error.span = place
+    if types.is_temporal(kind):
+        date = _date(written)
+        instead = text(f"{date:%Y-%m-%d}") if date else _middle(look, column)
+        why = f"{column} is a date, which is written {instead}"
+    elif types.is_boolean(kind):
+        instead = "FALSE" if written.casefold() in ("no", "n", "nein", "non", "false", "0", "off") else "TRUE"
+        why = f"{column} is a boolean: TRUE or FALSE"
+    else:
+        instead = _middle(look, column)
+        why = f"{column} is a number: write, for example, {instead}"
+    error.hint = Advice(why, instead, place) if instead else why

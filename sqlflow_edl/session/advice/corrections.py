@@ -1,0 +1,89 @@
+"""Corrected statements: what the tables, models and values of the source tell about the error of a statement.
+
+An adviser per kind of error looks at the source and may replace the hint. If every error of the statement then has a
+text that mends it, the whole statement with these texts is checked as any other, and shown only if it has no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from edl.errors import ErrorList, SourceError, SQLFlowError
+from edl.models.registry.base import UnknownModelError
+from sqlflow_edl.analysis.checks.query_errors import (
+    MissingColumnsError,
+    NoModelError,
+    NoRowsError,
+    TextOperandError,
+    UnfitColumnError,
+    UnknownArchitectureError,
+    UnknownColumnError,
+)
+from sqlflow_edl.session.advice import columns, conditions, models
+from sqlflow_edl.session.advice.looks import Look
+from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.program_check import ProgramCheck
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct, one_line
+from sqlflow_edl.syntax.parse import read
+
+_ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
+    (UnknownColumnError, columns.advise_unselected),
+    (MissingColumnsError, columns.advise_missing),
+    (UnfitColumnError, columns.advise_unfit),
+    (TextOperandError, columns.advise_text_operand),
+    (NoRowsError, conditions.advise_no_rows),
+    (NoModelError, models.advise_no_model),
+    (UnknownModelError, models.advise_unknown),
+    (UnknownArchitectureError, models.advise_architecture),
+    (WithoutOptionsError, columns.advise_without_options),
+    (SourceError, conditions.advise_literal),
+)
+# Sources whose rows are looked at. The other ones ask for money or start a job for each query.
+LOOKED_AT = ("duckdb", "sqlite", "mysql", "postgres")
+
+
+@contextmanager
+def corrected(compiler: Compiler, statement: Statement) -> Iterator[None]:
+    """Add the statement that was meant to the errors of a statement, where one is found."""
+    try:
+        yield
+    except SQLFlowError as error:
+        add_correction(error, compiler, statement)
+        raise
+
+
+def add_correction(error: SQLFlowError, compiler: Compiler, statement: Statement) -> None:
+    """Let the errors of a statement say what was meant, as far as the source tells."""
+    errors = error.errors if isinstance(error, ErrorList) else (error,)
+    if any(one_error.corrected for one_error in errors):
+        return
+    if compiler.source.has_open_transaction:  # a query that fails would undo it
+        return
+    look = Look(compiler, statement)
+    for one_error in errors if compiler.source.dialect in LOOKED_AT else ():
+        adviser = next((adviser for kind, adviser in _ADVISERS if isinstance(one_error, kind)), None)
+        if adviser is not None:
+            with suppress(SQLFlowError):  # the present error says enough
+                adviser(one_error, look)
+    text = correct(error, statement.text, statement.span.start)
+    if text is not None and _is_valid(text, compiler, statement):
+        errors[-1].corrected = one_line(text, dialect_named(compiler.dialect))
+
+
+def _is_valid(text: str, compiler: Compiler, statement: Statement) -> bool:
+    """Return True if the text is one statement without an error that can be found before it runs."""
+    with suppress(SQLFlowError):
+        found = read(text, compiler.dialect, advise=False)
+        if len(found) != 1 or isinstance(found[0], SQLFlowError):
+            return False
+        if found[0].kind == "sql" != statement.kind:
+            return False
+        if ProgramCheck(compiler).problems(found) != [None]:
+            return False
+        if found[0].kind == "sql" and compiler.source.finds_syntax_errors:
+            return Look(compiler, found[0]).is_accepted()
+        return True
+    return False

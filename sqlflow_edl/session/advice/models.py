@@ -1,0 +1,106 @@
+"""Advice on models that are not there: none is kept, a table's name, a model in the place of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edl.errors import Advice, Span, SQLFlowError, did_you_mean
+from edl.models.registry.base import UnknownModelError
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import NoModelError, UnknownArchitectureError
+from sqlflow_edl.session.advice.looks import Look
+
+_MOST_TABLES = 50  # that are searched for a column
+
+
+def advise_no_model(error: NoModelError, look: Look) -> None:
+    """`TO PREDICT m`, where m is a model; or name the only one."""
+    statement = look.statement
+    names = _models(look)
+    target = ".".join(error.target)
+    if statement.target is not None and target in names and statement.target.span is not None:
+        model = expressions.model(target)
+        error.hint = Advice(
+            f"{target} is a model: TO PREDICT USING {model}", f"USING {model}", statement.target.span
+        )
+        error.span = statement.target.span
+    elif names:
+        model, end = _likely(names, look), statement.span.end
+        all_names = f"; models: {', '.join(names[:12])}" if len(names) > 1 else ""
+        error.hint = Advice(f"add USING {model}{all_names}", f" USING {model}", Span(end, end))
+    else:
+        _say_none_kept(error, look, "my_model")
+
+
+def advise_unknown(error: UnknownModelError, look: Look) -> None:
+    """Say that no model is kept, and how to train it; that the name is a table's; or which models there are."""
+    if error.hint != did_you_mean(error.name, error.known) or error.advice is not None:
+        return  # something else is known of the name
+    if not error.known:
+        _say_none_kept(error, look, error.name)
+        return
+    is_table = error.name.casefold() in map(str.casefold, look.compiler.source.tables())
+    known = ", ".join(error.known[:12])
+    if is_table or len(error.known) == 1:
+        kind = f"{error.name} is a table; " if is_table else ""
+        error.hint = Advice(f"{kind}models: {known}", _likely(error.known, look))
+
+
+def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
+    """`TO TRAIN my_table LABEL y INTO m`: without TO TRAIN the best model is searched."""
+    statement = look.statement
+    if error.advice is not None or error.span is None or statement.select_span is None:
+        return
+    is_table = error.name.casefold() in map(str.casefold, look.compiler.source.tables())
+    why = f"{error.name} is a table" if is_table else error.hint
+    clause = Span(statement.select_span.end, error.span.end)
+    error.hint = Advice(f"{why}; without TO TRAIN the best model is searched", "", clause)
+
+
+def _likely(known: Sequence[str], look: Look) -> str:
+    """Return the model whose label is predicted, or the first."""
+    target = look.statement.target
+    label = target.parts[-1] if target is not None else ""
+    for name in known:
+        try:
+            with look.compiler.registry.fetched(name) as (_, archive):
+                from edl.models.archive import read_archive
+
+                trained = read_archive(archive).spec
+        except SQLFlowError:
+            continue
+        columns = {each.casefold() for each in trained.columns}
+        has_all = look.columns is not None and columns <= {each.casefold() for each in look.columns.names}
+        if has_all and (not label or trained.label.column == label):
+            return expressions.model(name)
+    return expressions.model(known[0])
+
+
+def _models(look: Look) -> list[str]:
+    return [*dict.fromkeys(found.name for found in look.compiler.registry.list())]
+
+
+def _say_none_kept(error: SQLFlowError, look: Look, model: str) -> None:
+    """Say that there is no model at all, with the statement that trains one."""
+    place = look.compiler.registry.url
+    target = look.statement.target
+    label = target.parts[-1] if target is not None else ""
+    table = _table_with(look, label) if label else None
+    rows, column = (expressions.argument(each) for each in (table or "my_table", label or "my_label"))
+    train = f"SELECT * FROM {rows} LABEL {column} INTO {expressions.model(model)}"
+    error.corrected = train if table else ""
+    written = "" if table else f": {train}"
+    error.hint = f"{place} keeps no models: give the --source that has it, or train it{written}"
+
+
+def _table_with(look: Look, column: str) -> str | None:
+    """Return a table that has the column."""
+    source = look.compiler.source
+    for table in source.tables()[:_MOST_TABLES]:
+        try:
+            names = [name.casefold() for name, _ in source.column_types(table)]
+        except SQLFlowError:
+            continue
+        if column.casefold() in names:
+            return table
+    return None
