@@ -34,9 +34,9 @@ class Advice(str):
     span: Span | None
 
     def __new__(cls, hint: str, instead: str = "", span: Span | None = None) -> Advice:
-        made = super().__new__(cls, hint)
-        made.instead, made.span = instead, span
-        return made
+        advice = super().__new__(cls, hint)
+        advice.instead, advice.span = instead, span
+        return advice
 
 
 class SQLFlowError(Exception):
@@ -192,7 +192,7 @@ def _abbreviates(short: str, long: str) -> bool:
     return len(short) >= 4 and long.startswith(short)
 
 
-def meant(name: str) -> Advice:
+def suggest_name(name: str) -> Advice:
     """Return the hint that the text at the place of the error is to be `name`."""
     return Advice(f"did you mean {name}?", name)
 
@@ -206,7 +206,7 @@ def did_you_mean(
     """
     names = list(candidates)
     if near := nearest(word, names):
-        return meant(write(near))
+        return suggest_name(write(near))
     if names and len(names) <= list_up_to:
         return "known: " + ", ".join(map(write, names))
     return None

@@ -39,7 +39,7 @@ def install_extras(*extras: str) -> str:
 def install_packages(*packages: str) -> str:
     """Return the command that installs packages, given as requirements such as `lightgbm>=4.5`."""
     program, options = _installer()
-    has_torch = any(_NAME.split(each)[0] == "torch" for each in packages)
+    has_torch = any(_NAME.split(package)[0] == "torch" for package in packages)
     index = _CPU_INDEX if has_torch and _lacks_gpu() else ()
     return f"{program} install {shlex.join([*options, *dict.fromkeys(packages), *index])}"
 

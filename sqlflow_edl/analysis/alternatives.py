@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from edl.errors import Advice, meant
+from edl.errors import Advice, suggest_name
 
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
@@ -103,7 +103,9 @@ def alternative(name: str) -> Alternative | None:
     if kind_found.family == "BoostedTrees" and _letters(name).startswith(
         _letters(kind_found.family)[:-1]
     ):  # BoostedTreeClassifier
-        return Alternative(kind_found.missing, meant(_model(kind_found.family, name) or kind_found.family))
+        return Alternative(
+            kind_found.missing, suggest_name(_model(kind_found.family, name) or kind_found.family)
+        )
     return Alternative(kind_found.missing, kind_found.hint or _train(kind_found.family, name))
 
 

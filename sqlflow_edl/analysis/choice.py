@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from edl.errors import SemanticError, SQLFlowError, meant
+from edl.errors import SemanticError, SQLFlowError, suggest_name
 from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.analysis.checks.query_errors import UnknownArchitectureError
@@ -81,8 +81,8 @@ def _built_in(name: str) -> Choice | None:
         return Choice(
             entry, "" if entry else tree.model, implied_framework=tree.framework, params=tree.params
         )
-    if found := catalog.MODELS.find(name):
-        return Choice(found)
+    if model := catalog.MODELS.find(name):
+        return Choice(model)
     family = catalog.family(name)
     return Choice(None, family) if family else None
 
@@ -129,5 +129,5 @@ def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
         )
     near = catalog.nearest_model(model)
-    hint = meant(near) if near else alternatives.HINT
+    hint = suggest_name(near) if near else alternatives.HINT
     raise UnknownArchitectureError(name.text, span=name.span, hint=hint)

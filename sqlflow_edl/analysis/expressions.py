@@ -63,29 +63,31 @@ def _is_plain(column: str) -> bool:
 
 def seconds(column: str, dialect: str) -> str:
     """Return an expression of a date or time as a number."""
-    written = name(column, dialect)
+    column_name = name(column, dialect)
     if dialect == "postgres":
-        return f"EXTRACT(epoch FROM {written})"
-    return f"{_SECONDS.get(dialect, 'epoch')}({written})"
+        return f"EXTRACT(epoch FROM {column_name})"
+    return f"{_SECONDS.get(dialect, 'epoch')}({column_name})"
 
 
 def has_value(column: str, dialect: str, *, has_nan: bool) -> str:
     """Return the condition of a value that is not NULL and, of a type that has them, neither NaN nor infinite."""
-    written = name(column, dialect)
+    column_name = name(column, dialect)
     if not has_nan or dialect in _WITHOUT_NAN:
-        return f"{written} IS NOT NULL"
-    return _FINITE.get(dialect, "{0} - {0} = 0").format(written)  # NaN or NULL of NULL, NaN and infinities
+        return f"{column_name} IS NOT NULL"
+    return _FINITE.get(dialect, "{0} - {0} = 0").format(
+        column_name
+    )  # NaN or NULL of NULL, NaN and infinities
 
 
 def round_expression(column: str, dialect: str) -> str:
     """Return an expression that rounds a number to an integer."""
-    written = name(column, dialect)
-    return f"CAST(ROUND({written}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {written}"
+    column_name = name(column, dialect)
+    return f"CAST(ROUND({column_name}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {column_name}"
 
 
 def timestamp(column: str, dialect: str) -> str | None:
     """Return a cast of a date or text to a timestamp, or None if only a table's declaration makes one."""
     if dialect == "sqlite":
         return None
-    written = name(column, dialect)
-    return f"CAST({written} AS {_TIMESTAMPS.get(dialect, 'TIMESTAMP')}) AS {written}"
+    column_name = name(column, dialect)
+    return f"CAST({column_name} AS {_TIMESTAMPS.get(dialect, 'TIMESTAMP')}) AS {column_name}"

@@ -268,7 +268,7 @@ class TrainingPlan(RowPlan):
             return self._kept(self.parent, statistics, errors)
         fitted = self._fitted(statistics, label, errors)
         if not fitted and not errors and not self.forecast:
-            reasons = [each.note for each in self.decisions if each.fitted is None]
+            reasons = [one_decision.note for one_decision in self.decisions if one_decision.fitted is None]
             errors.append(
                 SemanticError(
                     "no feature is left to learn from",

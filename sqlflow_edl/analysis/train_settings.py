@@ -127,7 +127,11 @@ def check_settings(
     if choice.own and statement.model:
         user_model.check(choice.own, written_parameters(choice, resolved), statement.model.span, errors)
     if framework in NETWORKS and framework not in optimizer.frameworks:
-        names = [each.name for each in catalog.OPTIMIZERS.entries.values() if framework in each.frameworks]
+        names = [
+            candidate.name
+            for candidate in catalog.OPTIMIZERS.entries.values()
+            if framework in candidate.frameworks
+        ]
         message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(names)}"
         errors.append(SemanticError(message, span=resolved["optimizer"].span, hint=hint))
     steps.check_clipping(resolved, errors)

@@ -90,13 +90,15 @@ def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: l
     params = {"members": 1, **parent.spec.model.params}
     theirs = {f"model.{name}": value for name, value in params.items() if not free_trees or name == "booster"}
     theirs["model.framework"] = parent.spec.framework
-    for name, there in theirs.items():
+    for name, value_of_parent in theirs.items():
         free = parent.spec.own is None and name.removeprefix("model.") in WITHOUT_WEIGHTS
         if name not in resolved or free:
             continue
-        if _plain(resolved[name].value) != _plain(there):
+        if _plain(resolved[name].value) != _plain(value_of_parent):
             span = resolved[name].span
-            message = f"{name} is {_plain(there)} in {parent.reference}, and its weights fit no other"
+            message = (
+                f"{name} is {_plain(value_of_parent)} in {parent.reference}, and its weights fit no other"
+            )
             errors.append(parent.refuse(message, span, f"leave {name} out"))
 
 

@@ -156,7 +156,7 @@ def _names_key(names: Sequence[str]) -> str:
     parts, x = [], WIDTH - 12.0
     letters = max(int(((WIDTH - 150) / len(names) - 18) / width_of("x")), 2)  # the title is at the left
     for name, colour in reversed(
-        [*zip((shorten_words(each, letters) for each in names), COLOURS, strict=False)]
+        [*zip((shorten_words(long_name, letters) for long_name in names), COLOURS, strict=False)]
     ):
         parts.append(text(x, 12, name, "end"))
         x -= width_of(name) + 8

@@ -136,14 +136,14 @@ def duration(text: str) -> float:
     """Return the seconds of a time such as 90s, 45m, 2h, 1d, or of a number of seconds."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
     try:
-        found = float(number) * _UNITS[unit]
+        secs = float(number) * _UNITS[unit]
     except ValueError:
-        found = math.nan
-    if not 1 <= found <= _LONGEST:
+        secs = math.nan
+    if not 1 <= secs <= _LONGEST:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time from a second to 100 years, such as 90s, 45m, 2h or 1d"
         )
-    return found
+    return secs
 
 
 def variables(command: argparse.ArgumentParser) -> None:

@@ -91,8 +91,8 @@ def _possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
     def complete(*names: str) -> list[str]:
         return [name for name in names if name in extras and not extras[name][1]]
 
-    def row(name: str, found: list[str], advice: str) -> Row:
-        return "possible", name, ", ".join(found) if found else MISSING, "" if found else advice
+    def row(name: str, parts: list[str], advice: str) -> Row:
+        return "possible", name, ", ".join(parts) if parts else MISSING, "" if parts else advice
 
     yield row("networks", complete(*_NETWORKS), install_extras("torch"))
     yield row("boosted trees", complete(*_TREES), install_extras("lightgbm"))

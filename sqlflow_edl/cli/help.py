@@ -59,8 +59,8 @@ def _pages() -> dict[str, Traversable]:
     folders = (("", folder), (f"{TUTORIALS}/", folder / TUTORIALS))
     return {
         prefix + page.name.removesuffix(".md"): page
-        for prefix, each in folders
-        for page in sorted(each.iterdir(), key=lambda page: page.name)
+        for prefix, folder_of_pages in folders
+        for page in sorted(folder_of_pages.iterdir(), key=lambda page: page.name)
         if page.name.endswith(".md")
     }
 
@@ -72,12 +72,12 @@ def _search(pages: dict[str, Traversable], words: str) -> None:
 
     near = did_you_mean(words, pages, list_up_to=0)
     texts = ((topic, page.read_text(encoding="utf-8")) for topic, page in pages.items())
-    found = [] if near else search(texts, words)
-    if not found:
+    matches = [] if near else search(texts, words)
+    if not matches:
         raise SQLFlowError(f"there is no page {words}", hint=near or "sqlflow help lists the pages")
-    rows = [(each.topic, each.section, each.line) for each in found]
+    rows = [(match.topic, match.section, match.line) for match in matches]
     write_rows([(name, False) for name in FOUND], rows, sys.stdout)
-    print(f"sqlflow help {found[0].topic} shows the first page", file=sys.stderr)
+    print(f"sqlflow help {matches[0].topic} shows the first page", file=sys.stderr)
 
 
 def _list(pages: dict[str, Traversable]) -> None:

@@ -50,7 +50,7 @@ _Words = list[re.Pattern[str]]  # that a line has to have, all of them
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PageMatch:
     """Page with the words that were searched for: the section and the line that has most to do with them."""
 
     topic: str
@@ -59,25 +59,25 @@ class Found:
     worth: float
 
 
-def search(pages: Iterable[tuple[str, str]], words: str) -> list[Found]:
+def search(pages: Iterable[tuple[str, str]], words: str) -> list[PageMatch]:
     """Return the pages that have the words, the nearest one first. pages: topics and texts."""
     patterns = _patterns(words)
-    found = [each for topic, text in pages if (each := _best(topic, text, patterns)) is not None]
-    return sorted(found, key=lambda each: -each.worth)[:MOST_PAGES]
+    matches = [match for topic, text in pages if (match := _best(topic, text, patterns)) is not None]
+    return sorted(matches, key=lambda match: -match.worth)[:MOST_PAGES]
 
 
 def _patterns(words: str) -> list[_Words]:
     """Return what a line may have: all of the words, or one that stands for them in the pages."""
     folded = words.casefold().strip()
     aliases = ALIASES.get(folded) or ALIASES.get(_STEM.sub("", folded), ())
-    return [[_word(_STEM.sub("", word)) for word in folded.split()], *([_word(each)] for each in aliases)]
+    return [[_word(_STEM.sub("", word)) for word in folded.split()], *([_word(alias)] for alias in aliases)]
 
 
 def _word(stem: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z]){re.escape(stem)}[a-z]*(?!\w)", re.IGNORECASE)
 
 
-def _best(topic: str, text: str, patterns: Sequence[_Words]) -> Found | None:
+def _best(topic: str, text: str, patterns: Sequence[_Words]) -> PageMatch | None:
     """Return the best line of a page, with the worth of the page, or None if it has none of the words."""
     best, count, lines = (0.0, 0), 0, list(_lines(text))
     for place, (_, line, kind) in enumerate(lines):
@@ -95,7 +95,7 @@ def _best(topic: str, text: str, patterns: Sequence[_Words]) -> Found | None:
     section, line, kind = lines[best[1]]
     if kind in (_TITLE, _HEADING):
         line = next((line for _, line, kind in lines[best[1] + 1 :] if kind == _PROSE), line)
-    return Found(topic, section, _shown(line, patterns), best[0] + min(count, _MOST_LINES))
+    return PageMatch(topic, section, _show_line(line, patterns), best[0] + min(count, _MOST_LINES))
 
 
 def _lines(text: str) -> Iterator[tuple[str, str, float]]:
@@ -115,7 +115,7 @@ def _lines(text: str) -> Iterator[tuple[str, str, float]]:
             yield section, stripped, _LINE if in_code or stripped[0] in "|![" else _PROSE
 
 
-def _shown(line: str, patterns: Sequence[_Words]) -> str:
+def _show_line(line: str, patterns: Sequence[_Words]) -> str:
     """Return a line without the marks of links and tables, cut around the word."""
     plain = _LINK.sub(r"\1", line).strip("| ").replace(" | ", "  ")
     if len(plain) <= LONGEST_LINE:

@@ -166,14 +166,14 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case NGrams(column, n, size):
             return CallExpression("fc.ngrams", (_source(column), literal(n), literal(size)))
         case Concat(categories):
-            parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
+            parts = (_category(inner, f"{name}_{i}", stored) for i, inner in enumerate(categories))
             return CallExpression("fc.concat", tuple(parts))
         case DatePart(column, part):
             return CallExpression(f"fc.{part}", (literal(column),))
         case Cross(columns, size):
             crossed = (
-                literal(each) if isinstance(each, str) else line(_category(each, f"{name}_{i}", stored))
-                for i, each in enumerate(columns)
+                literal(inner) if isinstance(inner, str) else line(_category(inner, f"{name}_{i}", stored))
+                for i, inner in enumerate(columns)
             )
             return CallExpression("fc.cross", (Items(tuple(crossed)), literal(size)))
 

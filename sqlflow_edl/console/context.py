@@ -68,10 +68,10 @@ def context(text: str, cursor: int, dialect: Dialect) -> Context | None:
     tokens = list(sql_tokens(text[: cursor - len(typed)], start, dialect))
     if tokens and (tokens[-1].kind == "unclosed" or _in_comment(tokens[-1], text[:cursor])):
         return None
-    written = [token for token in tokens if token.kind != "comment"]
+    tokens_before = [token for token in tokens if token.kind != "comment"]
     without = text[: cursor - len(typed)] + text[cursor:]  # so that the typed word is not read as an alias
     others = list(code_tokens(without, start, dialect))
-    return _clauses(typed, written, dict(_tables(without, others)))
+    return _clauses(typed, tokens_before, dict(_tables(without, others)))
 
 
 def _start(before: str, dialect: Dialect) -> int:

@@ -147,7 +147,7 @@ def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 
 
 def _write_line(cells: Iterable[str], out: IO[str]) -> None:
-    escaped = (" ".join(each.replace("\\", "\\\\").replace("|", "\\|").splitlines()) for each in cells)
+    escaped = (" ".join(text.replace("\\", "\\\\").replace("|", "\\|").splitlines()) for text in cells)
     out.write(f"| {' | '.join(escaped)} |\n")
 
 

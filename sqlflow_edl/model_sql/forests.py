@@ -40,15 +40,15 @@ def tree_outputs(
     trees = _Trees(target, forest, inputs, features)
     stage, outputs = stages.stage("trees"), stages.stage("outputs")
     share = -(-len(forest.roots) // _MOST_COLUMNS)
-    found: list[exp.Column] = []
+    output_columns: list[exp.Column] = []
     for output, base in enumerate(forest.base.tolist()):
         own_trees = np.flatnonzero(forest.outputs == output).tolist()
         parts = [own_trees[at : at + share] for at in range(0, len(own_trees), share)]
         terms: list[Expression] = [
             stage.add(f"t{part[0]}", total(trees.written(tree) for tree in part)) for part in parts
         ]
-        found.append(outputs.add(f"o{output}", target.real(total([number(base), *terms]))))
-    return [found]
+        output_columns.append(outputs.add(f"o{output}", target.real(total([number(base), *terms]))))
+    return [output_columns]
 
 
 def _input(columns: Columns, feature: Feature) -> exp.Column:

@@ -55,8 +55,8 @@ def network_outputs(target: Target, network: Network, features: FeatureColumns, 
         rows = []
         for output in range(weight.shape[1]):
             terms = layers.products(inputs, weight[:, output])
-            for each, wide_weight in wide_items:
-                terms += layers.products(each, wide_weight[:, output])
+            for wide_item, wide_weight in wide_items:
+                terms += layers.products(wide_item, wide_weight[:, output])
             made_sum = target.real(total([number(bias[output]), *terms]))
             name = f"o{output}" if network.members == 1 else f"o{output}_m{member}"
             rows.append(outputs.add(name, made_sum))
@@ -87,7 +87,7 @@ class _Layers:
         sums = self._stages.stage(f"sums{number_}")
         units = self._stages.stage(f"layer{number_}")
         several = len(members) > 1
-        found: list[list[Item]] = []
+        hidden_units: list[list[Item]] = []
         for member, items in enumerate(members):
             weight = layer.weight if scales is None else layer.weight * scales[member][:, np.newaxis]
             row: list[Item] = []
@@ -99,8 +99,8 @@ class _Layers:
                 row.append(
                     Value(units.add(f"h{number_}_{suffix}", self._activated(made_sum, layer.activation)))
                 )
-            found.append(row)
-        return found
+            hidden_units.append(row)
+        return hidden_units
 
     def products(self, items: Sequence[Item], weights: Floats) -> list[Expression]:
         """Return the products of the items with their weights; those with 0 are left out."""

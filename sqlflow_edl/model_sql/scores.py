@@ -112,7 +112,7 @@ class Scores:
         tops, powers = self._stages.stage(f"{prefix}tops"), self._stages.stage(f"{prefix}powers")
         sums, shares = self._stages.stage(f"{prefix}totals"), self._stages.stage(f"{prefix}probabilities")
         letter = prefix[:1]
-        found = []
+        rows_of_shares = []
         for member, row in enumerate(outputs):
             suffix = f"_m{member}" if len(outputs) > 1 else ""
             top = tops.add(f"{letter}top{suffix}", self._greatest(row))
@@ -121,13 +121,13 @@ class Scores:
                 for place, logit in enumerate(row)
             ]
             added = sums.add(f"{letter}total{suffix}", total([term.copy() for term in terms]))
-            found.append(
+            rows_of_shares.append(
                 [
                     shares.add(f"{letter}p{place}{suffix}", divide(term.copy(), added.copy()))
                     for place, term in enumerate(terms)
                 ]
             )
-        return found
+        return rows_of_shares
 
     def _power(self, logit: exp.Column, top: exp.Column) -> Expression:
         return power_of_e(function(self._target.greatest, subtract(logit.copy(), top.copy()), number(-700)))

@@ -40,13 +40,13 @@ def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
     return line(message) + (f"<table><tbody>{body}</tbody></table>" if body else "")
 
 
-def sections(found: Iterable[Sequence[str]]) -> str:
+def sections(sections_and_lines: Iterable[Sequence[str]]) -> str:
     """Render a table with a title above the rows of each section.
 
-    found: section, name, value, and perhaps a reason.
+    sections_and_lines: section, name, value, and perhaps a reason.
     """
     lines, before = [], ""
-    for section, name, *values in found:
+    for section, name, *values in sections_and_lines:
         if section != before:
             title = (
                 f'<th colspan="{1 + len(values)}" style="{_CELL.format(side="left")}">{escape(section)}</th>'
@@ -54,8 +54,8 @@ def sections(found: Iterable[Sequence[str]]) -> str:
             lines.append(f'<tr style="border-bottom:1px solid">{title}</tr>')
             before = section
         cells = (
-            f'<td style="{_CELL.format(side="left")};white-space:pre-wrap">{escape(each)}</td>'
-            for each in values
+            f'<td style="{_CELL.format(side="left")};white-space:pre-wrap">{escape(value)}</td>'
+            for value in values
         )
         lines.append(f"<tr>{_cell('td', escape(name), 'left')}{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else ""

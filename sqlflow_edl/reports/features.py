@@ -97,8 +97,8 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
         first_column, last = last, last + size
         matrix = values[:, first_column:last]
         if isinstance(feature, Codes):
-            known = np.nan_to_num(matrix[:, 0], nan=feature.category.size).astype(np.int64)
-            yield feature, levels(feature.category, known)
+            id_column = np.nan_to_num(matrix[:, 0], nan=feature.category.size).astype(np.int64)
+            yield feature, levels(feature.category, id_column)
         else:
             yield feature, _lists(matrix) if size > 1 else pa.array(matrix[:, 0], from_pandas=True)
 

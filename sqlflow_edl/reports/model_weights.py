@@ -175,8 +175,8 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
     ML.TRANSFORM names them.
     """
     summaries = archive.fitting.columns if archive.fitting else {}
-    features = [each for each in dict.fromkeys(archive.spec.features) if each in rows]
-    readers = Counter(name for each in features for name in source_columns(each))
+    features = [candidate for candidate in dict.fromkeys(archive.spec.features) if candidate in rows]
+    readers = Counter(name for candidate in features for name in source_columns(candidate))
     parts = []
     for feature in features:
         [column, *others] = source_columns(feature)

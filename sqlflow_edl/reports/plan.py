@@ -60,14 +60,14 @@ def training(planned: Planned) -> list[Row]:
     plan, spec = planned.plan, planned.spec
     if isinstance(plan, SearchPlan):
         return search.rows(plan, spec, planned.warnings)
-    notes = (*plan.statement.warnings, *(each for each in plan.notes if NO_EFFECT in each))
+    notes = (*plan.statement.warnings, *(item for item in plan.notes if NO_EFFECT in item))
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
         ("forecast", _forecast(plan, spec)),
         ("features", _features(planned, plan)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
-        ("warnings", ((each.about, each.message, each.advice) for each in planned.warnings)),
+        ("warnings", ((item.about, item.message, item.advice) for item in planned.warnings)),
         ("optimizer", _optimizer(plan, spec)),
         ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),

@@ -107,6 +107,6 @@ def _of_numbers(figures: Figures, rows: str, residuals: Residuals | None) -> Ite
         yield f"Half of the rows are off by at most {_amount(middle)}."
 
 
-def _amount(found: float) -> str:
+def _amount(amount: float) -> str:
     """Format a number with separators of thousands, if it is large."""
-    return f"{found:,.0f}" if 1e3 <= abs(found) < 1e15 else number(found)
+    return f"{amount:,.0f}" if 1e3 <= abs(amount) < 1e15 else number(amount)

@@ -424,13 +424,13 @@ def _settings(model: ServedModel, request: Request) -> Results:
     return model.settings(**values)
 
 
-def _write_answer(loaded: Loaded, question: Question, made: pa.RecordBatch) -> tuple[int, bytes]:
+def _write_answer(loaded: Loaded, question: Question, predicted: pa.RecordBatch) -> tuple[int, bytes]:
     """Return the number of rows and the body of the answer."""
     if question.arrow:
-        return made.num_rows, write_stream(made)
-    predictions: object = made.to_pydict() if question.by_column else made.to_pylist()
+        return predicted.num_rows, write_stream(predicted)
+    predictions: object = predicted.to_pydict() if question.by_column else predicted.to_pylist()
     answer = {"model": loaded.version.name, "version": loaded.version.version, "predictions": predictions}
-    return made.num_rows, msgspec.json.encode(answer)
+    return predicted.num_rows, msgspec.json.encode(answer)
 
 
 def _details(loaded: Loaded) -> dict[str, object]:

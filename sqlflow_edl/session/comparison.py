@@ -61,8 +61,8 @@ def drift(
         for name in columns
         if name.casefold() in folded
     }
-    known = fitting.columns if fitting is not None else {}
-    summaries = {name: known[before] for before, name in names_here.items() if before in known}
+    stored = fitting.columns if fitting is not None else {}
+    summaries = {name: stored[before] for before, name in names_here.items() if before in stored}
     features = [spec.with_columns(feature, names_here) for feature in trained.features]
     return compare(read(list(summaries)), summaries, features, limit=limit)
 
@@ -80,9 +80,9 @@ def notes(
         return ()
     reader = data.open_reader(pinned, job.rows)
     vocabularies = {
-        each.column: each
-        for each in map(spec.category_of, planned.features)
-        if isinstance(each, Vocabulary) and isinstance(each.column, str)
+        one_category.column: one_category
+        for one_category in map(spec.category_of, planned.features)
+        if isinstance(one_category, Vocabulary) and isinstance(one_category.column, str)
     }
     summaries = fitting.columns if fitting is not None else {}
     pairs = zip(trained.columns, planned.columns, strict=False)
@@ -128,12 +128,12 @@ def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[floa
 
 def _list_counts(counts: Counter[str], rows: int, what: str) -> str:
     """Return how many of the rows have such a value, by column; empty without one."""
-    found = [(column, count) for column, count in counts.most_common() if count]
-    if not found:
+    positive = [(column, count) for column, count in counts.most_common() if count]
+    if not positive:
         return ""
-    shown = ", ".join(f"{column}: {count:,}" for column, count in found[:MOST_COLUMNS])
-    more = f" ({len(found) - MOST_COLUMNS:,} more columns)" if len(found) > MOST_COLUMNS else ""
-    has = "has" if len(found) == 1 and found[0][1] == 1 else "have"
+    shown = ", ".join(f"{column}: {count:,}" for column, count in positive[:MOST_COLUMNS])
+    more = f" ({len(positive) - MOST_COLUMNS:,} more columns)" if len(positive) > MOST_COLUMNS else ""
+    has = "has" if len(positive) == 1 and positive[0][1] == 1 else "have"
     return f"{shown} of {format_count(rows)} {has} {what}{more}"
 
 

@@ -142,7 +142,7 @@ class Compiler:
             else:
                 settings = checked_settings(statement, parent)
                 framework = settings.framework
-                others = [each for each in settings.choice.example.frameworks if is_installed(each)]
+                others = [name for name in settings.choice.example.frameworks if is_installed(name)]
                 shared = (
                     self.workers or self._has_master or complete_settings(running.cluster(settings)).workers
                 )

@@ -133,12 +133,12 @@ def _add_correction(
 
     start = statement.span.start
     place = error.span.shifted(-start) if error.span else None
-    if found := find_correction(statement.text, dialect_named(dialect), place, refusal, names):
-        error.hint = found.hint
-        if found.place is not None:  # the database stumbles over a word behind the wrong one
-            error.span = found.place.shifted(start)
+    if correction := find_correction(statement.text, dialect_named(dialect), place, refusal, names):
+        error.hint = correction.hint
+        if correction.place is not None:  # the database stumbles over a word behind the wrong one
+            error.span = correction.place.shifted(start)
             if parser_knows:
-                error.message = f"unexpected {statement.text[found.place.start : found.place.end]}"
+                error.message = f"unexpected {statement.text[correction.place.start : correction.place.end]}"
 
 
 def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:

@@ -29,7 +29,7 @@ from sqlflow_edl.errors.spans import shift_spans
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached, passed_on
-from sqlflow_edl.session.advice.corrections import add_correction, corrected
+from sqlflow_edl.session.advice.corrections import add_correction, correct_errors
 from sqlflow_edl.session.compiler import CompiledStatement, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
@@ -139,9 +139,9 @@ class Session:
 
     def parse(self, text: str) -> list[Statement]:
         """Parse the statements of the text. Raises all their errors together, before anything runs."""
-        found = self.read(text)
-        raise_all([each for each in found if isinstance(each, SQLFlowError)])
-        return [each for each in found if isinstance(each, Statement)]
+        parsed = self.read(text)
+        raise_all([item for item in parsed if isinstance(item, SQLFlowError)])
+        return [item for item in parsed if isinstance(item, Statement)]
 
     def program(self, text: str) -> list[Statement]:
         """Parse the statements of the text and check them before the first one runs; see `ProgramCheck`.
@@ -161,11 +161,11 @@ class Session:
         """Return the errors that can be found before any statement runs: one or None for each statement."""
         if len(program) == 1:
             return [program[0] if isinstance(program[0], SQLFlowError) else None]
-        found = ProgramCheck(self.compiler).problems(program)
-        for statement, error in zip(program, found, strict=True):
+        errors = ProgramCheck(self.compiler).problems(program)
+        for statement, error in zip(program, errors, strict=True):
             if error is not None and isinstance(statement, Statement):
                 add_correction(error, self.compiler, statement)
-        return found
+        return errors
 
     def run(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.
@@ -198,7 +198,7 @@ class Session:
         self._start(statement)
         if statement.plan:
             return self.plan(statement)
-        with corrected(self.compiler, statement):
+        with correct_errors(self.compiler, statement):
             return self._executed(statement)
 
     def _executed(self, statement: Statement) -> Result:
@@ -222,7 +222,7 @@ class Session:
         would change how the database reads it.
         """
         self._say_readings(statement)
-        with corrected(self.compiler, statement):
+        with correct_errors(self.compiler, statement):
             return explain(self.compiler, statement, syntax=syntax)
 
     def compile(self, text: str) -> list[CompiledStatement]:
@@ -230,7 +230,7 @@ class Session:
         result, compiler = [], replace(self.compiler, runs_here=False)
         for statement in self.parse(text):
             if statement.trains:
-                with corrected(compiler, statement):
+                with correct_errors(compiler, statement):
                     result.append(compiler.compile(statement))
                 report(self.observer, result[-1].notes, result[-1].warnings)
         return result

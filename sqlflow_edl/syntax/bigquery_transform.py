@@ -67,11 +67,11 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
     others: columns that are no features, such as the label, in lower case. They are left out, and so are aliases, which
     no other item can use. Raises StatementSyntaxError, with the place, for what has no counterpart.
     """
-    inside = list(takewhile(lambda each: each.start < span.end, sql_tokens(text, span.start, dialect)))
-    comments = [_span(each) for each in inside if each.kind == "comment"]
+    inside = list(takewhile(lambda part: part.start < span.end, sql_tokens(text, span.start, dialect)))
+    comments = [_span(part) for part in inside if part.kind == "comment"]
     text = replace_parts(text, [(of, " " * (of.end - of.start)) for of in comments])
     edits: list[_Edit] = []
-    items = [each for each in _split([each for each in inside if each.kind != "comment"]) if each]
+    items = [part for part in _split([part for part in inside if part.kind != "comment"]) if part]
     left = 0
     for place, item in enumerate(items, 1):
         end = items[place][0].start if place < len(items) else span.end

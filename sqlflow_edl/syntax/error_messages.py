@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from edl.errors import Advice, Span, StatementSyntaxError, meant, nearest
+from edl.errors import Advice, Span, StatementSyntaxError, nearest, suggest_name
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
@@ -121,13 +121,13 @@ def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError
     unclosed_before = [place for place in open_ones if place < position]
     if not unclosed_before:
         return None
-    opening, found = tokens[unclosed_before[-1]], tokens[position]
+    opening, stumbled_at = tokens[unclosed_before[-1]], tokens[position]
     error = unclosed_error(opening)
-    if found.kind == "end" or found.word in CLAUSES:
+    if stumbled_at.kind == "end" or stumbled_at.word in CLAUSES:
         closing = _BRACKETS[opening.text]
         error.hint = (
-            f"put {closing} before {_show_token(found)}"
-            if found.kind != "end"
+            f"put {closing} before {_show_token(stumbled_at)}"
+            if stumbled_at.kind != "end"
             else f"put {closing} where it ends"
         )
     return error
@@ -136,19 +136,19 @@ def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError
 def describe_expected(accepted: Collection[str]) -> str:
     """Describe the terminals: `a comma, LABEL or the end of the statement`."""
     left = set(accepted)
-    found: list[str] = []
+    parts: list[str] = []
     if left >= _VALUE:
-        found.append("a value (number, text, name, list or map)")
+        parts.append("a value (number, text, name, list or map)")
         left -= _VALUE | {"PATH", "QUOTED", "LBRACE", "FALSE", "NULL", "MINUS", "PLUS"}
     if left & _OPERATORS:
-        found.append("an operator")
+        parts.append("an operator")
         left -= _OPERATORS | {"EQUAL", "STAR", "AND", "OR"}
     if "WORD" in left:
         left -= {"TRUE", "FALSE", "NULL"}
-    found += [words for terminal, words in _WORDS.items() if terminal in left and terminal != "$END"]
-    found += sorted(terminal for terminal in left if terminal not in _WORDS)
-    found += [_WORDS["$END"]] if "$END" in left else []
-    distinct = [words for words in dict.fromkeys(found) if words]
+    parts += [words for terminal, words in _WORDS.items() if terminal in left and terminal != "$END"]
+    parts += sorted(terminal for terminal in left if terminal not in _WORDS)
+    parts += [_WORDS["$END"]] if "$END" in left else []
+    distinct = [words for words in dict.fromkeys(parts) if words]
     return " or ".join(filter(None, (", ".join(distinct[:-1]), *distinct[-1:])))
 
 
@@ -174,7 +174,7 @@ _ADDED = {
 def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
     """Return the error at a word that is nearly that keyword."""
     return StatementSyntaxError(
-        f"unexpected {_show_token(token)}", span=Span(token.start, token.end), hint=meant(keyword)
+        f"unexpected {_show_token(token)}", span=Span(token.start, token.end), hint=suggest_name(keyword)
     )
 
 

@@ -172,7 +172,7 @@ class _Extended:
             if lines[-1].strip() and len(lines[-1]) + len(added) > WIDTH and place:
                 lines.append(" " * (indent + len(head)))
             lines[-1] += added + " "
-        return self._line.join(each.rstrip() for each in lines)
+        return self._line.join(text.rstrip() for text in lines)
 
     def _flat(self, tokens: Sequence[Token]) -> str:
         """Return the tokens on one line."""

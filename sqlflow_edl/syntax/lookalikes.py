@@ -112,7 +112,7 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
         return None
     first, second = words[0], words[1]
     place = Span(first.start, second.end)
-    written = f"{first.word} {second.text.upper()}"
+    two_words = f"{first.word} {second.text.upper()}"
     if (
         (first.word, second.word) == ("CREATE", "MODEL")
         and len(words) > 2
@@ -120,13 +120,13 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     ):
         return _without_options(place, words[2].text)
     if hint := _HINTS.get((first.word, second.word)):
-        return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
+        return StatementSyntaxError(f"{two_words} is not a statement", span=place, hint=hint)
     near = nearest(second.word, _SECOND.get(first.word, ())) if second.word else None
     named = len(words) > 2 and words[2].kind in ("word", "name") and words[2].word != "LIKE"
     if near is None or near == second.word or named != (near != "MODELS"):  # SHOW modes describes a table
         return None
     hint = _HINTS.get((first.word, near)) or f"did you mean {first.word} {near}?"
-    return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
+    return StatementSyntaxError(f"{two_words} is not a statement", span=place, hint=hint)
 
 
 def _without_options(place: Span, model: str) -> StatementSyntaxError:
@@ -275,7 +275,7 @@ def correct(error: SQLFlowError, text: str, start: int) -> str | None:
     text: the statement. start: its place in the program.
     """
     errors: Sequence[SQLFlowError] = error.errors if isinstance(error, ErrorList) else (error,)
-    edits = sorted({each for one in errors for each in _edits(one, text, start)}, reverse=True)
+    edits = sorted({edit for one in errors for edit in _edits(one, text, start)}, reverse=True)
     is_complete = all(one.advice is not None for one in errors)
     if not edits or not is_complete or len(text) > LONGEST_CORRECTED:
         return None
@@ -310,10 +310,10 @@ def one_line(statement: str, dialect: Dialect) -> str:
 
 def place_in_line(statement: str, place: int, dialect: Dialect) -> tuple[str, int]:
     """Return the statement in one line, without comments, and where the token at or before a place begins in it."""
-    line, found, end = "", 0, None
+    line, place_found, end = "", 0, None
     for token in code_tokens(statement, 0, dialect):
         line += " " if end is not None and token.start > end else ""
-        found = len(line) if token.start <= place else found
+        place_found = len(line) if token.start <= place else place_found
         line += " ".join(token.text.split()) if token.kind != "string" else token.text
         end = token.end
-    return line, found
+    return line, place_found

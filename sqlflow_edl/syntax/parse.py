@@ -74,7 +74,7 @@ def _add_advice(
 
     def refusal(text: str) -> SQLFlowError | None:
         return next(
-            (each for each in read(text, dialect.name, advise=False) if isinstance(each, SQLFlowError)), None
+            (item for item in read(text, dialect.name, advise=False) if isinstance(item, SQLFlowError)), None
         )
 
     statement = text[piece.span.start : piece.raw.end]

@@ -73,14 +73,14 @@ def place_of_error(sql: str, dialect: Dialect) -> Span | None:
 # Items of a SELECT, and corrections of them ------------------------------------------------------------------
 
 
-class Items(NamedTuple):
+class ItemList(NamedTuple):
     """What a SELECT selects, without FROM. tokens: of the whole query. spans: of the items, in order."""
 
     tokens: list[Token]
     spans: list[Span]
 
 
-def items(select: str, dialect: Dialect) -> Items | None:
+def items(select: str, dialect: Dialect) -> ItemList | None:
     """Return the items of a single SELECT with a FROM, or None of another query."""
     tokens = list(code_tokens(select, 0, dialect))
     outer = [*_outer(tokens)]
@@ -95,7 +95,7 @@ def items(select: str, dialect: Dialect) -> Items | None:
         if outer[at].text == "," and outer[at].kind == "symbol":
             spans.append(Span(first, outer[at - 1].end))
             first = outer[at + 1].start
-    return Items(tokens, [*spans, Span(first, outer[last - 1].end)])
+    return ItemList(tokens, [*spans, Span(first, outer[last - 1].end)])
 
 
 def _outer(tokens: list[Token]) -> Iterator[Token]:
@@ -110,10 +110,10 @@ def _outer(tokens: list[Token]) -> Iterator[Token]:
 
 def end_of_items(select: str, dialect: Dialect) -> int | None:
     """Return the place for one more item, or None if the rows of the query are not those of its tables."""
-    found = items(select, dialect)
-    if found is None or any(token.word in _CHANGES_ROWS for token in found.tokens):
+    item_list = items(select, dialect)
+    if item_list is None or any(token.word in _CHANGES_ROWS for token in item_list.tokens):
         return None
-    return found.spans[-1].end
+    return item_list.spans[-1].end
 
 
 def with_expression(select: str, column: str, expression: str, dialect: Dialect) -> str | None:
@@ -121,15 +121,15 @@ def with_expression(select: str, column: str, expression: str, dialect: Dialect)
 
     column: as it is written.
     """
-    found = items(select, dialect)
-    if found is None:
+    item_list = items(select, dialect)
+    if item_list is None:
         return None
     name = name_value(column).casefold()
-    for span in found.spans:
+    for span in item_list.spans:
         item = select[span.start : span.end]
         if name_value(item).casefold() == name:
             return f"{select[: span.start]}{expression} AS {column}{select[span.end :]}"
-    for span in found.spans:
+    for span in item_list.spans:
         if select[span.start : span.end] == "*" and dialect.name in WITH_REPLACE:
             return f"{select[: span.end]} REPLACE ({expression} AS {column}){select[span.end :]}"
     return None

@@ -58,7 +58,9 @@ def quoted_names(text: str, dialect: Dialect, names: Iterable[str]) -> Rewrite |
     tokens = list(code_tokens(text, 0, dialect))
     starts, ends = {token.start for token in tokens}, {token.end for token in tokens}
     parts = dict[int, tuple[Span, str]]()
-    for name in sorted({each for each in names if not _WORD.fullmatch(each)}, key=len, reverse=True):
+    for name in sorted(
+        {candidate for candidate in names if not _WORD.fullmatch(candidate)}, key=len, reverse=True
+    ):
         for match in re.finditer(re.escape(name), text, re.IGNORECASE):
             span = Span(*match.span())
             is_bare = span.start in starts and span.end in ends and not _is_in(span, parts)

@@ -28,7 +28,7 @@ from sqlflow_edl.web.comparison import compare_jobs, compare_models
 from sqlflow_edl.web.downloads import Downloads, has_onnx
 from sqlflow_edl.web.guard import FIELD, PageAccess, PageGuard, cookie_name
 from sqlflow_edl.web.job_list import JobQuery, names_in
-from sqlflow_edl.web.job_reader import JobDetails, JobReader
+from sqlflow_edl.web.job_reader import JobReader, JobView
 from sqlflow_edl.web.model_reader import ModelDetails, ModelListing, ModelReader
 from sqlflow_edl.web.model_view import view
 from sqlflow_edl.web.prediction import RowPredictor
@@ -152,10 +152,10 @@ class Pages:
             )
         return form
 
-    def _found_job(self, request: Request) -> JobDetails:
+    def _found_job(self, request: Request) -> JobView:
         return self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
 
-    def _model_of(self, job: JobDetails) -> tuple[str, str] | None:
+    def _model_of(self, job: JobView) -> tuple[str, str] | None:
         """Return the name and the path of the model that a job makes or uses, if the source of these pages has it."""
         name, _ = names_in(job.report.statement)
         bare = split_reference(name)[0] if name else ""
@@ -329,7 +329,7 @@ class Pages:
         return HTMLResponse(render(template, **common, **values), status, headers)
 
 
-def _job_values(job: JobDetails) -> dict[str, object]:
+def _job_values(job: JobView) -> dict[str, object]:
     facts = [
         (name, value)
         for name, value in job_facts(job.report)

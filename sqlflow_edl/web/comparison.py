@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sqlflow_edl.backends.report import facts
 from sqlflow_edl.reports.text import number
-from sqlflow_edl.web.job_reader import JobDetails
+from sqlflow_edl.web.job_reader import JobView
 from sqlflow_edl.web.model_reader import ModelDetails
 from sqlflow_edl.web.model_view import Series, curves, line
 from sqlflow_edl.web.rendering import path_of
@@ -38,15 +38,15 @@ def compare_models(models: Sequence[ModelDetails]) -> Comparison:
     axes = [next(curves(model.archive))[2] for model in models if model.archive is not None]
     axis = "step" if "step" in axes else "epoch"
     return Comparison(
-        [(each.version.reference, path_of(each.version.reference)) for each in models],
-        _sections([each.sections for each in models], SIDE_BY_SIDE),
-        {each.version.reference: _losses(each, axis) for each in models},
+        [(one_model.version.reference, path_of(one_model.version.reference)) for one_model in models],
+        _sections([one_model.sections for one_model in models], SIDE_BY_SIDE),
+        {one_model.version.reference: _losses(one_model, axis) for one_model in models},
         axis,
-        _difference([each.version.record.statement for each in models]),
+        _difference([one_model.version.record.statement for one_model in models]),
     )
 
 
-def compare_jobs(jobs: Sequence[JobDetails]) -> Comparison:
+def compare_jobs(jobs: Sequence[JobView]) -> Comparison:
     """Compare jobs: their metrics, their facts and their curves."""
     reports = [job.report for job in jobs]
     sections = [
@@ -76,7 +76,7 @@ def compare_jobs(jobs: Sequence[JobDetails]) -> Comparison:
 def _sections(
     things: Sequence[Sections], names: Sequence[str]
 ) -> list[tuple[str, Sequence[tuple[str, Sequence[str], bool]]]]:
-    all_rows = [(section, list(_rows([each.get(section, ()) for each in things]))) for section in names]
+    all_rows = [(section, list(_rows([thing.get(section, ()) for thing in things]))) for section in names]
     return [(section, rows) for section, rows in all_rows if rows]
 
 

@@ -189,23 +189,25 @@ class JobList:
             folder = ClusterFolder(JobFolder(state_folder() / "jobs" / job.id).path)
             end = read_end(folder.events)
             figures = end.figures if isinstance(end, Outcome) and end.kind in ("train", "evaluate") else {}
-            found = figures, read_snapshot(folder.snapshot)
+            last = figures, read_snapshot(folder.snapshot)
             if job.status.state not in ("done", "cancelled"):  # others may be resumed
-                return found
-            self._ends[job.id] = found
+                return last
+            self._ends[job.id] = last
         return self._ends[job.id]
 
 
 def names_in(text: str) -> tuple[str, str]:
     """Return the model that a statement makes or uses, and the table that it writes; empty where it names none."""
-    found = next((each for each in read(text) if isinstance(each, Statement)), None) if text else None
-    if found is None:
+    statement = (
+        next((parsed for parsed in read(text) if isinstance(parsed, Statement)), None) if text else None
+    )
+    if statement is None:
         return "", ""
-    traits, into = found.traits, str(found.into[0]) if found.into else ""
+    traits, into = statement.traits, str(statement.into[0]) if statement.into else ""
     if traits.makes == "model":
         return into, ""
-    used = getattr(found, traits.uses) if traits.uses else None
-    return str(used or ""), str(found.target or into)
+    used = getattr(statement, traits.uses) if traits.uses else None
+    return str(used or ""), str(statement.target or into)
 
 
 def _state(job: JobSummary) -> str:

@@ -25,7 +25,7 @@ LINES = 200  # of a log
 
 
 @dataclass(frozen=True)
-class JobDetails:
+class JobView:
     """A job. log: the last lines of an instance, or of all, each with the instance. problem: reason why there are
     none. where: how to cancel it where `can_cancel` is False.
     """
@@ -83,7 +83,7 @@ class JobReader:
         """Return a page of the list of jobs."""
         return self._list.page(find.summaries()[::-1], query)
 
-    def job(self, job_id: str, instance: str = "") -> JobDetails:
+    def job(self, job_id: str, instance: str = "") -> JobView:
         """Return a job. Raises SemanticError for an unknown one, or an instance of it that has no log."""
         handle = find.find(job_id)
         details = handle.details()
@@ -91,7 +91,7 @@ class JobReader:
         log, problem = _tail(handle, instance)
         status = details.status
         is_inside = status.alive and not handle.can_cancel
-        return JobDetails(
+        return JobView(
             report(handle.folder, details),
             curve,
             trials,

@@ -96,9 +96,11 @@ class ModelView:
     def scores(self) -> tuple[ScoreCurve, ...]:
         """Curves that have rows on both sides."""
         calibration = self.archive.calibration if self.archive is not None else None
-        known = calibration.curves if calibration is not None else ()
+        all_curves = calibration.curves if calibration is not None else ()
         count = len(self.classes)
-        return tuple(curve for curve in known if curve.inside and curve.outside and curve.position < count)
+        return tuple(
+            curve for curve in all_curves if curve.inside and curve.outside and curve.position < count
+        )
 
     @property
     def score_data(self) -> list[dict[str, object]]:
@@ -132,7 +134,7 @@ class ModelView:
     def margins(self) -> Sequence[tuple[float, float]]:
         """Coverage and half the width of the intervals of a predicted number."""
         residuals = self.archive.residuals if self.archive is not None else None
-        pairs = [(each, residuals.margin(each)) for each in COVERAGES] if residuals is not None else []
+        pairs = [(share, residuals.margin(share)) for share in COVERAGES] if residuals is not None else []
         return [(coverage, margin) for coverage, margin in pairs if margin is not None]
 
 

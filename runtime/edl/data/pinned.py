@@ -153,7 +153,7 @@ class PinnedReader:
 
 def check_disk(folder: Path) -> None:
     """Raise SourceError if the disk of a folder, which need not exist yet, has no room for rows."""
-    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    existing = next(candidate for candidate in (folder, *folder.parents) if candidate.exists())
     if shutil.disk_usage(existing).free < RESERVE:
         raise disk_full(existing)
 

@@ -30,7 +30,7 @@ from edl.worker.strategies.allreduce.task_source import GroupTasks
 GATHER_SECS = 0.2  # between two exchanges with the master
 
 
-class MasterConnection:
+class JobConnection:
     """Connection of one worker. `steps` is set before the first group is joined."""
 
     steps: Steps

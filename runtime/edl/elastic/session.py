@@ -15,7 +15,7 @@ from edl import exit_codes
 from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic import place as places
 from edl.elastic.agreement import agree
-from edl.elastic.connection import MasterConnection
+from edl.elastic.connection import JobConnection
 from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
 from edl.elastic.leave_notice import LeaveNotice, call_hooks
@@ -46,7 +46,7 @@ class ElasticSession:
     def __init__(self) -> None:
         self.positions = Positions()
         self._worker = places.worker()
-        self._connection: MasterConnection | None = None
+        self._connection: JobConnection | None = None
         self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
         self._world: World | None = None  # of which the hooks know
@@ -200,7 +200,7 @@ class ElasticSession:
         with self.leaving():
             return self.steps.broadcast(value)
 
-    def _connect(self) -> MasterConnection:
+    def _connect(self) -> JobConnection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
@@ -208,7 +208,7 @@ class ElasticSession:
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
         bounded = self.workload.bounded is not None
         state = ScriptState((*_declared.objects, self.positions))
-        connection = MasterConnection(worker, state, self._notice)
+        connection = JobConnection(worker, state, self._notice)
         self._connection = connection
         steps = self._steps = Steps(
             connection.source,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Literal
 
-from edl.errors import SemanticError, meant, nearest
+from edl.errors import SemanticError, nearest, suggest_name
 from edl.metrics.agreement import (
     MCC,
     BalancedAccuracy,
@@ -269,4 +269,4 @@ def _suggestion(name: str, kind: Kind | None) -> str:
         for spelling in (canonical, *_TABLE[canonical].aliases)
     }
     near = nearest(name, spellings)
-    return meant(spellings[near]) if near else f"known: {', '.join(names(kind))}"
+    return suggest_name(spellings[near]) if near else f"known: {', '.join(names(kind))}"

@@ -10,8 +10,8 @@ from edl.errors import SemanticError, Span
 class UnknownColumnError(SemanticError):
     """The query has no column of the name. written: the name as it stands in the statement."""
 
-    def __init__(self, column: str, written: str, *, span: Span | None, hint: str | None) -> None:
-        super().__init__(f"unknown column {written}", span=span, hint=hint)
+    def __init__(self, column: str, name: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(f"unknown column {name}", span=span, hint=hint)
         self.column = column
 
 
@@ -30,10 +30,17 @@ class UnfitColumnError(SemanticError):
     """A column has another type than in the training. wanted: its type there. made: by which expression, or empty."""
 
     def __init__(
-        self, message: str, column: str, wanted: str, made: str, *, span: Span | None, hint: str | None
+        self,
+        message: str,
+        column: str,
+        type_of_training: str,
+        expression: str,
+        *,
+        span: Span | None,
+        hint: str | None,
     ) -> None:
         super().__init__(message, span=span, hint=hint)
-        self.column, self.wanted, self.made = column, wanted, made
+        self.column, self.wanted, self.made = column, type_of_training, expression
 
 
 class TextOperandError(SemanticError):

@@ -100,7 +100,7 @@ def _read_numbers(texts: pa.Array, rows: Ints) -> NumberReading | None:
     marks = [mark for mark in SYMBOLS if pc.any(pc.match_substring(texts, mark)).as_py()]
     bare = without_symbols(texts)
     matching = {decimal: are_numbers(bare, decimal).to_numpy(zero_copy_only=False) for decimal in PATTERNS}
-    decimal = max(matching, key=lambda each: int(rows[matching[each]].sum()))
+    decimal = max(matching, key=lambda candidate: int(rows[matching[candidate]].sum()))
     numbers = matching[decimal]
     share = float(rows[numbers].sum() / rows.sum())
     if share < ALMOST_ALL or _are_codes(texts.filter(pa.array(numbers)), whole=bool(numbers.all())):

@@ -240,7 +240,7 @@ def calendar(
         return [time, *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring)]
     parts = (date_part(column, part, None, why=f"{kind}, its {part}") for part in recurring)
     values = differing_values(time, f"{kind} or NULL, by its presence")
-    return [*values, *(replace(each, applies=values[0].applies) for each in parts)]
+    return [*values, *(replace(draft, applies=values[0].applies) for draft in parts)]
 
 
 def _is_free_text(column_statistics: ColumnStatistics) -> bool:

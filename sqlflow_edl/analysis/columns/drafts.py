@@ -129,8 +129,8 @@ class Bound:
     @property
     def cells(self) -> Cells:
         """Column argument."""
-        found: Cells = self["x"]
-        return found
+        argument: Cells = self["x"]
+        return argument
 
     @property
     def column(self) -> str:

@@ -358,13 +358,13 @@ class Resolver:
             self.schema = self.schema.with_column(name, text=is_text)
         return name
 
-    def _operand(self, name: ast.Name, wanted: Kind) -> spec.Source:
+    def _operand(self, name: ast.Name, expected: Kind) -> spec.Source:
         """Return the column of a number, a text or any type in an expression; dates and times count in seconds."""
         column = self._column(name)
         kind = self.schema.type(column)
-        if wanted == "any":
+        if expected == "any":
             return self.computed.get(column, column)
-        if wanted == "text":
+        if expected == "text":
             if kind is not ColumnType.TEXT:
                 raise SemanticError(f"a text is read here, and {column} is {kind.words}", span=name.span)
             return column

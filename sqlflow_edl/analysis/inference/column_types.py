@@ -79,7 +79,7 @@ def _unfit_columns_of_series(
     if forecast is None:
         return
     reads = {used.label.column: numbers, forecast.time: seconds_or_numbers}
-    for name in (each for each in reads if each in changed):
+    for name in (column for column in reads if column in changed):
         try:
             reads[name](plain(example(schema.arrow.field(name).type)), name)
         except SemanticError as error:
@@ -87,12 +87,12 @@ def _unfit_columns_of_series(
     time = forecast.time
     was_integer = before.get(time.casefold(), "").startswith(_INTEGERS)
     if time in changed and schema.is_integer(time) is not was_integer:
-        here, there = (
-            "a whole number" if each else "a date or timestamp" for each in (not was_integer, was_integer)
+        here, before_it = (
+            "a whole number" if flag else "a date or timestamp" for flag in (not was_integer, was_integer)
         )
         yield (
             time,
-            SemanticError(f"{time} is {here}, and was {there} in training", hint="cast it in the query"),
+            SemanticError(f"{time} is {here}, and was {before_it} in training", hint="cast it in the query"),
         )
 
 
@@ -105,13 +105,13 @@ def expression_of_training(query: spec.Query, column: str) -> str | None:
 def _made_by_training(query: spec.Query, column: str) -> str | None:
     """Return the expression that made a column of the training rows, with its name, or None if not one is found."""
     tokens = list(code_tokens(query.select, 0, dialect_named(query.dialect)))
-    made = set[str]()
+    candidates = set[str]()
     for at, token in enumerate(tokens):
         if at > 1 and tokens[at - 1].word == "AS" and _is_named(token, column):
             first = _beginning(tokens, at - 2)
             if first is not None and first < at - 2:  # more than another name
-                made.add(" ".join(query.select[tokens[first].start : token.end].split()))
-    if len(made) != 1 or len(expression := made.pop()) > _LONGEST:
+                candidates.add(" ".join(query.select[tokens[first].start : token.end].split()))
+    if len(candidates) != 1 or len(expression := candidates.pop()) > _LONGEST:
         return None
     return expression
 

@@ -35,7 +35,7 @@ def add_hint(error: SourceError, query: str, source: Source) -> None:
     tables = tables_read(query, source.dialect) or ()
     with contextlib.suppress(SQLFlowError):  # as in a transaction that has failed
         names = [".".join(name(part, source.dialect) for part in table.parts) for table in tables]
-        columns = [[column for column, _ in source.column_types(each)] for each in names]
+        columns = [[column for column, _ in source.column_types(table_name)] for table_name in names]
         if (renamed := find_renamed(error.message, columns)) is not None:
             error.hint = renamed.hint
 

@@ -166,7 +166,7 @@ def effects(statement: Statement, dialect: str) -> Effects:
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
     queries = [statement.select, held_out(statement)]
-    query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
+    query = [thing for query_text in queries if query_text for thing in sql_effects(query_text, dialect).uses]
     used = _models(*models_used(statement))
     makes = () if statement.plan else _things_made(statement)
     return Effects(makes, (*query, *used, *(makes if statement.append else ())))

@@ -89,11 +89,11 @@ def refuse_classes(settings: TrainSettings, loss: str) -> SemanticError:
 
 
 def _read_weights(
-    label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]
+    label: spec.ClassLabel, by_class: ast.MapValue, errors: list[SQLFlowError]
 ) -> tuple[float, ...]:
     """Return the written weights by class, 1 for other classes."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)
-    for name, value in given.items:
+    for name, value in by_class.items:
         weight = plain(value)
         if name not in weights:
             hint = did_you_mean(name, weights, list_up_to=20)
@@ -103,7 +103,7 @@ def _read_weights(
         else:
             weights[name] = float(weight)
     if not any(weights.values()):
-        errors.append(SemanticError("no class has a weight above 0", span=given.span))
+        errors.append(SemanticError("no class has a weight above 0", span=by_class.span))
     return tuple(weights.values())
 
 

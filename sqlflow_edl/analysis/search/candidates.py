@@ -159,7 +159,7 @@ def _with_items(clause: ast.ColumnClause, chosen: Mapping[Span, ast.Value]) -> a
     for item in clause.items:
         value = chosen.get(item.span, item.value)
         several = value.items if isinstance(value, ast.ListValue) and item.span in chosen else (value,)
-        items += (replace(item, value=each) for each in several)
+        items += (replace(item, value=one_value) for one_value in several)
     return replace(clause, items=tuple(items))
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean, meant, nearest
+from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean, nearest, suggest_name
 from sqlflow_edl.analysis.settings import values
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
@@ -200,7 +200,7 @@ class Dictionary:
         if near and near in self._elsewhere and near not in self.rows:
             hint = f"{near} belongs to {self._elsewhere[near]}"
         else:
-            hint = meant(near) if near else Advice(self._listed(key), "", place)
+            hint = suggest_name(near) if near else Advice(self._listed(key), "", place)
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
     def _nearest_word(self, key: str) -> str | None:
@@ -227,12 +227,12 @@ class Dictionary:
         return "; ".join(filter(None, (listed, "sqlflow help attributes lists all attributes")))
 
 
-def _place_of(written: Sequence[ast.Attribute], at: int) -> Span:
+def _place_of(attributes: Sequence[ast.Attribute], at: int) -> Span:
     """Return the place of an attribute with a comma beside it."""
-    attribute = written[at]
+    attribute = attributes[at]
     if at:
-        return Span(written[at - 1].value.span.end, attribute.value.span.end)
-    last = written[1].key_span.start if len(written) > 1 else attribute.value.span.end
+        return Span(attributes[at - 1].value.span.end, attribute.value.span.end)
+    last = attributes[1].key_span.start if len(attributes) > 1 else attribute.value.span.end
     return Span(attribute.key_span.start, last)
 
 
@@ -298,7 +298,7 @@ def _suggest_choice(item: str, choices: tuple[str, ...]) -> str | None:
         (choice for pattern, choice in _FAMILIES if re.search(pattern, item, re.IGNORECASE)), None
     )
     return (
-        meant(choice_meant)
+        suggest_name(choice_meant)
         if choice_meant in choices and item not in choices
         else did_you_mean(item, choices)
     )

@@ -62,8 +62,8 @@ _DEFAULTS = {
 
 
 def _resolve_loss(settings: TrainSettings, model: Entry, errors: list[SQLFlowError]) -> Entry:
-    found = LOSSES.entries[settings.loss or _usual(model)]
-    if settings.framework not in found.frameworks:
+    resolved = LOSSES.entries[settings.loss or _usual(model)]
+    if settings.framework not in resolved.frameworks:
         fitting = [
             candidate.name
             for candidate in _losses_of_model(model)
@@ -71,23 +71,23 @@ def _resolve_loss(settings: TrainSettings, model: Entry, errors: list[SQLFlowErr
         ]
         errors.append(
             SemanticError(
-                f"models of {settings.framework} have no loss {found.name}",
+                f"models of {settings.framework} have no loss {resolved.name}",
                 span=settings.span("loss"),
                 hint="there are " + ", ".join(fitting),
             )
         )
-    if found not in _losses_of_model(model):
+    if resolved not in _losses_of_model(model):
         fitting = [entry.name for entry in _losses_of_model(model) if settings.framework in entry.frameworks]
         errors.append(
             SemanticError(
-                f"the loss {found.name} is for {found.task}, {model.name} does {model.task}"
-                if found.task != model.task
-                else f"{model.name} has no loss {found.name}",
+                f"the loss {resolved.name} is for {resolved.task}, {model.name} does {model.task}"
+                if resolved.task != model.task
+                else f"{model.name} has no loss {resolved.name}",
                 span=settings.span("loss"),
                 hint="there are " + ", ".join(fitting),
             )
         )
-    return found
+    return resolved
 
 
 def _usual(model: Entry) -> str:

@@ -99,8 +99,8 @@ def convert(kind: Type, value: Setting) -> Setting:
         whole = tuple(_integer(item) for item in items)
         return None if any(item is None for item in whole) or not whole else whole
     if kind == "numbers":
-        found = tuple(_number(item) for item in (value if isinstance(value, tuple) else (value,)))
-        return None if any(item is None for item in found) or not found else found
+        converted = tuple(_number(item) for item in (value if isinstance(value, tuple) else (value,)))
+        return None if any(item is None for item in converted) or not converted else converted
     if kind in _LISTS:
         texts = _texts(value)
         return texts if texts and all(map(_LISTS[kind].fullmatch, texts)) else None

@@ -117,8 +117,8 @@ def init(folder: Path) -> list[Path]:
     templates = resources.files("sqlflow_edl.codegen_templates") / "image"
     for path, template in paths.items():
         text = (templates / template).read_text(encoding="utf-8")
-        made = jinja2.Template(text, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-        path.write_text(made.render(stock=STOCK, models=MODELS), encoding="utf-8")
+        parsed = jinja2.Template(text, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+        path.write_text(parsed.render(stock=STOCK, models=MODELS), encoding="utf-8")
     return list(paths)
 
 

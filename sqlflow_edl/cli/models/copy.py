@@ -120,18 +120,14 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
     name = options.name or copied.name
     check_name(name)
     with _open_models(options.to, options.model, create=options.create) as registry:
-        by_number = {
-            version_found.version: version_found
-            for version_found in registry.list()
-            if version_found.name == name
-        }
-        before = next((version_found for version_found in by_number.values() if version_found.current), None)
+        by_number = {stored.version: stored for stored in registry.list() if stored.name == name}
+        before = next((stored for stored in by_number.values() if stored.current), None)
         becomes_current = before is None or not options.keep_current
         version = registry.save(name, copied.archive, copied.record, current=becomes_current)
-        there = {tag for version_found in by_number.values() for tag in version_found.tags}
-        for tag in (version_found for version_found in copied.tags if version_found not in there):
+        taken = {tag for other in by_number.values() for tag in other.tags}
+        for tag in (tag for tag in copied.tags if tag not in taken):
             registry.tag(f"{name}@{version}", tag)
-        place = f"{name}@{version} in {registry.url}{_describe_tags(copied.tags, there)}"
+        place = f"{name}@{version} in {registry.url}{_describe_tags(copied.tags, taken)}"
     if before is None:
         return place
     if becomes_current:
@@ -139,13 +135,13 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
     return f"{place}; {before.reference} stays current"
 
 
-def _describe_tags(tags: Sequence[str], there: Collection[str]) -> str:
-    """Name the tags of the copied version. there: those that another version of the model has there already."""
+def _describe_tags(tags: Sequence[str], taken: Collection[str]) -> str:
+    """Name the tags of the copied version. taken: those that another version of the model has there already."""
     parts = [
         f"{'tags' if len(some) > 1 else 'tag'} {', '.join(some)} {what}"
         for some, what in (
-            ([tag for tag in tags if tag not in there], "copied"),
-            ([tag for tag in tags if tag in there], "left with another version"),
+            ([tag for tag in tags if tag not in taken], "copied"),
+            ([tag for tag in tags if tag in taken], "left with another version"),
         )
         if some
     ]
@@ -166,7 +162,7 @@ def _open_models(url: str, model: str, *, create: bool) -> Iterator[Registry]:
         yield open_registry(source)
 
 
-def _beside(url: SourceURL, model: str) -> str:
+def _command_for_file(url: SourceURL, model: str) -> str:
     """Return the command that copies to the database beside a file of rows; empty for other places."""
     from edl.sources.files import store_of
 
@@ -191,7 +187,7 @@ def _names_store(url: str, model: str) -> bool:
     if isinstance(parsed_url, SourceURL) and (parsed_url.scheme not in DATABASES or parsed_url.in_memory):
         raise SourceError(
             f"{redacted(url)} keeps no models",
-            hint=_beside(parsed_url, model)
+            hint=_command_for_file(parsed_url, model)
             or "copy to a database, to a folder such as ./models, or to a file such as m.zip",
         )
     return False

@@ -62,16 +62,19 @@ def run(options: argparse.Namespace) -> int:
                 text = fill_variables(program.text, options.var, session.dialect)
                 program = Text(program.name, text)
                 read += ((statement, program) for statement in session.read(text))
-            found = entries(read, session.dialect)
+            program_entries = entries(read, session.dialect)
             if options.select:
-                found = select_entries(found, options.select, session.dialect)
-            found = (
-                find_remaining(found, options.done, options.source, session.dialect)
+                program_entries = select_entries(program_entries, options.select, session.dialect)
+            program_entries = (
+                find_remaining(program_entries, options.done, options.source, session.dialect)
                 if options.done
-                else found
+                else program_entries
             )
-            with interrupting(session.source.interrupt), _record_progress(options, found) as succeeded:
-                code = _run(session, narrator, options, where, output, found, succeeded)
+            with (
+                interrupting(session.source.interrupt),
+                _record_progress(options, program_entries) as succeeded,
+            ):
+                code = _run(session, narrator, options, where, output, program_entries, succeeded)
             output.end(failed=code != exit_codes.OK and options.on_error != "continue")
             return code
     except SQLFlowError as error:

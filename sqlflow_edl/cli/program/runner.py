@@ -202,7 +202,12 @@ class ProgramRun:
             return ""
         thing = depends(self._effects(statement), [missing.thing for missing in self._missing])
         return next(
-            (f"{each.thing} is made by {each.why}" for each in self._missing if each.thing is thing), ""
+            (
+                f"{made_by.thing} is made by {made_by.why}"
+                for made_by in self._missing
+                if made_by.thing is thing
+            ),
+            "",
         )
 
     def _not_made(self, turn: Turn, what: str) -> None:

@@ -13,7 +13,7 @@ from sqlflow_edl.analysis.checks.query_errors import (
     UnfitColumnError,
     UnknownColumnError,
 )
-from sqlflow_edl.session.advice.looks import Look, quoted
+from sqlflow_edl.session.advice.looks import Look, list_texts
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import code_tokens
 from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, one_line
@@ -43,10 +43,10 @@ def advise_unselected(error: UnknownColumnError, look: Look) -> None:
     if look.statement.text[:6].upper() == "CREATE" and error.span == look.statement.into[0].span:
         _advise_without_label(error, look)
         return
-    found = look.find_column(error.column)
+    column = look.find_column(error.column)
     end = end_of_items(look.select, look.dialect)
-    if found and end is not None:
-        error.hint = _selects(look, [found], end)
+    if column and end is not None:
+        error.hint = _selects(look, [column], end)
 
 
 def _advise_without_label(error: UnknownColumnError, look: Look) -> None:
@@ -106,31 +106,31 @@ def _place(look: Look) -> Span:
 
 def advise_missing(error: MissingColumnsError, look: Look) -> None:
     """Add the columns that the tables have; say which are nowhere, with NULL in their place."""
-    there = {column: found for column in error.types if (found := look.find_column(column))}
+    present = {column: column_found for column in error.types if (column_found := look.find_column(column))}
     end = end_of_items(look.select, look.dialect)
     if end is None or look.columns is None or error.advice is not None:
         return
-    if (hint := error.hint or "").startswith(_SELECTED_BY_TRAINING) and not there:
+    if (hint := error.hint or "").startswith(_SELECTED_BY_TRAINING) and not present:
         if len(error.types) == 1:
             item = hint.removeprefix(_SELECTED_BY_TRAINING)
             error.hint = Advice(hint, f", {item}", Span(end, end).shifted(look.start))
-    elif len(there) == len(error.types):
-        error.hint = _selects(look, [*there.values()], end)
+    elif len(present) == len(error.types):
+        error.hint = _selects(look, [*present.values()], end)
     elif error.is_label:
-        error.hint = _predicted(look, *error.types)
+        error.hint = _advise_prediction(look, *error.types)
     else:
         items = [
-            look.name(there[column]) if column in there else _null(kind, look.name(column))
+            look.name(present[column]) if column in present else _null(kind, look.name(column))
             for column, kind in error.types.items()
         ]
-        lacks = ", ".join(map(look.name, (column for column in error.types if column not in there)))
+        lacks = ", ".join(map(look.name, (column for column in error.types if column not in present)))
         hint = (
             f"{look.table or 'the table'} has no {lacks}; with NULL the model predicts as for unknown values"
         )
         error.hint = Advice(hint, f", {', '.join(items)}", Span(end, end).shifted(look.start))
 
 
-def _predicted(look: Look, label: str) -> str:
+def _advise_prediction(look: Look, label: str) -> str:
     """Return the hint for rows without the label: they can only be predicted."""
     hint = f"{look.table or 'the table'} has no {look.name(label)} to compare predictions with; PREDICT needs none"
     statement = look.statement
@@ -183,7 +183,7 @@ def _is_number(value: str) -> bool:
 
 
 def _have_digits(values: list[str]) -> bool:
-    return any(each.isdigit() for value in values for each in value)
+    return any(character.isdigit() for value in values for character in value)
 
 
 def advise_text_operand(error: TextOperandError, look: Look) -> None:
@@ -197,7 +197,9 @@ def advise_text_operand(error: TextOperandError, look: Look) -> None:
         if _have_digits(values):  # dates, lists of numbers
             return
         error.hint = Advice(
-            f"{error.column} holds categories, such as {quoted(values, 3)}: write {name} alone", name, place
+            f"{error.column} holds categories, such as {list_texts(values, 3)}: write {name} alone",
+            name,
+            place,
         )
         return
     cast = with_expression(look.select, name, f"TRY_CAST({name} AS DOUBLE)", look.dialect)
@@ -241,7 +243,9 @@ def text_advice(look: Look, advice: Advice, column: str, place: Span) -> Advice 
     if look.compiler.dialect == "duckdb" and all(_NUMBER_INSIDE.fullmatch(value) for value in values):
         number = f"CAST(regexp_extract({name}, '{_INSIDE}') AS DOUBLE)"
         instead = re.sub(rf"TRY_CAST\({re.escape(column)} AS DOUBLE\)", lambda _: number, advice.instead)
-        return Advice(f"{column} is a text such as {quoted(values, 1)}: write {instead}", instead, place)
+        return Advice(f"{column} is a text such as {list_texts(values, 1)}: write {instead}", instead, place)
     if _have_digits(values):
         return None
-    return Advice(f"{column} holds categories, such as {quoted(values, 3)}: use {name} itself", name, place)
+    return Advice(
+        f"{column} holds categories, such as {list_texts(values, 3)}: use {name} itself", name, place
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from edl.errors import Advice, SourceError, Span, nearest
 from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.session.advice.columns import text_advice
-from sqlflow_edl.session.advice.looks import Look, quoted, text
+from sqlflow_edl.session.advice.looks import Look, list_texts, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ def advise_no_rows(error: NoRowsError, look: Look) -> None:
             error.hint = Advice(f"leave {look.text(place)} out", "", place)
             error.span = place
         return
-    wrong = next((each for each in conditions if not look.has_rows(look.sql(each))), None)
+    wrong = next((condition for condition in conditions if not look.has_rows(look.sql(condition))), None)
     if wrong is None:
         error.hint = f"no row meets all of: {', '.join(map(look.sql, conditions))}"
         return
@@ -65,7 +65,7 @@ def _null(condition: exp.Expr, look: Look) -> str | None:
     column, verb = look.sql(condition.this), "IS NULL" if is_equal else "IS NOT NULL"
     instead = f"{column} {verb}"
     why = f"a comparison with NULL is never true: write {instead}"
-    place = _before(look, "NULL", column)
+    place = _find_comparison(look, "NULL", column)
     if not look.has_rows(instead):
         if not is_equal:
             return f"{why}; but every {column} is NULL here"
@@ -74,9 +74,9 @@ def _null(condition: exp.Expr, look: Look) -> str | None:
     return Advice(why, instead, place) if place else why
 
 
-def _before(look: Look, last: str, column: str) -> Span | None:
+def _find_comparison(look: Look, last: str, column: str) -> Span | None:
     """Return the place of a comparison: a column, an operator and the word `last`; None if not one is found."""
-    found = []
+    places = []
     for at, token in enumerate(look.tokens):
         if token.text.upper() != last.upper():
             continue
@@ -86,16 +86,16 @@ def _before(look: Look, last: str, column: str) -> Span | None:
         if first < at - 1 and column.endswith(look.tokens[first].text):
             begin = look.tokens[first].end - len(column)
             if look.select[begin : look.tokens[first].end] == column:
-                found.append(look.placed(Span(begin, token.end)))
-    return found[0] if len(found) == 1 else None
+                places.append(look.placed(Span(begin, token.end)))
+    return places[0] if len(places) == 1 else None
 
 
-def _compared(condition: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
+def _find_compared(condition: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
     """Yield the column and each literal of `x = 'a'`, `x IN ('a', 'b')` and other comparisons."""
     from sqlglot import exp
 
     if isinstance(condition, exp.In):
-        sides = [(condition.this, each) for each in condition.expressions]
+        sides = [(condition.this, item) for item in condition.expressions]
     elif isinstance(condition, exp.Between):
         sides = [(condition.this, condition.args["low"]), (condition.this, condition.args["high"])]
     elif isinstance(condition, exp.Binary):
@@ -113,38 +113,38 @@ def _value(condition: exp.Expr, look: Look) -> str | None:
 
     if not isinstance(condition, exp.EQ | exp.In):
         return None
-    for column, literal in _compared(condition):
+    for column, literal in _find_compared(condition):
         kind = _type(look, column.name)
         if kind is None or not literal.is_string:
             continue
-        values, written = look.values(column.name), literal.name
+        values, literal_text = look.values(column.name), literal.name
         if not values:
             return f"{column.name} is always NULL"
-        near = _same_date(written, values) or _near(written, values)
-        shown = [*([near] if near else []), *(each for each in values if each != near)]
-        hint = f"{column.name} is {quoted(shown, _MOST_SHOWN)}"
-        place = look.only(text(written))
+        near = _same_date(literal_text, values) or _near(literal_text, values)
+        shown = [*([near] if near else []), *(value for value in values if value != near)]
+        hint = f"{column.name} is {list_texts(shown, _MOST_SHOWN)}"
+        place = look.only(text(literal_text))
         return Advice(hint, text(shown[0]), place) if place else hint
     return None
 
 
-def _near(written: str, values: list[str]) -> str | None:
-    return nearest(written.strip(), values) or next(
-        (each for each in values if written.strip().casefold() in each.casefold()), None
+def _near(literal_text: str, values: list[str]) -> str | None:
+    return nearest(literal_text.strip(), values) or next(
+        (value for value in values if literal_text.strip().casefold() in value.casefold()), None
     )
 
 
-def _same_date(written: str, values: list[str]) -> str | None:
+def _same_date(literal_text: str, values: list[str]) -> str | None:
     """Return the date that was written as the column writes dates, if it has it."""
-    if (date := _date(written)) is None:
+    if (date := _date(literal_text)) is None:
         return None
-    return next((each for form in _FORMATS if (each := date.strftime(form)) in values), None)
+    return next((candidate for form in _FORMATS if (candidate := date.strftime(form)) in values), None)
 
 
-def _date(written: str) -> datetime | None:
+def _date(date_text: str) -> datetime | None:
     for form in _FORMATS:
         with suppress(ValueError):
-            return datetime.strptime(written.strip(), form)
+            return datetime.strptime(date_text.strip(), form)
     return None
 
 
@@ -159,21 +159,21 @@ def _pattern(condition: exp.Expr, look: Look) -> str | None:
     ):
         return None
     instead = look.sql(exp.ILike(this=condition.this, expression=condition.expression))
-    place = next((look.placed(each) for each in look.tokens if each.word == "LIKE"), None)
+    place = next((look.placed(token) for token in look.tokens if token.word == "LIKE"), None)
     if place is None or not look.has_rows(instead):
         values = look.values(condition.this.name) if isinstance(condition.this, exp.Column) else []
-        return f"{condition.this.name} is {quoted(values, _MOST_SHOWN)}" if values else None
+        return f"{condition.this.name} is {list_texts(values, _MOST_SHOWN)}" if values else None
     return Advice(f"LIKE tells capitals from small letters: write {instead}", "ILIKE", place)
 
 
 def _range(condition: exp.Expr, look: Look) -> str | None:
     """`tenure > 1000`, where the largest is 60."""
-    for column, literal in _compared(condition):
+    for column, literal in _find_compared(condition):
         name = look.name(column.name)
-        found = look.rows(look.probe(f"MIN({name}) AS a, MAX({name}) AS b"))
-        if not found or None in found[0]:
+        extremes = look.rows(look.probe(f"MIN({name}) AS a, MAX({name}) AS b"))
+        if not extremes or None in extremes[0]:
             return f"{column.name} is always NULL"
-        least, most = found[0]
+        least, most = extremes[0]
         hint = f"{column.name} is from {least} to {most}"
         place = look.only(text(literal.name) if literal.is_string else literal.name)
         middle = _middle(look, column.name)
@@ -186,16 +186,16 @@ def _middle(look: Look, column: str) -> str:
     name = look.name(column)
     count = look.rows(look.probe("COUNT(*) AS n", f"{name} IS NOT NULL"))
     middle = count[0][0] // 2 if count else 0
-    found = look.rows(look.probe(name, f"{name} IS NOT NULL", f"ORDER BY {name} LIMIT 1 OFFSET {middle}"))
-    if not found:
+    rows = look.rows(look.probe(name, f"{name} IS NOT NULL", f"ORDER BY {name} LIMIT 1 OFFSET {middle}"))
+    if not rows:
         return ""
-    value = found[0][0]
+    value = rows[0][0]
     return str(value) if isinstance(value, int | float) else text(str(value))
 
 
 def _type(look: Look, column: str) -> pa.DataType | None:
-    found = look.find_column(column)
-    return look.columns.field(found).type if found and look.columns is not None else None
+    name = look.find_column(column)
+    return look.columns.field(name).type if name and look.columns is not None else None
 
 
 # Errors of the database ------------------------------------------------------------------------------------
@@ -213,26 +213,28 @@ def advise_literal(error: SourceError, look: Look) -> None:
     if value is None or not _RAISED.search(error.message):
         return
     for condition in look.conditions():
-        for compared, literal in _compared(condition):
+        for compared, literal in _find_compared(condition):
             if literal.is_string and literal.name == value[1]:
                 _advise_literal(error, look, compared.name, literal.name)
                 return
 
 
-def _advise_literal(error: SourceError, look: Look, column: str, written: str) -> None:
+def _advise_literal(error: SourceError, look: Look, column: str, literal_text: str) -> None:
     import pyarrow.types as types
 
     kind = _type(look, column)
-    place = look.only(text(written))
+    place = look.only(text(literal_text))
     if kind is None or place is None:
         return
     error.span = place
     if types.is_temporal(kind):
-        date = _date(written)
+        date = _date(literal_text)
         instead = text(f"{date:%Y-%m-%d}") if date else _middle(look, column)
         why = f"{column} is a date, which is written {instead}"
     elif types.is_boolean(kind):
-        instead = "FALSE" if written.casefold() in ("no", "n", "nein", "non", "false", "0", "off") else "TRUE"
+        instead = (
+            "FALSE" if literal_text.casefold() in ("no", "n", "nein", "non", "false", "0", "off") else "TRUE"
+        )
         why = f"{column} is a boolean: TRUE or FALSE"
     else:
         instead = _middle(look, column)

@@ -46,7 +46,7 @@ LOOKED_AT = ("duckdb", "sqlite", "mysql", "postgres")
 
 
 @contextmanager
-def corrected(compiler: Compiler, statement: Statement) -> Iterator[None]:
+def correct_errors(compiler: Compiler, statement: Statement) -> Iterator[None]:
     """Add the statement that was meant to the errors of a statement, where one is found."""
     try:
         yield
@@ -76,14 +76,14 @@ def add_correction(error: SQLFlowError, compiler: Compiler, statement: Statement
 def _is_valid(text: str, compiler: Compiler, statement: Statement) -> bool:
     """Return True if the text is one statement without an error that can be found before it runs."""
     with suppress(SQLFlowError):
-        found = read(text, compiler.dialect, advise=False)
-        if len(found) != 1 or isinstance(found[0], SQLFlowError):
+        parsed = read(text, compiler.dialect, advise=False)
+        if len(parsed) != 1 or isinstance(parsed[0], SQLFlowError):
             return False
-        if found[0].kind == "sql" != statement.kind:
+        if parsed[0].kind == "sql" != statement.kind:
             return False
-        if ProgramCheck(compiler).problems(found) != [None]:
+        if ProgramCheck(compiler).problems(parsed) != [None]:
             return False
-        if found[0].kind == "sql" and compiler.source.finds_syntax_errors:
-            return Look(compiler, found[0]).is_accepted()
+        if parsed[0].kind == "sql" and compiler.source.finds_syntax_errors:
+            return Look(compiler, parsed[0]).is_accepted()
         return True
     return False

@@ -42,9 +42,9 @@ class Look:
         from sqlglot import exp
 
         with suppress(ValueError):
-            found = trees(self.select, self.dialect)
-            if len(found) == 1 and isinstance(found[0], exp.Select) and found[0].args.get("from_"):
-                return found[0]
+            parsed = trees(self.select, self.dialect)
+            if len(parsed) == 1 and isinstance(parsed[0], exp.Select) and parsed[0].args.get("from_"):
+                return parsed[0]
         return None
 
     @cached_property
@@ -62,8 +62,8 @@ class Look:
 
     def only(self, text: str) -> Span | None:
         """Return the place in the program of a word of the query that is there once, or None."""
-        found = [token for token in self.tokens if token.text == text]
-        return self.placed(found[0]) if len(found) == 1 else None
+        matches = [token for token in self.tokens if token.text == text]
+        return self.placed(matches[0]) if len(matches) == 1 else None
 
     def name(self, column: str) -> str:
         return expressions.name(column, self.compiler.dialect)
@@ -85,11 +85,11 @@ class Look:
 
     def rows(self, query: str | None) -> list[tuple[Any, ...]]:
         """Return the rows of a small result; none of a query that cannot be made or fails."""
-        found: list[tuple[Any, ...]] = []
+        result: list[tuple[Any, ...]] = []
         with suppress(SQLFlowError):
             for batch in self.compiler.source.stream(query) if query else ():
-                found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        return found
+                result += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        return result
 
     @cached_property
     def columns(self) -> pa.Schema | None:
@@ -108,8 +108,8 @@ class Look:
 
     def find_column(self, name: str) -> str | None:
         """Return the column of the tables with a name, in any case."""
-        known = self.columns.names if self.columns is not None else ()
-        return next((each for each in known if each.casefold() == name.casefold()), None)
+        names = self.columns.names if self.columns is not None else ()
+        return next((candidate for candidate in names if candidate.casefold() == name.casefold()), None)
 
     def values(self, column: str, most: int = MOST_VALUES) -> list[str]:
         """Return different values of a column of the tables as texts, frequent ones first."""
@@ -129,8 +129,8 @@ class Look:
         """Name of the only table, or empty."""
         from sqlglot import exp
 
-        found = [*self.tree.find_all(exp.Table)] if self.tree is not None else []
-        return found[0].sql(sqlglot_name(self.dialect)) if len(found) == 1 else ""
+        tables = [*self.tree.find_all(exp.Table)] if self.tree is not None else []
+        return tables[0].sql(sqlglot_name(self.dialect)) if len(tables) == 1 else ""
 
     def conditions(self) -> Iterator[exp.Expr]:
         """Yield the parts of the condition that AND joins."""
@@ -151,9 +151,9 @@ class Look:
         return False
 
 
-def quoted(values: Sequence[str], most: int = 5) -> str:
+def list_texts(values: Sequence[str], most: int = 5) -> str:
     """Return the first values as texts of SQL: 'a', 'b' and others."""
-    shown = [text(each) for each in values[:most]]
+    shown = [text(value) for value in values[:most]]
     if len(values) > most:
         return ", ".join(shown) + ", …"
     return " or ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))

@@ -40,10 +40,10 @@ def advise_unknown(error: UnknownModelError, look: Look) -> None:
         _say_none_kept(error, look, error.name)
         return
     is_table = error.name.casefold() in map(str.casefold, look.compiler.source.tables())
-    known = ", ".join(error.known[:12])
+    names = ", ".join(error.known[:12])
     if is_table or len(error.known) == 1:
         kind = f"{error.name} is a table; " if is_table else ""
-        error.hint = Advice(f"{kind}models: {known}", _likely(error.known, look))
+        error.hint = Advice(f"{kind}models: {names}", _likely(error.known, look))
 
 
 def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
@@ -57,11 +57,11 @@ def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
     error.hint = Advice(f"{why}; without TO TRAIN the best model is searched", "", clause)
 
 
-def _likely(known: Sequence[str], look: Look) -> str:
+def _likely(references: Sequence[str], look: Look) -> str:
     """Return the model whose label is predicted, or the first."""
     target = look.statement.target
     label = target.parts[-1] if target is not None else ""
-    for name in known:
+    for name in references:
         try:
             with look.compiler.registry.fetched(name) as (_, archive):
                 from edl.models.archive import read_archive
@@ -69,15 +69,15 @@ def _likely(known: Sequence[str], look: Look) -> str:
                 trained = read_archive(archive).spec
         except SQLFlowError:
             continue
-        columns = {each.casefold() for each in trained.columns}
-        has_all = look.columns is not None and columns <= {each.casefold() for each in look.columns.names}
+        columns = {column.casefold() for column in trained.columns}
+        has_all = look.columns is not None and columns <= {column.casefold() for column in look.columns.names}
         if has_all and (not label or trained.label.column == label):
             return expressions.model(name)
-    return expressions.model(known[0])
+    return expressions.model(references[0])
 
 
 def _models(look: Look) -> list[str]:
-    return [*dict.fromkeys(found.name for found in look.compiler.registry.list())]
+    return [*dict.fromkeys(version.name for version in look.compiler.registry.list())]
 
 
 def _say_none_kept(error: SQLFlowError, look: Look, model: str) -> None:
@@ -86,11 +86,11 @@ def _say_none_kept(error: SQLFlowError, look: Look, model: str) -> None:
     target = look.statement.target
     label = target.parts[-1] if target is not None else ""
     table = _table_with(look, label) if label else None
-    rows, column = (expressions.argument(each) for each in (table or "my_table", label or "my_label"))
+    rows, column = (expressions.argument(name) for name in (table or "my_table", label or "my_label"))
     train = f"SELECT * FROM {rows} LABEL {column} INTO {expressions.model(model)}"
     error.corrected = train if table else ""
-    written = "" if table else f": {train}"
-    error.hint = f"{place} keeps no models: give the --source that has it, or train it{written}"
+    advice = "" if table else f": {train}"
+    error.hint = f"{place} keeps no models: give the --source that has it, or train it{advice}"
 
 
 def _table_with(look: Look, column: str) -> str | None:

@@ -23,7 +23,7 @@ CREATE MODEL m OPTIONS(model_type = 'LINEAR_REG'«») AS SELECT x, y FROM t;
 -- first: CREATE OR REPLACE TABLE days_x AS SELECT x FROM t; SELECT x, w, n FROM t TO TRAIN BoostedTreesRegressor WITH train.epoch = 2 LABEL n INTO lacking;
 SELECT x«» FROM days_x TO PREDICT USING lacking;
 
--- site: sqlflow_edl.session.advice.columns _predicted
+-- site: sqlflow_edl.session.advice.columns _advise_prediction
 -- hint: {} has no {} to compare predictions with; PREDICT needs none
 -- take: ; (PREDICT) needs
 -- as: \1 USING

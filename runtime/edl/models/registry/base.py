@@ -277,9 +277,9 @@ class Registry(ABC):
 class UnknownModelError(SemanticError):
     """The registry has no model of the name. known: the names that it has."""
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"there is no model {name}", hint=did_you_mean(name, known))
-        self.name, self.known = name, known
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        super().__init__(f"there is no model {name}", hint=did_you_mean(name, names))
+        self.name, self.known = name, names
 
 
 def _visible(versions: Versions) -> Versions:

@@ -192,8 +192,8 @@ class MySQLSource(Transactional, BaseSource):
 
     def check_may_replace(self, table: str) -> None:
         """Raise MissingRightError if the account may not rename and drop tables. `table`: one that is not there."""
-        if (own := self._second.get()) is not None:
-            check_may_replace(own, table)
+        if (connection := self._second.get()) is not None:
+            check_may_replace(connection, table)
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         self._results.check_may_write(target, append=append)

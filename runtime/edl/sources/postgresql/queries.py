@@ -57,12 +57,12 @@ def tables_of_ours(connection: PostgreSQLConnection, prefix: str) -> list[tuple[
 
 def other_owner(connection: PostgreSQLConnection, schema: str, name: str) -> str:
     """Return the owner of a table whose rights this account does not have; empty if there is none."""
-    found = connection.fetch_all(
+    rows = connection.fetch_all(
         f"SELECT pg_get_userbyid(relowner){_RELATIONS} nspname = ? AND relname = ? AND relkind IN ('r', 'p')"
         " AND NOT pg_has_role(relowner, 'USAGE')",
         (schema, name),
     )
-    return found[0][0] if found else ""
+    return rows[0][0] if rows else ""
 
 
 def has_schema(connection: PostgreSQLConnection, name: str) -> bool:

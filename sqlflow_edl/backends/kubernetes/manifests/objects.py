@@ -76,7 +76,7 @@ class JobManifests:
         self._intent = msgspec.json.decode(intent, type=Intent) if intent else None
         packed = pack({**submission.files, **files, "cluster/spec.json": msgspec.json.encode(how)})
         # Number 0 is the deployment's, which names all others.
-        self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
+        self._files = {names.files(self.name, number): part for number, part in enumerate(packed, 1)}
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}
         others: tuple[names.PodRole, ...] = ("worker", "ps") if self._first == "master" else ()
