@@ -13,6 +13,8 @@ _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _UNDECODED = re.compile("[\ud800-\udfff]")  # surrogates for undecodable bytes of arguments and file names
 _NUL = re.compile("\0")
+_WORD = re.compile(r"[^\W\d]\w*")
+_MOST_COLUMNS = 12  # in a hint
 _FIRST_WORD = re.compile(r"\w[\w.%*/:-]*")
 # of a template: {{ name }}, {% if … %}
 _VARIABLE = re.compile(r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}")
@@ -78,13 +80,13 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
     if position > 1 and tokens[position - 2].text == "=" and tokens[position - 1].word in CLAUSES:
         return _no_value(tokens[position - 1])
     if position > 1 and tokens[position - 2].word == "TRAIN" and tokens[position - 1].word in CLAUSES:
-        return _no_model(tokens[position - 1])
+        return _no_model(tokens, position - 1)
     if (
         position > 1
         and tokens[position - 2].word in ("LABEL", "TARGET")
         and tokens[position - 1].word == "INTO"
     ):
-        return _no_label(tokens[position - 2], tokens[position - 1])
+        return NoLabelError(tokens[position - 2], tokens[position - 1])
     message = f"unexpected {_show_token(token)}"
     if position:
         message += f" after {_show_token(tokens[position - 1])}"
@@ -186,21 +188,41 @@ def _no_value(keyword: Token) -> StatementSyntaxError:
     )
 
 
-def _no_model(clause: Token) -> StatementSyntaxError:
+def _no_model(tokens: LazyTokens, position: int) -> StatementSyntaxError:
+    """Return the error of TO TRAIN before the clause at a position."""
+    clause, first = tokens[position], tokens[position - 1]
+    if position > 1 and tokens[position - 2].word == "TO":
+        first = tokens[position - 2]
     return StatementSyntaxError(
         f"TO TRAIN {clause.word} names no model",
         span=Span(clause.start, clause.end),
-        hint=f"put one before {clause.word}, such as DNNClassifier; or leave TO TRAIN out, and the best model is "
-        "searched: SELECT … LABEL y INTO m",
+        hint=Advice(
+            f"put one before {clause.word}, such as DNNClassifier; or leave TO TRAIN out, and the best model is "
+            "searched: SELECT … LABEL y INTO m",
+            "",
+            Span(first.start, clause.start),
+        ),
     )
 
 
-def _no_label(clause: Token, into: Token) -> StatementSyntaxError:
-    return StatementSyntaxError(
-        f"{clause.word} names no column",
-        span=Span(into.start, into.end),
-        hint=f"put the column that is to be predicted before {into.word}",
-    )
+class NoLabelError(StatementSyntaxError):
+    """LABEL is followed by INTO."""
+
+    def __init__(self, clause: Token, into: Token) -> None:
+        super().__init__(
+            f"{clause.word} names no column",
+            span=Span(into.start, into.end),
+            hint=f"put the column that is to be predicted before {into.word}",
+        )
+
+    def suggest(self, columns: Sequence[str]) -> None:
+        """Name the columns that may be meant in the hint; the last one is often the label."""
+        if columns and self.span:
+            shown = f"{', '.join(columns[:_MOST_COLUMNS])}{', …' if len(columns) > _MOST_COLUMNS else ''}"
+            place = Span(self.span.start, self.span.start)
+            hint = f"put the column that is to be predicted before INTO: one of {shown}"
+            last = columns[-1]
+            self.hint = Advice(hint, f"{last if _WORD.fullmatch(last) else quoted_name(last)} ", place)
 
 
 def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
@@ -239,6 +261,8 @@ def _comma_hint(tokens: LazyTokens, position: int, clauses: Sequence[str]) -> st
     if token.kind == before.kind == "word" and before.word not in CLAUSES:
         name = quoted_name(f"{before.text} {token.text}")
         hint += f"; a name of two words has quotes: {_shorten_text(name)}"
+    if token.kind == before.kind == "number":  # of a list
+        return Advice(hint, ",", Span(before.end, before.end))
     return hint
 
 

@@ -18,6 +18,7 @@ from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
+from sqlflow_edl.syntax.error_messages import NoLabelError
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lookalikes import correct, find_quoted_names, find_rewriting, one_line
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
@@ -78,6 +79,8 @@ def _add_advice(
         )
 
     statement = text[piece.span.start : piece.raw.end]
+    if isinstance(error, NoLabelError):
+        error.suggest([*names(statement)])
     hint = find_quoted_names(statement, dialect, refusal, names(statement))
     error.hint = hint or find_rewriting(statement, dialect, refusal) or error.hint
     corrected = correct(error, _slice(text, piece.span), piece.span.start)

@@ -467,8 +467,8 @@ SELECT x FROM t TO RUN «'program.py'» INTO r;
 -- take: put INTO behind LABEL: (.*)
 «SELECT x, n FROM t INTO m LABEL n»;
 
--- site: sqlflow_edl.syntax.error_messages _no_label
--- hint: put the column that is to be predicted before {}
+-- site: sqlflow_edl.syntax.error_messages NoLabelError.suggest
+-- hint: put the column that is to be predicted before INTO: one of {}
 -- take: put the column that is to be predicted before (INTO)
 -- as: y \1
 SELECT x, y FROM t LABEL «INTO» m;

@@ -56,6 +56,22 @@ MEANT = [
         "SELECT plan, tenure FROM people TO TRAIN DNNClassifier LABEL plan INTO m",
     ),
     (
+        f"SELECT * FROM people {_TRAIN} WITH model.hidden_units = [10 20] LABEL churned INTO m",
+        f"SELECT * FROM people {_TRAIN} WITH model.hidden_units = [10, 20] LABEL churned INTO m",
+    ),
+    (
+        "SELECT tenure, spend FROM people TO TRAIN KMeans LABEL churned INTO m",
+        "SELECT tenure, spend FROM people TO TRAIN KMeans INTO m",
+    ),
+    (
+        "SELECT plan, tenure FROM fresh LABEL INTO m",
+        "SELECT plan, tenure FROM fresh LABEL tenure INTO m",
+    ),
+    (
+        "SELECT * FROM people TO TRAIN LABEL churned INTO m",
+        "SELECT * FROM people LABEL churned INTO m",
+    ),
+    (
         "SELECT tenure FROM people LABEL churned INTO m",
         "SELECT tenure, churned FROM people LABEL churned INTO m",
     ),
