@@ -25,8 +25,8 @@ _EXAMPLES = ("dnnclassifier_functional_model", "RawDNNClassifier", "CustomClassi
 class Choice:
     """Chosen model.
 
-    entry: the model, or None for that of `family` which suits the label. own: the user's own model, as its source
-    describes it. implied_framework, params: those that its name implies, as those of xgboost.dart.
+    entry: the model, or None for the model of `family` that suits the label. own: the user's own model, as its source
+    describes it. implied_framework, params: implied by its name, such as xgboost.dart.
     """
 
     entry: Model | None

@@ -34,7 +34,7 @@ class Entry:
     frameworks: tuple[str, ...] = NETWORKS  # of a model, the first is the default
 
     def with_defaults(self, defaults: Mapping[str, Setting]) -> Self:
-        """Return the entry with other default values for those of its parameters that are among `defaults`."""
+        """Return the entry with the default values in `defaults`; names that are no parameters of it are ignored."""
         params = (replace(row, default=defaults.get(row.name, row.default)) for row in self.params)
         return replace(self, params=tuple(params))
 

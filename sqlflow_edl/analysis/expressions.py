@@ -14,7 +14,7 @@ _SECONDS = {
     "sqlite": "unixepoch",
     "clickhouse": "toUnixTimestamp",
 }
-# Words that DuckDB or PostgreSQL reserve as names of columns, beside those of MySQL.
+# Words that DuckDB or PostgreSQL reserve as names of columns, beside the words that MySQL reserves.
 _RESERVED = frozenset(
     re.findall(
         r"\w+",

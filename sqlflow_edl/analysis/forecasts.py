@@ -117,7 +117,7 @@ def _is_worth(part: str, forecast: spec.Forecast, steps: int) -> bool:
 def inputs(forecast: spec.Forecast, features_of_inputs: ModelInputs, label: spec.Label) -> ModelInputs:
     """Return the inputs with the columns of examples, the scale apart. The level is less the centre of the label.
 
-    features_of_inputs: of trees one input, whose columns follow the columns of examples; of a network the known
+    features_of_inputs: of trees one input, with its columns behind the columns of examples; of a network the known
     columns, if any.
     """
     offset = spec.label_offset(label)

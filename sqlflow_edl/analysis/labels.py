@@ -328,7 +328,7 @@ def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowErro
 def resolve_metrics(
     names_given: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
-    """Return canonical names of the written metrics, or those of the kind of label if none is written."""
+    """Return canonical names of the written metrics, or of the label kind's metrics if none is written."""
     if isinstance(label, spec.SeveralLabels):
         return _metrics_of_each(names_given, label, span, errors)
     kind = metrics.kind_of(label)

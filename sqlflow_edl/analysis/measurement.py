@@ -205,7 +205,7 @@ class _Planner:
     # Classes or numbers --------------------------------------------------------------------------------------
 
     def _kind(self, compared: Mapping[str, Span]) -> Kind:
-        """Return the written kind, or that of the columns' types; add an error for a column of the other one."""
+        """Return the written kind, or the kind of the columns' types; add an error for a column of the other kind."""
         fractions = [name for name in compared if self._is_number(name) and not self._schema.is_integer(name)]
         named = PROBABILITY in self._found or not all(map(self._is_number, compared))
         kind: Kind = "classification" if named or not fractions else "regression"

@@ -141,7 +141,7 @@ class TrainingPlan(RowPlan):
         ]
 
     def lists(self) -> set[Cells]:
-        """Return the cells of several values whose statistics `fit` needs."""
+        """Return the cells of several values for which `fit` needs statistics."""
         return {cells for draft in self.drafts for cells in draft.lists}
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
@@ -386,8 +386,8 @@ def plan(
     """Check the statement against the query's columns; raises all its errors together.
 
     parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement. last: the
-    query of the model's last training, for a training on the rows that are new since then. models: those whose features
-    COLUMN reuses.
+    query of the model's last training, for a training on the rows that are new since then. models: the models of
+    FEATURES(m) in COLUMN.
     """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)

@@ -46,7 +46,7 @@ class TrainSettings:
 
     @property
     def only_fits(self) -> bool:
-        """True of a transform, whose columns are fitted and which trains nothing."""
+        """True of a transform: it fits columns and trains nothing."""
         return self.choice.example.task == transform.TASK
 
     def get(self, name: str) -> Setting:
@@ -200,7 +200,7 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
 def _framework(
     choice: Choice, resolved: Mapping[str, Resolved], loss: Entry | None, errors: list[SQLFlowError]
 ) -> spec.job.Framework:
-    """Return the framework: the written one, that of the model's name, or the first one that has the loss."""
+    """Return the framework: the written one, the one in the model's name, or the first one that has the loss."""
     name_found = choice.framework
     if loss and not choice.implied_framework:
         name_found = next(

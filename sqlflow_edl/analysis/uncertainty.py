@@ -39,8 +39,7 @@ def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interva
 def threshold(
     attribute: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
 ) -> float | None:
-    """Return the least probability of the second of two classes: the written one, else that of the training.
-
+    """Return the least probability of the second of two classes: the written one, else the training's.
     A metric stands for the threshold that it chose on the validation rows. Adds an error if the label has other classes
     or the model has no such threshold.
     """

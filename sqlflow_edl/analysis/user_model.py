@@ -1,5 +1,4 @@
-"""User-defined model in a TRAIN statement: its parameters are those of its class or function.
-
+"""User-defined model in a TRAIN statement: it takes the parameters of its class or function.
 `WITH model.units = 3` sets its parameter `units`. The program itself passes parameters of these names if the signature
 has them: `features` (then the model is given the arrays of the features, else one matrix), `in_features` (the width of
 that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).

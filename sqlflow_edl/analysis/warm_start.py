@@ -1,8 +1,8 @@
 """TRAIN … USING m: training continues from the weights of a model, so their meaning must not change.
 
-Features with their vocabularies and statistics, classes, and the shape of the model are those of m, whatever the new
+Features with their vocabularies and statistics, classes, and the shape of the model are taken from m, whatever the new
 rows would have given; optimizer, loss, settings and rows are the statement's. Anything that would change the meaning
-of a weight is an error; the distance of the new rows from those of m is a note.
+of a weight is an error; the distance of the new rows from the rows of m is a note.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def check_written(
 
 
 def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
-    """Return notes on the origin of the features, and on rows far from those of the parent."""
+    """Return notes on the origin of the features, and on rows far from the parent's."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):
         if isinstance(feature, spec.Standardize):

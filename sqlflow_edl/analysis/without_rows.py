@@ -1,7 +1,7 @@
-"""JobSpec of a TRAIN over columns whose rows nobody has seen, such as those of a schema file.
+"""JobSpec of a TRAIN over columns without known rows, such as the columns of a schema file.
 
 All that rows decide otherwise must be written: the classes of the label, the figures of the features, the length of the
-training. The JobSpec is that of any table of `FEWEST` rows or more, but for its numbers of rows.
+training. Any table of `FEWEST` rows or more would give this JobSpec, but for the numbers of rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWEST, MANY = 1_000, 1_000_000  # numbers of rows between which no default may 
 _ROWS = "give rows of the table in the schema file: INSERT INTO t VALUES …"
 _MOST = 6  # columns of a message
 
-# parts of a JobSpec whose defaults follow from the number of rows -> what to write
+# parts of a JobSpec with defaults that follow from the number of rows -> what to write
 _WRITTEN = {
     "batch_size": "train.batch_size",
     "epochs": "{length}",
@@ -130,7 +130,7 @@ def _is_fitted(plan: TrainingPlan, draft: Draft) -> bool:
 
 
 def _statistics(plan: TrainingPlan, guess: int) -> dict[str, ColumnStatistics]:
-    """Return made-up statistics of every column. Those of the guesses 0 and 1 differ in all figures."""
+    """Return made-up statistics of every column. The guesses 0 and 1 differ in all figures."""
 
     def made_up(values: tuple[str, ...] | tuple[int, ...]) -> ColumnStatistics:
         mean = 0.4 + guess / 8

@@ -43,8 +43,8 @@ def is_id(name: str, column_statistics: ColumnStatistics) -> bool:
     """Return True if the column only identifies rows: a text or whole number that is different in every row.
 
     Distinct whole numbers may be chance: prices drawn from a wide range differ in each row, too. So their range must
-    also be too narrow for chance, as that of a row number (n values of a range s coincide n²/2s times by chance, more
-    often if some are likelier), or the column's name must be that of an id.
+    also be too narrow for chance, like the range of a row number (n values of a range s coincide n²/2s times by chance,
+    more often if some are likelier), or the column must be named as an id.
     """
     count = column_statistics.rows - column_statistics.nulls
     if not column_statistics.unique or count < FEWEST_ROWS:
@@ -55,7 +55,7 @@ def is_id(name: str, column_statistics: ColumnStatistics) -> bool:
 
 
 def is_named_as_id(name: str) -> bool:
-    """Return True if the first or last word of a column's name is that of an id: movieId, id_of_user."""
+    """Return True if the first or last word of a column's name means an id: movieId, id_of_user."""
     words = [word.casefold() for word in _WORDS.findall(name)]
     return bool(words) and (words[-1] in ID_NAMES or words[0] in ID_NAMES)
 
@@ -79,8 +79,7 @@ class DataChecks:
         self.held_out: Statistics = {}  # of the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Read the validation rows, whose columns may be in another order and case.
-
+        """Read the validation rows. Their columns may be in another order and case.
         Call it before `watch` to compare them with the training rows, after it for their labels alone.
         """
         counted = self._labels or self._columns[:1]

@@ -33,7 +33,7 @@ SHIFTED, DRIFTED = 0.1, 0.25  # population stability index
 SHARES = (0.02, 0.1)  # of the rows, for the same two verdicts
 _CHANCE = 3.09  # normal deviate that chance exceeds once in 1,000 columns
 _TWO_SIDED = 3.29
-_SMOOTHING = 0.5  # added to each count: no share is 0, whose logarithm is infinite
+_SMOOTHING = 0.5  # added to each count: no share is 0, because the logarithm of 0 is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ def compare(
     *,
     limit: float = DRIFTED,
 ) -> list[ColumnDrift]:
-    """Compare the rows with the summaries, whose names are columns of the batches; the largest differences first.
+    """Compare the rows with the summaries, by column of the batches; the largest differences come first.
 
     features: of the model, over the same columns. limit: population stability index from which on a column drifted.
-    Raises SemanticError for a column whose type has changed beyond comparison.
+    Raises SemanticError for a column if its type has changed beyond comparison.
     """
     categories = (spec.category_of(feature) for feature in features)
     vocabularies = {
@@ -176,7 +176,7 @@ class _ComparedColumn:
         return [*counts, self.then.rows - self.then.nulls - sum(counts)] if counts else []
 
     def _expected(self) -> int:
-        """Return the number of unseen values among as many rows as those of the training."""
+        """Return the number of unseen values to expect among as many rows as the training had."""
         return (self.then.distinct or 0) if self.then.once is None else self.then.once
 
     def _more(self, count: int, before: int) -> float:

@@ -1,8 +1,8 @@
 """Test of whole numbers that name groups: the label differs by number, in no order.
 
 The mean labels of adjacent numbers tell a quantity from a name. Along a quantity they change steadily, so that each is
-near the middle of its two neighbours; of names they differ as those of any two. What of that difference exceeds
-the noise of means over few rows is an unbiased estimate of the label's variance between groups.
+near the middle of its two neighbours; adjacent names differ as much as any two names. The part of that difference
+beyond the noise of means over few rows is an unbiased estimate of the label's variance between groups.
 """
 
 from __future__ import annotations

@@ -158,9 +158,9 @@ def held_out(
 def shift_warnings(
     label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics, split: spec.Split | None
 ) -> Iterator[DataWarning]:
-    """Yield a warning if the labels of the rows that are held out differ strongly from those of the training rows.
+    """Yield a warning if the labels of the held-out rows differ strongly from the labels of the training rows.
 
-    split: None if the rows are those of a query of their own, or the last ones.
+    split: None if the rows have a query of their own, or are the last ones.
     """
     sentence = None
     if isinstance(label, spec.ClassLabel):
@@ -182,7 +182,7 @@ def shift_warnings(
 
 
 def _shifted_class(training: ColumnStatistics, held_out: ColumnStatistics) -> str | None:
-    """Return the class whose share differs most, with both shares, if chance does not explain it."""
+    """Return the class with the largest difference in share, and both shares, if chance does not explain it."""
     if training.counts is None or held_out.counts is None or len(held_out.counts.values) < 2:
         return None
     before, after = (

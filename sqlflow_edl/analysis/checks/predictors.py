@@ -11,13 +11,13 @@ predicted from the *other* rows of the sample, so a column of all different valu
   number of class changes. That detects any function of the column, linear or not, without choosing bins.
 * of numbers and a numeric label, by the correlation too, which is exact for a line where neighbours lie far apart.
 
-A score is 1 minus the errors over those of the best constant guess: R² of a number; of classes the same for mistakes,
-so that a rare class does not make every column look good. For classes, it is also computed with equal weights of all
-classes: a column that equals the label in 99 % of the rows makes few mistakes in each class, yet with a rare class
-nearly as many as the constant guess. The best score counts.
+A score is 1 minus the errors over the errors of the best constant guess: R² of a number; of classes the same for
+mistakes, so that a rare class does not make every column look good. For classes, it is also computed with equal weights
+of all classes: a column that equals the label in 99 % of the rows makes few mistakes in each class, yet with a rare
+class nearly as many as the constant guess. The best score counts.
 
-Neighbours count only if they are near-perfect. A state that lasts, or a temperature, is nearly that of the adjacent
-rows in any column of times: below that, times are scored by NULL alone, and numbers by bins of many rows.
+Neighbours count only if they are near-perfect. A lasting state, or a temperature, hardly differs between adjacent rows
+in any column of times: below that, times are scored by NULL alone, and numbers by bins of many rows.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class LabelledRows:
         table = table.filter(pc.is_valid(table[self._label]))
         if len(table) < FEWEST_ROWS:
             return []
-        # Shuffle, or ties of a column would keep the order of the table, which is often that of the label.
+        # Shuffle, or ties of a column would keep the order of the table, and tables are often ordered by the label.
         table = table.take(np.random.default_rng(0).permutation(len(table)))
         label = _chunk(table[self._label])
         truth_numbers = _codes(label) if classes else numbers(label, self._label)
@@ -150,7 +150,7 @@ def _chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _short(array: pa.Array) -> pa.Array:
-    """Return the array; texts are cut to their first characters, in a type whose offsets do not overflow."""
+    """Return the array; texts are cut to their first characters, in a type with offsets that do not overflow."""
     array = plain(array)
     if types.is_string(array.type) or types.is_large_string(array.type):
         return pc.utf8_slice_codeunits(array.cast(pa.large_string()), 0, LONGEST_TEXT)
@@ -237,7 +237,7 @@ def _numbers(array: pa.Array) -> Floats | None:
 
 
 def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
-    """Return True if the values are those of the label, perhaps in another type. ordered: the values as numbers."""
+    """Return True if the values equal the label's, perhaps in another type. ordered: the values as numbers."""
     if ordered is not None and label.numbers is not None:
         return bool(np.array_equal(ordered, label.numbers))
     if not is_text(array.type) and not is_text(label.values.type):

@@ -76,7 +76,7 @@ def fitting(
     features: Iterable[spec.Feature],
     warnings: Iterable[object] = (),
 ) -> Fitting:
-    """Return the record of the fitting that the model keeps. features: those of the JobSpec, in order."""
+    """Return the record of the fitting that the model keeps. features: the JobSpec's, in order."""
     reasons = Reasons(decisions)
     left_out = (decision for decision in decisions if decision.fitted is None)
     return Fitting(

@@ -221,8 +221,8 @@ def calendar(
 
     The year is in the time itself, and minutes hardly ever matter: both are available on request. span: of the
     column's name in COLUMN; a named column is kept even if it is constant, except for its parts. encoded: the time is
-    encoded in bins. Either way a time before or after those of the training rows counts as the first or last of them:
-    a trend says nothing about times that no row has shown.
+    encoded in bins. Either way a time before or after all training rows counts as their first or last time: a trend
+    says nothing about times that no row has shown.
     """
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]

@@ -26,7 +26,7 @@ class Draft:
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError if the data does not
     suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
     if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
-    parts: of several categories together, whose columns want different statistics. is_concat: they are those of a
+    parts: of several categories together; their columns want different statistics. is_concat: the parts belong to a
     CONCAT. dim: written length of its vectors. table: number of the vectors that it shares with other columns.
     origin: the model that it was fitted for, if it is another's. applies: False for statistics by which a derived
     feature is not worth having; then no note mentions it.
@@ -95,7 +95,7 @@ class ColumnFunction:
     """Row of the table of COLUMN functions.
 
     usage: shown if a call does not fit. reads: defines how a column is read, and may be an argument of others.
-    variadic: its arguments are those of its one parameter.
+    variadic: all arguments of the call go to its one parameter.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Bound:
 
     @property
     def column(self) -> str:
-        """Column argument, whose cells must hold one value each."""
+        """Column argument. Its cells must hold one value each."""
         if self.cells.several:
             raise self.fail(f"{self.function.name} takes one value of each row, and these are lists")
         return self.cells.column

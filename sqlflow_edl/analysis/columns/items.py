@@ -49,7 +49,7 @@ COMBINE = "COMBINE"  # concatenates items, as a model does in any case
 class Resolver:
     """Resolver of COLUMN items against the query's schema; errors are collected, each with its source span.
 
-    reserved: columns that a model must not see -> their role. models: those whose features COLUMN reuses.
+    reserved: columns that a model must not see -> their role. models: the models of FEATURES(m) in COLUMN.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Resolver:
         )
 
     def over_the_table(self, drafts: Iterable[Draft]) -> list[Draft]:
-        """Return drafts whose features have expressions in the place of their names."""
+        """Return the drafts; in their features, expressions take the place of the names."""
         return [self._over_the_table(draft) for draft in drafts]
 
     def _with_names(self, value: ast.Value) -> ast.Value:
@@ -132,7 +132,7 @@ class Resolver:
         return self._named | self.aliases.keys() | self._columns_of.keys()
 
     def _over_the_table(self, draft: Draft) -> Draft:
-        """Return the draft whose feature has expressions in the place of their names."""
+        """Return the draft; in its feature, expressions take the place of the names."""
         sources_here = {name: self.computed[name] for name in draft.columns if name in self.computed}
 
         def fit(statistics: Statistics) -> Fitted:
@@ -259,7 +259,7 @@ class Resolver:
         return share_vectors(drafts, self._tables, value.span)
 
     def _crossed(self, value: ast.Value, function: ColumnFunction) -> Sequence[str | Draft]:
-        """Return columns by name, whose values are crossed, and categories, whose ids are."""
+        """Return columns by name, to cross their values, or categories, to cross their ids."""
         is_alias = (
             isinstance(value, ast.Name)
             and _fold_name(value) in self.aliases.keys() - self._columns_of.keys()

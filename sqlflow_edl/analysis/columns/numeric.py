@@ -1,4 +1,4 @@
-"""COLUMN functions that give numbers: one of each row, or all those of a cell."""
+"""COLUMN functions that give numbers: one of each row, or all numbers of a cell."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Features of another model, as it was fitted: FEATURES(m) in COLUMN.
 
-Their statistics, vocabularies and boundaries stay those of m, whatever the rows of the new training are. A category is
-a category again, whose form (one-hot, vectors) is that of the new model; vectors that are written, or that columns
+They keep the statistics, vocabularies and boundaries of m, whatever the rows of the new training are. A category is
+a category again, in the form (one-hot, vectors) that the new model wants; vectors that are written, or that columns
 share, keep their length.
 """
 
@@ -28,7 +28,7 @@ from sqlflow_edl.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class Reused:
-    """Model whose features are reused: `name@version` and its JobSpec."""
+    """Model of the reused features: `name@version` and its JobSpec."""
 
     reference: str
     spec: spec.JobSpec
@@ -44,7 +44,7 @@ def item_only(bound: Bound) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class ReusedSource:
-    """FEATURES(m, columns) in a statement. columns: those of m whose features are wanted; empty for all."""
+    """FEATURES(m, columns) in a statement. columns: the columns of m to take the features of; empty for all."""
 
     model: Reused
     span: Span

@@ -49,8 +49,7 @@ def share_vectors(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft
 
 
 def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
-    """Return the statistics, in which the columns of the drafts have those of all their values.
-
+    """Return the statistics; the columns of the drafts have the statistics of all their values together.
     Of categories over several columns each, the first ones are together, the second ones, and so on.
     """
     merged = dict(statistics)
@@ -61,7 +60,7 @@ def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
 
 
 def _with_values_of_all(of_columns: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
-    """Return the statistics of each column with the values and numbers of all, and likewise those of the items."""
+    """Return the statistics of each column with the values and numbers of all; likewise the statistics of items."""
     numbers = [one for one in of_columns if one.numbers]
     counts = _counts([one.counts for one in of_columns])
     common: dict[str, Any] = {
@@ -89,7 +88,7 @@ def _with_values_of_all(of_columns: Sequence[ColumnStatistics]) -> list[ColumnSt
 
 
 def _counts(all_counts: Sequence[ValueCounts | None]) -> ValueCounts | None:
-    """Return the counts of all columns together, None if those of one are not known."""
+    """Return the counts of all columns together, None if one column has no known counts."""
     total: Counter[tuple[str, str | int]] = Counter()
     for counts in all_counts:
         if counts is None:

@@ -1,6 +1,6 @@
 """Analysis of PREDICT, EVALUATE and EXPLAIN: from the statement and the model's JobSpec to a JobSpec.
 
-Nothing is derived again: features, label and parameters are those of training. The query is only checked for the
+Nothing is derived again: features, label and parameters stay as in training. The query is only checked for the
 columns that the model reads; names match without case, and the query may have more columns in another order.
 """
 

@@ -135,7 +135,7 @@ def _is_named(token: Token, column: str) -> bool:
 
 
 def _place(statement: ast.Statement, column: str, dialect: str) -> Span | None:
-    """Return the place of a column in the query, or that of the query if it is not named exactly once."""
+    """Return the place of a column in the query, or the query's place if it is not named exactly once."""
     span = statement.select_span
     if span is None:
         return None

@@ -128,7 +128,7 @@ def _with_labels(
 
 
 def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schema: Schema) -> spec.JobSpec:
-    """Return the JobSpec of a model of anomalies as that of a classifier, if LABEL names the known ones."""
+    """Return the JobSpec of a model of anomalies as a classifier's, if LABEL names the known anomalies."""
     if not (isinstance(trained.label, spec.AnomalyLabel) and statement.labels):
         return trained
     label = statement.labels[0]

@@ -38,7 +38,7 @@ class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
     trained: JobSpec of the model. source: where the call stands. predict: returns the rows of a statement without a
-    target, and the names of the columns that it adds. centres: those of KMeans, (clusters, width), or None of others.
+    target, and the names of the columns that it adds. centres: of KMeans, (clusters, width); None of other models.
     """
 
     call: PredictCall
@@ -109,7 +109,7 @@ class ModelFunction:
 
 
 def is_derived(call: PredictCall, trained: JobSpec) -> bool:
-    """Return True if the rows of the call are made here, rather than being those of a statement."""
+    """Return True if the rows of the call are made here rather than by a statement."""
     return call.is_derived or (call.function == "EVALUATE" and isinstance(trained.label, ClusterLabel))
 
 
@@ -175,7 +175,7 @@ def _of_clusters(function: ModelFunction, share: float, count: int) -> pa.Table:
 
 
 def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarray:
-    """Return the root mean square distance of each cluster; that of all rows for a cluster without distances."""
+    """Return the root mean square distance of each cluster, or of all rows for a cluster without distances."""
     is_finite = np.isfinite(distances)
     squares = np.bincount(clusters[is_finite], distances[is_finite] ** 2, count)
     rows = np.bincount(clusters[is_finite], minlength=count)
@@ -210,8 +210,8 @@ def _separation(function: ModelFunction) -> pa.Table:
 def _davies_bouldin(clusters: npt.NDArray[np.int64], distances: Floats, centres: Floats) -> float:
     """Return the mean over the clusters that have rows of the largest ratio to another one.
 
-    That of two clusters is the sum of their mean distances to the own centre, divided by the distance of the centres
-    (Davies and Bouldin, 1979). NaN for fewer than two clusters.
+    The ratio of two clusters is the sum of their mean distances to the own centre, divided by the distance of the
+    centres (Davies and Bouldin, 1979). NaN for fewer than two clusters.
     """
     rows = np.bincount(clusters, minlength=len(centres))
     used = rows > 0
@@ -307,8 +307,8 @@ def _no_quantiles(function: ModelFunction, span: Span | None) -> SemanticError:
 def _of_forecast(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
     """Return the rows with the probability that a value is nearer to its forecast than theirs, and the interval of it.
 
-    The past is that of the training query before the first row of the series. Distances are distributed as in a normal
-    distribution that has the outermost quantiles of the forecast, on each side its own.
+    The past is read from the training query, up to the first row of the series. Distances are distributed as in a
+    normal distribution that has the outermost quantiles of the forecast, on each side its own.
     """
     if not _has_interval(label):
         raise _no_quantiles(function, function.span)
@@ -351,9 +351,9 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: ForecastLab
 
 
 def _with_past(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
-    """Return the query of the rows without their values, behind those of the training query.
+    """Return the query of the rows to judge, without their values, behind rows of the training query.
 
-    Of these it has the rows of each series before its first one that is to be judged.
+    The training rows are the rows of each series before its first row to judge.
     """
     quote = dialect_named(function.source.dialect).name_quotes[0]
     time, since = quote_part(forecast.time, quote), quote_part(free_name("since", forecast.series), quote)
@@ -432,7 +432,7 @@ def _bound(
 
 
 def with_columns(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    """Return the rows with further columns, whose names differ from those that are there."""
+    """Return the rows with further columns; their names are made to differ from the names that are there."""
     names = unique_names(list(columns), taken=rows.column_names)
     for name, values in zip(names, columns.values(), strict=True):
         is_column = isinstance(values, pa.Array | pa.ChunkedArray)

@@ -1,4 +1,4 @@
-"""Result columns of functions of BigQuery ML, by the names of its reference, made of those of our own statements.
+"""Result columns of functions of BigQuery ML, by the names of its reference, made of our own statements' columns.
 
 A function that is not in `_COLUMNS` has its columns where its rows are made.
 """
@@ -70,7 +70,7 @@ _NEAREST = 5  # centres that ML.PREDICT lists, at most
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Rows of our own statement. computed: names of the columns that the model adds to those of the query."""
+    """Rows of our own statement. computed: names of the columns that the model adds to the query's."""
 
     call: PredictCall
     trained: JobSpec
@@ -83,7 +83,7 @@ class _Answer:
         return np.column_stack(columns) if columns else np.empty((self.rows.num_rows, 0))
 
     def with_columns(self, columns: Mapping[str, object]) -> pa.Table:
-        """Return the columns of the query, and others in place of those of the model."""
+        """Return the columns of the query, and others in place of the model's."""
         return with_columns(self.rows.drop_columns(list(self.computed)), columns)
 
 
@@ -235,10 +235,10 @@ def _with_distances(answer: _Answer) -> pa.Table:
 
 
 def _explanations(answer: _Answer) -> pa.Table:
-    """Return the predictions with the largest Shapley values, which are those of the predicted class.
+    """Return the predictions with the largest Shapley values of the predicted class.
 
-    Ours of two classes are of the second one's probability, or its logit in trees: those of the first one have the
-    other sign. The values add up to the prediction, so that by the reference's formula there is no approximation
+    For two classes, ours are of the second one's probability, or its logit in trees: the values of the first one have
+    the other sign. The values add up to the prediction, so that by the reference's formula there is no approximation
     error.
     """
     label, computed, rows = answer.trained.label, answer.computed, answer.rows

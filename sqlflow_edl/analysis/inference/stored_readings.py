@@ -20,11 +20,11 @@ from edl import spec
 from edl.data import TextSource
 from edl.data.files import csv_readings
 
-_TEXT_FILES = ("csv:", "excel:")  # schemes whose types are found in texts
+_TEXT_FILES = ("csv:", "excel:")  # schemes of files in which types are found from texts
 
 
 def differing(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
-    """Return the query with those of the readings that its schema does not tell."""
+    """Return the query with the readings that its schema does not tell."""
     types = _types(query)
     changed = {
         name: reading

@@ -167,7 +167,7 @@ def spec_of(
 ) -> spec.JobSpec:
     """Return the JobSpec of the training over another query, for a job that uses the model.
 
-    renamed: its columns -> those of the query.
+    renamed: its columns -> the query's columns.
     """
     if trained.forecast is not None:
         trained = _renamed_series(trained, renamed)
@@ -185,7 +185,7 @@ def spec_of(
 
 
 def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
-    """Return the device, whatever that of the training was. Raises SemanticError if trees have to use a GPU."""
+    """Return the device; the training's does not matter. Raises SemanticError if trees have to use a GPU."""
     attribute = attributes.get(f"{kind}.device")
     device = running.device(attribute.value if attribute else None)
     if attribute and device == "cuda" and trained.framework in spec.TREES:
@@ -194,7 +194,7 @@ def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]
 
 
 def columns_read(trained: spec.JobSpec) -> list[str]:
-    """Return the columns that the model reads; of a forecast also those of its series, and the known labels."""
+    """Return the columns that the model reads; of a forecast also its series and the known labels."""
     if trained.forecast is None:
         return list(trained.columns)
     of_features = (name for name in trained.columns if not name.startswith(PREFIX))
@@ -275,7 +275,7 @@ def check_use(
     """Return the model and the attributes of a statement that uses a model.
 
     rows: dictionary of its attributes. elsewhere: attributes of other statements -> those statements, for hints. Raises
-    `errors` together with those of the query, the attributes and the model.
+    `errors` together with the errors in the query, the attributes and the model.
     """
     if not statement.select:
         verb = statement.kind

@@ -2,7 +2,7 @@
 
 The module has the entries of the model, for classification and regression, over one architecture. The architecture
 in a program is a Jinja template per framework, over the values that `sqlflow_edl.codegen.program` has for each model
-and those of `Architecture.values`. A text of a user enters it through the filter `literal`.
+and the values of `Architecture.values`. A text of a user enters it through the filter `literal`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mini-batch k-means and deep embedded clustering, which find clusters of rows without a label.
 
-Its loss is the squared distance to the nearest centre, whose gradient steps are those of k-means (Bottou and Bengio,
-1995), so the strategies of networks apply. The start is that of `edl.frameworks.torch.clusters`.
+The loss is the squared distance to the nearest centre. Its gradient steps are the steps of k-means (Bottou and Bengio,
+1995), so the strategies of networks apply. `edl.frameworks.torch.clusters` makes the start.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LENGTH = Length(400, (2, 20), 0, ((10_000, 256), (100_000, 512)), 1024, least_s
 def assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
-    """Make categories one-hot. Raises SemanticError for features whose form is learned from a label."""
+    """Make categories one-hot. Raises SemanticError for features of a form that is learned from a label."""
     return {"features": tuple(_feature(placed) for placed in columns)}
 
 

@@ -87,7 +87,7 @@ ATTRIBUTES = (
         aliases=("refit",),
     ),
 )
-# Attributes of models of rows, whose rows are not in the order of time.
+# Attributes of models of rows that are not in the order of time.
 OF_ROWS = (
     "train.activate", "train.shuffle", "train.weight_column", "train.num_workers", "train.num_ps", "train.strategy",
     "validation.fraction", "validation.split", "validation.column", "validation.test_fraction", "validation.select",

@@ -1,7 +1,7 @@
 """Dependencies between the statements of a program, from the tables and models that each one names.
 
-A statement waits for an earlier one if that writes what it reads or writes, or reads what it writes. SQL whose
-effects are unknown waits for everything before it, and everything after waits for it. A view created by the program
+A statement waits for an earlier one if that writes what it reads or writes, or reads what it writes. SQL of unknown
+effects waits for everything before it, and everything after waits for it. A view created by the program
 reads what its query reads, and changes it where rows are inserted into the view; any other view may read every
 table, and to insert into it may change every table.
 """

@@ -1,8 +1,8 @@
 """Training queries of stored models that EVALUATE may run again.
 
 Whoever can write to the tables of the models can write any query into a model (docs/security.md), so a stored query is
-text of other people. It is run again only if it is that of the statement, or reads nothing but tables that the
-statement reads, and consists of operators and functions that change nothing.
+text of other people. It is run again only if it is the statement's own query, or if it reads nothing but tables that
+the statement reads, and consists of operators and functions that change nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a TRAIN statement that are trained on: those of its query under further conditions."""
+"""Rows of a TRAIN statement that are trained on: the rows of its query under further conditions."""
 
 from __future__ import annotations
 

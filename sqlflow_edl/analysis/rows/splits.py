@@ -1,8 +1,8 @@
 """Choice of the validation rows among the rows of the query: by time, group, class or mark, or at random.
 
-By default a date orders the rows if it is the only one among the selected columns, its name is not that of a date of
+By default a date orders the rows if it is the only one among the selected columns, its name does not mean a date of
 birth, an expiry or a state such as the last login, hardly any row lacks it, and it has enough values; then the latest
-rows are the validation rows, as those to be predicted are later than all known ones. Otherwise each class has its
+rows are the validation rows, as the rows to predict are later than all known ones. Otherwise each class has its
 share, and rows with a number as the label are drawn at random.
 """
 

@@ -26,8 +26,7 @@ DEFAULT_FRACTION = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Validation rows of a statement: those of `query`, or else a `fraction` of the training query's rows.
-
+    """Validation rows of a statement: the rows of `query`, or else a `fraction` of the training query's rows.
     fraction: None for the default. span: of the query or fraction. in_text: the query stands there byte for byte, not
     in a string. test: share of the rows that are not even validated on.
     """

@@ -1,4 +1,4 @@
-"""Candidates of a search from its statement: those of the portfolio, or the points of its search space."""
+"""Candidates of a search from its statement: the portfolio's models, or the points of its search space."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _search_reason(statement: ast.Statement) -> _Why:
 
 
 def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
-    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
+    """Raise SemanticError if the candidates rank rows (a search cuts their groups), have no label, or forecast."""
     model = check_settings(statement, [], []).model
     does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
     does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}

@@ -38,7 +38,7 @@ class Axis:
         return round(number) if self.whole else number
 
     def place(self, value: Value | None) -> float:
-        """Return the place of a value; that of None, a default, is the middle."""
+        """Return the place of a value; the place of None, a default, is the middle."""
         if value is None:
             return _MIDDLE
         if self.choices:
@@ -128,7 +128,7 @@ COUNT = sum(region.count for region in REGIONS)
 
 
 def points(variants: Sequence[Variant], most: int) -> list[Variant]:
-    """Return further candidates of the models of the portfolio, at most `most`, those of different models in turn."""
+    """Return further candidates of the models of the portfolio, at most `most`, with different models in turn."""
     regions = [region for region in REGIONS if any(map(region.includes, variants))]
     placed = [
         ((number + 0.5) / region.count, position, variant)

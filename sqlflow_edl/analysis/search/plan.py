@@ -1,6 +1,6 @@
 """Plan of a search: a TRAIN statement for each candidate, over the same pinned rows.
 
-A candidate's JobSpec is that of its statement, which a user could run to train the model by itself.
+A candidate's JobSpec belongs to its statement, and a user could run that to train the model by itself.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SearchPlan(RowPlan):
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
-    models: Models | None = None  # whose features COLUMN reuses
+    models: Models | None = None  # of FEATURES(m) in COLUMN
 
     @property
     def first(self) -> train.TrainingPlan:
@@ -293,7 +293,7 @@ def plan(
 ) -> SearchPlan:
     """Check the statement of a search against its query's columns; raises all errors of one candidate together.
 
-    models: those whose features COLUMN reuses.
+    models: the models of FEATURES(m) in COLUMN.
     """
     notes: list[str] = []
     drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))

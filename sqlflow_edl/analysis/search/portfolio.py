@@ -93,7 +93,7 @@ PORTFOLIO = (
 )
 SHORT = 60.0  # seconds of a search, below which cheap models are tried first
 _COSTS = {"BoostedTrees": 0, "Linear": 1}  # family -> place in that order; networks are last
-FEWER, WIDE = 12, 300  # variants for more than so many columns, whose plans take long
+FEWER, WIDE = 12, 300  # variants for more than so many columns, because their plans take long
 
 
 NOT_INSTALLED = " is not installed"  # in the note on a framework

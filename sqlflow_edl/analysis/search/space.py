@@ -1,4 +1,4 @@
-"""Search space of a statement: attributes whose value is RANGE(low, high [, log]) or CANDIDATES(value, …), and items of
+"""Search space of a statement: attributes with the value RANGE(low, high [, log]) or CANDIDATES(value, …), and items of
 COLUMN that are CANDIDATES(item, …).
 
 A space of few combinations of CANDIDATES is a grid, tried as a whole. Of any other, points are drawn by an additive

@@ -1,4 +1,4 @@
-"""Tables of the WITH attributes: name, type, default, range, aliases, documentation; here those of TRAIN."""
+"""Tables of the WITH attributes: name, type, default, range, aliases, documentation; here for TRAIN."""
 
 from __future__ import annotations
 

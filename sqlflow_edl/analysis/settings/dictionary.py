@@ -239,8 +239,8 @@ def _place_of(attributes: Sequence[ast.Attribute], at: int) -> Span:
 def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
     """Return the nearest name: first by the last segment, then by the whole spelling; None if none is near.
 
-    spellings: spelling in lower case -> name. `train.framework` is near model.framework, whose last segment is the
-    same, and near no other name that begins with train.
+    spellings: spelling in lower case -> name. `train.framework` is near model.framework, because they have the same
+    last segment, and near no other name that begins with train.
     """
     last = _last_part(key.casefold())
     segment = nearest(last, map(_last_part, spellings))
@@ -305,7 +305,7 @@ def _suggest_choice(item: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _resolve_choice(row: AttributeRow, item: Setting, span: Span | None) -> Setting:
-    """Return the choice that a text names, in any case; of a list those of its texts."""
+    """Return the choice that a text names, in any case; of a list the choices that its texts name."""
     if isinstance(item, tuple):
         return tuple(_resolve_choice(row, part, span) for part in item)  # type: ignore[misc]
     if not isinstance(item, str):

@@ -1,4 +1,4 @@
-"""Loss of a TRAIN statement: the one it names, that of the model's own module, or the label's default."""
+"""Loss of a TRAIN statement: the loss it names, the loss in the model's own module, or the label's default."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Models of trees in a statement: their names in other systems, and their parameters with the spelling of each library.
 
-A parameter has one name here, that of XGBoost where both libraries have it, and the names of other systems as aliases.
+A parameter has one name here, XGBoost's where both libraries have it, and the names of other systems as aliases.
 A library that lacks it has an empty spelling, and a statement that sets it for that library is an error.
 """
 

@@ -352,8 +352,7 @@ class TextShape:
 
 
 def _list_pattern(delimiter: str) -> str:
-    """Return a pattern of lists whose items have no blanks, so that 'Smith, John' does not match.
-
+    """Return a pattern of lists with no blanks in their items, so that 'Smith, John' does not match.
     Blank-separated items must be numbers, or items with weights such as 3:0.5; otherwise all prose would be lists.
     """
     if delimiter == " ":

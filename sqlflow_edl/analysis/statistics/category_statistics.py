@@ -95,7 +95,7 @@ def _round_values(values: Floats) -> tuple[float, ...]:
 
 
 def _replace_features(job: spec.JobSpec, filled: Filled) -> spec.JobSpec:
-    """Return the JobSpec with other features, and those of the candidates of a search."""
+    """Return the JobSpec with other features, also in the candidates of a search."""
     inputs = {
         name: tuple(filled.get(feature, feature) for feature in features)
         for name, features in job.inputs.items()

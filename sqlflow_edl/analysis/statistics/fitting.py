@@ -3,10 +3,10 @@
 The definitions are the same for every source:
 
 * NULL, and a number that is NaN or infinite, counts as null and enters no other statistic;
-* the deviation is that of the population; mean and deviation keep nine significant digits (of the deviation);
+* the deviation is the population's; mean and deviation keep nine significant digits (of the deviation);
 * quantiles are of type 7 (linear between order statistics), over all rows, or a seeded sample of half a million to a
   million of them if there are more;
-* statistics of cells with several values are those of the items; the first cell that cannot be read ends them, and
+* statistics of cells with several values are over the items; the first cell that cannot be read ends them, and
   is kept as the error that the feature then raises, with its source span;
 * values are ordered by count, most frequent first, then text by its bytes and numbers by size.
 
@@ -83,7 +83,7 @@ class ValueCounts:
     @property
     def classes(self) -> Values:
         """Values in their natural order, text by its bytes."""
-        # UTF-8 keeps the order of code points, so Python's order of text is that of its bytes.
+        # UTF-8 keeps the order of code points, so Python's order of text is the order of its bytes.
         return tuple(sorted(self.values))  # type: ignore[return-value]
 
 
@@ -144,7 +144,7 @@ def collect(
 ) -> dict[str, ColumnStatistics]:
     """Collect the wanted statistics of each column in `wants`; the batches may have other columns.
 
-    seed: of the sample for quantiles. lists: the readings of columns whose cells hold several values. Raises
+    seed: of the sample for quantiles. lists: the readings of columns with several values in a cell. Raises
     SemanticError for a column of an unsupported type.
     """
     columns = {name: _CollectedColumn(name, want, most_distinct) for name, want in wants.items()}

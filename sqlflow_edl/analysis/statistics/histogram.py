@@ -1,5 +1,4 @@
-"""Histogram of the numbers of a column, whose range is not known before they are read.
-
+"""Histogram of the numbers of a column. Their range is not known before they are read.
 Bins are as wide as a power of two and begin at multiples of it, so bins merge exactly in pairs when the range grows.
 The result depends on the values alone, not on their order or on batches.
 """

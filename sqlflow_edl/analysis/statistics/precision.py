@@ -2,8 +2,8 @@
 
 Numbers of float32 have 24 binary digits: those near 1,700,000,000 are 128 apart. Where that rounds a label by a part of
 its standard deviation that matters, the model learns the label less a *centre* near its mean, and the centre is added
-to its outputs in float64. All losses but those of a logarithm, and those of a user, depend on the difference between
-prediction and label alone, so the model is the same.
+to its outputs in float64. All losses but logarithmic ones and a user's own depend on the difference between prediction
+and label alone, so the model is the same.
 """
 
 from __future__ import annotations
