@@ -26,7 +26,7 @@ class LostSightError(ClusterError):
 
 
 class UnseenEndError(LostSightError):
-    """End of a job whose result is unknown. state: how it ended, as far as that is known."""
+    """End of a job with an unknown result. state: how it ended, as far as that is known."""
 
     def __init__(self, state: State, why: str, hint: str = "") -> None:
         ClusterError.__init__(self, why, hint=hint)

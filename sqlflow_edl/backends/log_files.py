@@ -58,7 +58,7 @@ class LogFiles:
 
 
 def log_names(job: JobFolder) -> tuple[str, ...]:
-    """Return the names of the job's logs, which are those of its instances."""
+    """Return the names of the job's logs: the names of its instances."""
     return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
 
 

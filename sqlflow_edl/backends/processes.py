@@ -37,8 +37,7 @@ def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) 
 def run(
     job: JobFolder, how: RunSpec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
 ) -> Outcome:
-    """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails.
-
+    """Run the job in the folder, over its pinned rows, and wait for it; raises the job's own error if it fails.
     keeps_best: see `SupervisedJob.follow`.
     """
     with SupervisedJob.start(job, how) as running:

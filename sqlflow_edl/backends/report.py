@@ -131,12 +131,12 @@ def _describe_remains(job: JobFolder, status: Status) -> tuple[str, ...]:
 
 
 def state_of(status: Status) -> str:
-    """Return the state; `died` for a job whose process ended without recording its end."""
+    """Return the state; `died` for a job if its process ended without recording its end."""
     return "died" if status.state == "running" and not status.alive else status.state
 
 
 def _state(status: Status, snapshot: Snapshot | None) -> str:
-    """Return the state; WAITING for a job whose instances have no room."""
+    """Return the state; WAITING for a job without room for its instances."""
     return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
 
 
@@ -144,7 +144,7 @@ JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
 def list_rows(summaries: Iterable[JobSummary]) -> Iterator[tuple[str | None, ...]]:
-    """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`, or of a later version."""
+    """Yield a row of `JOBS` for each job; a job with an unreadable status is `damaged`, or of a later version."""
     return map(_line, summaries)
 
 

@@ -36,7 +36,7 @@ def nothing_to_do(job: JobFolder, numbers: Numbers) -> str:
 
 
 def _scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
-    """Return the JobSpec of a job whose numbers can be changed. Raises ClusterError for any other."""
+    """Return the JobSpec of a scalable job. Raises ClusterError if the numbers of the job cannot be changed."""
     status = job.status()
     if not status.alive:
         raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")

@@ -35,7 +35,7 @@ _FRAMEWORKS = {
 class Submitter:
     """Submitter of one session's jobs; close it to end its training process.
 
-    quota: the folder of slots that jobs with workers share with others; None for that of `EDL_QUOTA`, if set.
+    quota: the folder of slots that jobs with workers share with others; None for the folder in `EDL_QUOTA`, if set.
     share: number of submitters that share the cores of this machine.
     """
 

@@ -32,7 +32,7 @@ WIDTH = 520
 NAME = 26  # letters of a name beside its bar
 MOST_REASONS = 10  # contributions of columns
 NUMBER = 52  # pixels of a number beside a bar
-FEWEST_BINS = 12  # to which those of a histogram are merged
+FEWEST_BINS = 12  # to which the bins of a histogram are merged
 _SMALL = (220, 74)  # pixels of a histogram
 
 

@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 520, 220  # pixels
 SIDE = 250  # of a square chart
 MOST_POINTS = 200
 BIN_ROWS = 50  # of a bin of probabilities, on average
-LEAST_SHARE = 0.01  # of rows that have a lift: that of fewer is chance
+LEAST_SHARE = 0.01  # of rows that have a lift: the lift of fewer is chance
 _SHARES = (0.0, 1.0)
 
 

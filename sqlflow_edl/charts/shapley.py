@@ -1,5 +1,4 @@
-"""Charts of explained rows, those of EXPLAIN with a Shapley value of each column: importances, beeswarm, dependence.
-
+"""Charts of the rows of EXPLAIN with a Shapley value of each column: importances, beeswarm, dependence.
 They are the plots of Lundberg and Lee's `shap` (2017), as SVG of a bounded size.
 """
 
@@ -209,7 +208,7 @@ def _rank_values(values: Floats) -> Places:
 
 
 def _dots(x: Floats, y: Floats, classes: Places, colours: tuple[str, ...]) -> Iterator[str]:
-    """Draw the dots of each colour as one path, whose lines of length 0 have round ends."""
+    """Draw the dots of each colour as one path of lines of length 0 with round ends."""
     for class_ in np.unique(classes):
         places = " ".join(
             f"M{a:.1f} {b:.1f}h0" for a, b in zip(x[classes == class_], y[classes == class_], strict=True)
@@ -220,8 +219,7 @@ def _dots(x: Floats, y: Floats, classes: Places, colours: tuple[str, ...]) -> It
 
 
 def dependence(rows: Explained, column: str, by: str = "") -> str:
-    """Draw the Shapley value of a column over its value. by: another column, whose values colour the dots.
-
+    """Draw the Shapley value of a column over its value. by: another column; its values colour the dots.
     Raises SemanticError for an unknown column.
     """
     values, effects = rows.values[rows.checked(column)], rows.effects[column]
@@ -277,7 +275,7 @@ def _places(values: pa.ChunkedArray, most: int) -> tuple[Floats, list[str]]:
 
 
 def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values as texts; those of types without one, as lists, as Python writes them."""
+    """Return the values as texts; values of types without a text form, such as lists, as Python writes them."""
     try:
         return pc.cast(values, pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):

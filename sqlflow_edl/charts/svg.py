@@ -77,7 +77,7 @@ def width_of(words: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Linear scale from values to pixels; the pixel `start` is that of `low`."""
+    """Linear scale from values to pixels; `low` is at the pixel `start`."""
 
     low: float
     high: float
@@ -90,7 +90,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def rounded(self) -> Scale:
-        """Return the scale whose ends are ticks."""
+        """Return the scale with ticks as its ends."""
         if not (self.span > 0 and math.isfinite(self.span)):
             return self
         step = _round_step(self.span / TICKS)
@@ -139,7 +139,7 @@ class Frame:
     def axes(self, x_title: str, *, whole: bool = False, names: Sequence[str] = ()) -> str:
         """Draw grid lines, their labels, and the name of the horizontal axis.
 
-        names: those of 0, 1, … on the horizontal axis, in place of numbers.
+        names: of 0, 1, … on the horizontal axis, in place of numbers.
         """
         parts = []
         for tick in self.y.ticks():

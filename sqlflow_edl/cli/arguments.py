@@ -24,7 +24,7 @@ _URL = re.compile(r"[\w+.-]+://[^\s']+")
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of arguments whose errors name the nearest command, option or choice, and no password."""
+    """Parser of arguments. Its errors name the nearest command, option or choice, and no password."""
 
     _given: Sequence[str] = ()
 

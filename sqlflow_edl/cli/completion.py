@@ -1,6 +1,6 @@
 """`sqlflow completion bash|zsh|fish`: print a script that completes commands and options, made from the parser.
 
-Options without a command are those of `run`, of which `sqlflow -e SQL` is the short form. Options of the commands of a
+Options without a command are the options of `run`: `sqlflow -e SQL` is its short form. Options of the commands of a
 command, as of `image`, are offered together.
 """
 

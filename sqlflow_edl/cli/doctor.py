@@ -17,7 +17,7 @@ from sqlflow_edl.cli import exit_codes
 
 COLUMNS = ("about", "name", "found", "advice")
 MISSING = "no"
-LEFT_OUT = ("all", "start", "bench", "docs", "test")  # extras of other extras, and those of developers
+LEFT_OUT = ("all", "start", "bench", "docs", "test")  # extras of other extras, and extras for developers
 _TREES, _NETWORKS = ("lightgbm", "xgboost"), ("torch", "tensorflow")
 Row = tuple[str, str, str, str]
 Extra = tuple[str, tuple[str, ...]]  # versions that were found, and requirements that are not met

@@ -99,7 +99,7 @@ def _best(topic: str, text: str, patterns: Sequence[_Words]) -> PageMatch | None
 
 
 def _lines(text: str) -> Iterator[tuple[str, str, float]]:
-    """Yield the section, the text and the worth of each line that is not empty; those of code count as text."""
+    """Yield the section, the text and the worth of each line that is not empty; lines of code count as text."""
     section, in_code = "", False
     for line in text.splitlines():
         stripped = line.strip()

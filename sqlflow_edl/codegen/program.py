@@ -174,7 +174,7 @@ def _network_values(spec: JobSpec) -> dict[str, Any]:
     mixed = spec.precision != "float32"  # then what is added to a large mean has to be float32
     own_functions = spec.own.functions if spec.own else ()
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
-    params = {} if spec.own else spec.model.params  # those of an own model are of any kind
+    params = {} if spec.own else spec.model.params  # an own model's are of any kind
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
@@ -210,7 +210,7 @@ def _network_values(spec: JobSpec) -> dict[str, Any]:
 
 
 def _tree_values(spec: JobSpec) -> dict[str, Any]:
-    """Return the values of the template of trees, whose library has the loss and the optimizer."""
+    """Return the values of the template of trees; their library has the loss and the optimizer."""
     return {"model": trees.model(spec), "label_losses": [], "loss_body": [], "optimizer": ""}
 
 

@@ -24,7 +24,7 @@ def attributes(where: Context) -> list[AttributeRow]:
 
 
 def attribute(where: Context) -> AttributeRow | None:
-    """Find the attribute whose value is expected at the cursor."""
+    """Find the attribute that expects its value at the cursor."""
     return Dictionary(attributes(where)).find(_key(where.inside[:-1]))
 
 
@@ -52,7 +52,7 @@ def _parameters(catalog: Catalog[Entry], name: str) -> Iterator[AttributeRow]:
 
 
 def _estimator(before: Iterable[str]) -> str:
-    """Return the name of the model; of a family that of its classifier, which has the same parameters."""
+    """Return the name of the model; of a family its classifier's name, because its parameters are the same."""
     words = list(before)
     name = words[words.index("TRAIN") + 1] if "TRAIN" in words[:-1] else ""
     family_name = family(name) if name else None

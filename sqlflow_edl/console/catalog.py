@@ -21,7 +21,7 @@ class SourceCatalog:
     def __init__(self) -> None:
         self.tables: tuple[str, ...] = ()
         self.models: tuple[str, ...] = ()
-        self.columns: dict[str, tuple[str, ...]] = {}  # by table, of the tables whose columns were requested
+        self.columns: dict[str, tuple[str, ...]] = {}  # by table, if they were requested
 
     def look(self, session: Session) -> None:
         """Refresh the tables and models; columns are discarded, and read again on request."""

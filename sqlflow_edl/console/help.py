@@ -38,7 +38,7 @@ def help_(topic: str) -> str:
 
 
 def topic_at(text: str) -> str:
-    """Return the topic of what is typed last, or an empty string: that of `SELECT 1 TO TRAIN` is TRAIN."""
+    """Return the topic of the last typed clause, or an empty string: TRAIN for `SELECT 1 TO TRAIN`."""
     return next((word for word in reversed(re.findall(r"\w+", text.upper())) if word in _CLAUSES), "")
 
 

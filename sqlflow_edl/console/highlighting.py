@@ -11,7 +11,7 @@ from pygments.token import Keyword
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.split import VERBS
 
-# beside those of SQL
+# beside the words of SQL
 EXTENDED = (*VERBS, *sorted(CLAUSES), "APPEND", "TO", "MODEL", "MODELS", "SHOW", "DESCRIBE")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlflow_edl.syntax import is_complete
 
-VERTICAL = "\\G"  # ends a statement whose rows are shown as records
+VERTICAL = "\\G"  # ends a statement; its rows are shown as records
 
 _COMMAND = re.compile(r"\s*[/\\](?P<name>[A-Za-z?][\w?]*)\s*(?P<rest>.*?)\s*;?\s*", re.DOTALL)
 _AS_WRITTEN = ("system",)  # a semicolon at the end belongs to their argument

@@ -21,8 +21,7 @@ from sqlflow_edl.console.input import is_ready
 
 
 class Modes:
-    """Modes of the prompt, initially those of the configuration file.
-
+    """Modes of the prompt, initially as in the configuration file.
     completes: completions are offered while the user types. multi_line: Enter begins a line if the input is not
     complete. keys: bindings of emacs or vi.
     """

@@ -56,7 +56,7 @@ def write_job(job_report: JobReport, out: IO[str]) -> None:
 _LIVE = ListLayout("note", ("role", "incarnation", "address", "place", "relaunches", "rows/s"), least=10)
 # Facts that give way where the terminal is too low, in this order.
 _LESS = ("tensorboard", "metrics", "kind", "started", "place", "statement", "took", "job")
-_FIXED = 4  # lines beside those of facts and instances: two headers, a blank line, a footer
+_FIXED = 4  # lines beside the facts and instances: two headers, a blank line, a footer
 _OF_SERVERS = 2  # the same for parameter servers
 
 
@@ -132,7 +132,7 @@ def _most_important(rows: list[tuple[str, str]], most: int) -> list[tuple[str, s
 
 
 def _with_bar(name: str, value: str, job_report: JobReport, terminal: Capabilities) -> str:
-    """Put a bar before the epoch, or before tasks of a job without epochs: those of a training come epoch by epoch."""
+    """Put a bar before the epoch, or before tasks of a job without epochs: a training's tasks come epoch by epoch."""
     share = None
     if name == "epoch":
         share = (job_report.epoch - 1) / max(1, job_report.epochs)

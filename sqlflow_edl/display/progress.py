@@ -16,7 +16,7 @@ LEAST_SHARE = 0.01  # share of rows done before the time left is shown
 def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
     """Format the progress of a phase.
 
-    learnt: metrics of the validation rows after the last epoch, of a search that of its best trial. tally:
+    learnt: metrics of the validation rows after the last epoch; of a search, the metric of its best trial. tally:
     counts of the job's tasks and instances.
     """
     parts = _progress_parts(event, learnt) if event else []

@@ -41,7 +41,7 @@ OTHERS = "--format csv has all"
 MOST_RECORDS = 20  # limit for a table that is wider than the terminal, as each record takes many lines
 LONGEST_BAR, SHORTEST_BAR = 40, 8  # cells
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
-_WITH_SHARES = ("confusion_matrix", "importances")  # views whose last column is a share
+_WITH_SHARES = ("confusion_matrix", "importances")  # views with a share as the last column
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def is_too_wide(rows: FirstRows, terminal: Capabilities, types: Sequence[str] = 
 def format_computed(first: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
     """Format computed numbers in four digits and shares in percent; other values stay unchanged.
 
-    Predictions, whose rows are a query's, keep all their digits unless they go to a terminal.
+    Predictions are the rows of a query, and keep all their digits unless they go to a terminal.
     """
     names = [name for name, _ in first.columns]
     short = {*result.computed} if is_terminal or result.view != "rows" else set()

@@ -1,6 +1,6 @@
 """Runs of MLflow: one for each training, with its parameters, figures by epoch, tables, and the version of its model.
 
-The client is that of mlflow-skinny, configured by MLflow's own variables. It sends nothing about itself.
+The client comes from mlflow-skinny, and MLflow's own variables configure it. It sends nothing about itself.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def _parameters(statement: Statement) -> list[Param]:
 
 
 def _dataset(source: str, table: str) -> DatasetInput:
-    """Describe a table. MLflow wants a digest: it is that of the names, because rows are not read for it."""
+    """Describe a table. MLflow wants a digest: the names are digested, because rows are not read for it."""
     digest = hashlib.sha256(f"{source} {table}".encode()).hexdigest()[:8]
     return DatasetInput(Dataset(table, digest, "sqlflow", json.dumps({"source": source, "table": table})))
 
 
 def _metrics(result: Result) -> Iterator[Metric]:
-    """Yield the figures of each epoch, and those of the result under their own names."""
+    """Yield the figures of each epoch, and the figures of the result under their own names."""
     for epoch in result.curve:
         if epoch.final:
             figures = {f"validation_{name}": value for name, value in epoch.metrics.items()}

@@ -31,7 +31,7 @@ from sqlflow_edl.reports.result import Result
 
 PRODUCER = f"urn:sqlflow-edl:{VERSION}"
 NAMESPACE = "sqlflow"  # of jobs, unless OPENLINEAGE_NAMESPACE names another
-_SCHEMES = {"postgresql": "postgres"}  # scheme of a URL -> that of a dataset
+_SCHEMES = {"postgresql": "postgres"}  # scheme of a URL -> scheme of a dataset
 
 
 class OpenLineage:

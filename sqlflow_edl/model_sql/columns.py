@@ -300,7 +300,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _as_integer(value: str | int) -> int | None:
-    """Return the integer whose text the value is, None if it is none."""
+    """Return the integer that the value spells, or None if it spells none."""
     text = str(value)
     return int(text) if text.removeprefix("-").isdecimal() and str(int(text)) == text else None
 

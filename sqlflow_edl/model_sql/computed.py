@@ -25,7 +25,7 @@ from sqlflow_edl.model_sql.expressions import (
     total,
 )
 
-_LARGEST_EXPONENT = 709.782712893384  # of e, whose power is a double
+_LARGEST_EXPONENT = 709.782712893384  # of e: the power still is a double
 _LEAST_EXPONENT = -745.1332191019411  # below, the power is 0, which PostgreSQL takes for an error
 
 

@@ -55,7 +55,7 @@ class Target:
         return "hive" if self.name == "maxcompute" else self.name
 
     def real(self, expression: exp.Expression) -> exp.Expression:
-        """Return a double, of an expression whose values may all be literals."""
+        """Return a double, of an expression that may consist of literals alone."""
         from sqlglot import exp
 
         return expression if self.literals_are_doubles else exp.cast(expression, exp.DataType.Type.DOUBLE)

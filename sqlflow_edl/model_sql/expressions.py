@@ -33,7 +33,7 @@ def whole(value: int) -> Expression:
 
 
 def own_column(name: str) -> exp.Column:
-    """Return a column of an earlier part of the query, whose name is ours."""
+    """Return a column of an earlier part of the query, under a name of ours."""
     return exp.column(name)
 
 

@@ -73,7 +73,7 @@ Item = Value | Id
 
 
 class FeatureColumns:
-    """Values and ids of the blocks of a network, in stages behind those of the columns."""
+    """Values and ids of the blocks of a network, in stages behind the columns' stages."""
 
     def __init__(self, target: Target, columns: Columns, stages: Stages) -> None:
         self._target = target
@@ -144,7 +144,7 @@ class FeatureColumns:
             return number(0)
         if not feature.limit:
             return self._shifted(feature.column, feature.mean, feature.mean, feature.std)
-        # A number whose square overflows becomes 0 in PREDICT.
+        # A number becomes 0 in PREDICT if its square overflows.
         most = min(feature.limit * np.sqrt(sys.float_info.max), sys.float_info.max)
         shifted = self._shifted(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
         scaled = self._scaled.add(numbered_name("z", len(self._scaled.columns), str(feature.column)), shifted)
@@ -244,7 +244,7 @@ _SCALES: Mapping[type, Callable[[FeatureColumns, Any], Expression]] = {
 
 
 def looked_up(ids: exp.Column, values: Sequence[float]) -> Expression:
-    """Return the value of each id; the last is also that of NULL."""
+    """Return the value of each id; the last is also the value of NULL."""
     branches = [(whole(place), number(value)) for place, value in enumerate(values[:-1])]
     return case(branches, number(values[-1]), ids.copy()) if branches else number(values[-1])
 

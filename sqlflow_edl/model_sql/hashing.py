@@ -30,8 +30,7 @@ def _of_list(numbers: str) -> str:
 
 
 def _of_number(expression: str) -> str:
-    """Return the mixed number of PostgreSQL, in which bits are those of signed numbers and products are numeric.
-
+    """Return the mixed number of PostgreSQL. Its bit operations are on signed numbers, and its products are numeric.
     OFFSET 0 keeps a subquery from being merged into the next, which reads it twice.
     """
     half = 2**63

@@ -46,8 +46,8 @@ class QueryOptions:
 def model_query(archive: Archive, reference: str, options: QueryOptions, forest: Export) -> str:
     """Return the text of the query.
 
-    `forest` gives the trees of XGBoost, whose own format only that library reads. Raises SemanticError for a part of
-    the model that has no form in SQL, with the column, the function and the nearest way out.
+    `forest` gives the trees of XGBoost, because only that library reads its own format. Raises SemanticError for a part
+    of the model that has no form in SQL, with the column, the function and the nearest way out.
     """
     check_kept(options.keep)
     spec = prediction_in_memory(archive, reference)

@@ -99,7 +99,7 @@ class Stages:
 
 
 def _names(expressions: object) -> set[str]:
-    """Return the columns of earlier stages; those of subqueries are qualified."""
+    """Return the columns of earlier stages; columns of subqueries are qualified."""
     names: set[str] = set()
     for expression in expressions:  # type: ignore[attr-defined]
         names.update(column.name for column in expression.find_all(exp.Column) if not column.table)

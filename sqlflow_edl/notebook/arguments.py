@@ -22,7 +22,7 @@ Options = dict[str, str]
 def split_options(line: str, options_known: Mapping[str, str]) -> tuple[Options, str]:
     """Split the line into its options, by name without dashes, and the remaining text.
 
-    options_known: placeholder for the value of each option; empty for a switch, whose value is then "yes". Raises
+    options_known: placeholder for the value of each option; empty for a switch, which then has the value "yes". Raises
     SemanticError for an unknown option, or one without its value.
     """
     options: Options = {}

@@ -138,7 +138,7 @@ def _in_place_of(token: str, word: str, offered: Iterable[Offer]) -> list[tuple[
 
 
 def _argument(line: str) -> tuple[str, str, str] | None:
-    """Return the magic, the option whose value is typed, if any, and the word at the end; None elsewhere."""
+    """Return the magic, the option that awaits its value, if any, and the word at the end; None elsewhere."""
     match = _MAGIC.fullmatch(line)
     if match is None:
         return None

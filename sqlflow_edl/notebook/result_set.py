@@ -36,8 +36,8 @@ SHOWN_ROWS = 10
 class ResultSet:
     """Outcome of a statement, with all its rows in memory.
 
-    Its length and iteration are those of its rows, tuples in the order of `columns`. A statement without rows,
-    such as TRAIN, has a message, figures and a model.
+    Its length is the number of its rows, and it iterates over them, tuples in the order of `columns`. A statement
+    without rows, such as TRAIN, has a message, figures and a model.
     """
 
     result: Result
@@ -142,7 +142,7 @@ class ResultSet:
 
 
 def _swarm(table: pa.Table, result: Result) -> str:
-    """Draw the rows of EXPLAIN; empty for those of other statements."""
+    """Draw the rows of EXPLAIN; empty for other statements."""
     if result.statement.kind != "explain":
         return ""
     from sqlflow_edl.charts import shapley

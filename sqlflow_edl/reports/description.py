@@ -77,7 +77,7 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "framework", version.record.framework
     if archive is not None:
         yield from parameters(archive.spec.model)
-        if archive.spec.framework not in (*TREES, ENSEMBLE, NO_FRAMEWORK):  # whose weights are files of trees
+        if archive.spec.framework not in (*TREES, ENSEMBLE, NO_FRAMEWORK):  # trees have files as weights
             yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:

@@ -47,7 +47,7 @@ def importances(archive: Archive) -> list[ColumnImportance]:
 
 
 def shares(archive: Archive) -> Shares | None:
-    """Return the shares that the search of a model measured, else those of trees by their splits."""
+    """Return the shares that the search of a model measured, else the shares of trees by their splits."""
     stored = archive.importances
     if stored is not None:
         rows = format_count(stored.rows, f"{stored.measured_on} row")

@@ -1,7 +1,7 @@
-"""Intervals of metrics: how much a figure of few rows may differ from that of all rows there could be.
+"""Intervals of metrics: how much a figure of few rows may differ from the figure of all rows there could be.
 
-All have 95 % confidence and take the rows as independent and equally weighted: Wilson's for an accuracy, that of Hanley
-and McNeil (1982) for an AUC, and the normal approximation for means of errors.
+All have 95 % confidence and take the rows as independent and equally weighted: Wilson's for an accuracy, Hanley and
+McNeil's (1982) for an AUC, and the normal approximation for means of errors.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ def _split(features: Sequence[Feature], values: Floats) -> Iterator[tuple[Featur
 def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfFeature]:
     """Return the features in the order of the JobSpec, with their names.
 
-    A number or a category is named as its column, other forms, and those of a column that several features read, as
-    ML.TRANSFORM names them.
+    A number or a category is named as its column. Other forms, and all features of a column that several features read,
+    are named as ML.TRANSFORM names them.
     """
     summaries = archive.fitting.columns if archive.fitting else {}
     features = [candidate for candidate in dict.fromkeys(archive.spec.features) if candidate in rows]

@@ -54,7 +54,7 @@ def column_types(query: spec.Query) -> Types:
 
 
 def _type(column: Any, types: Types) -> str:
-    """Return the Arrow type of the column of a feature whose numbers are dates or times, else an empty text."""
+    """Return the Arrow type of the column of a feature if its numbers are dates or times, else an empty text."""
     type_ = types.get(column.column, "") if isinstance(getattr(column, "column", None), str) else ""
     return type_ if is_temporal(type_) and not isinstance(column, spec.Year | spec.DatePart) else ""
 
@@ -125,7 +125,7 @@ _DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
 
 
 def model(job: spec.JobSpec) -> str:
-    """Return the name of the model; of several labels without Classifier or Regressor, which is that of the first."""
+    """Return the name of the model; with several labels, without the first one's Classifier or Regressor."""
     name = job.model.name
     return name.removesuffix("Classifier").removesuffix("Regressor") if _has_several(job) else name
 
@@ -255,7 +255,7 @@ def summary(column_summary: ColumnSummary, type_: str = "") -> str:
 
 
 def is_temporal(type_: str) -> bool:
-    """Return True for the Arrow types of dates and times, whose figures are seconds."""
+    """Return True for the Arrow types of dates and times; their figures are seconds."""
     return type_.startswith(("date", "timestamp", "time"))
 
 
@@ -364,7 +364,7 @@ def duration(seconds: float) -> str:
 
 
 def _fact(field: str, fact: object, type_: str = "") -> str:
-    """Format a fact of a feature. type_: that of a column of dates or times."""
+    """Format a fact of a feature. type_: of a column of dates or times."""
     if type_ and field in _MOMENTS:
         values = fact if isinstance(fact, tuple) else (fact,)
         shown = join_first(moment(item, type_) for item in values)

@@ -1,9 +1,9 @@
 """Synthetic click log: clicks depend on single ids, on pairs of ids, and on chance.
 
 Every row has an id of each of several fields (the user, the page, the advertisement, …). Ids are drawn by Zipf's law,
-0 the most frequent, like those of real logs. An id has a weight and a short vector; the log-odds of a click are a
+0 the most frequent, like the ids of real logs. An id has a weight and a short vector; the log-odds of a click are a
 constant, the row's weights, and the products of its vectors, pair by pair. A linear model learns the weights alone,
-one with products (DeepFM) the pairs too. The same seed gives the same log, whatever number of rows is taken at a time.
+one with products (DeepFM) the pairs too. The same seed gives the same log for any number of rows taken at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 ZIPF = 1.05  # an id's frequency falls with this power of its rank
 FACTORS = 2  # length of an id's vector
-PAIRED = 6  # fields whose ids have vectors, the first ones
+PAIRED = 6  # fields with vectors for their ids, the first ones
 WEIGHTS, PAIRS = 1.0, 1.6  # standard deviations of the two contributions to the log-odds
 BIAS = -1.0  # log-odds of an average row
 BLOCK = 65_536  # rows drawn at a time

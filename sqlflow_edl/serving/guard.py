@@ -48,7 +48,7 @@ class RequestGuard:
 
 
 def is_local(host: str) -> bool:
-    """Return True if the host is that of the loopback interface."""
+    """Return True if the host names the loopback interface."""
     if host.casefold() in _LOCAL:
         return True
     try:

@@ -52,8 +52,7 @@ def from_records(records: Sequence[object], schema: pa.Schema) -> pa.RecordBatch
 
 
 def from_columns(columns: Mapping[str, object], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows that are given as a list for each column, whose names match without case; others are ignored.
-
+    """Return rows that are given as a list for each column; names match without case, and other columns are ignored.
     Raises ValueProblem for a missing column, one of another length, or a value of another kind.
     """
     names_given = _names(columns, schema.names)

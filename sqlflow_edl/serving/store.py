@@ -1,6 +1,6 @@
 """Registry of models for a server, which opens it only while it reads.
 
-An embedded database can be open in one process alone, so a server must not keep it open. That of a file is worth
+An embedded database can be open in one process alone, so a server must not keep it open. A registry in a file is worth
 reading again when the file has changed.
 """
 

@@ -62,7 +62,7 @@ def load_transform(model: str | Path, registry: Registry | None) -> Transform:
 
 
 def _names(columns: tuple[str, ...], names: list[str], reference: str) -> Mapping[str, str]:
-    """Map the model's columns to those of the rows."""
+    """Map the model's columns to the columns of the rows."""
     folded = {name.casefold(): name for name in reversed(names)}
     by_column = {
         column: column if column in names else folded.get(column.casefold(), "") for column in columns

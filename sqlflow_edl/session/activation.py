@@ -107,7 +107,7 @@ class Activation:
         )
 
     def _metric(self) -> str:
-        """Return the metric that compares: that of a search, the first written one, or the usual one of the label."""
+        """Return the metric that compares: a search's metric, the first written one, or the usual one of the label."""
         names = self.fitted.metrics
         if self.fitted.forecast is not None:
             raise SemanticError(

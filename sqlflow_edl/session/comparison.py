@@ -74,7 +74,7 @@ def notes(
     NULL in columns where training had none. Columns with the largest share of such rows come first.
 
     Unknown are neither lists nor hashed values. There is no note for many rows that stay on a server. fitting, trained:
-    of the model. planned: of the statement, whose columns may have other names.
+    of the model. planned: of the statement; its columns may have other names.
     """
     if not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
         return ()
@@ -170,8 +170,8 @@ class SeenRows:
 class SeenRowsFinder:
     """Finder of the rows of a statement that trained its model.
 
-    No rows of a training are kept. Those of its query are pinned again, by the seed and the split of the training; if
-    their digest is that of the training, its training rows are known, and compared with the rows of the statement by
+    No rows of a training are kept. The rows of its query are pinned again, by the seed and the split of the training;
+    if their digest is the training's, its training rows are known, and compared with the rows of the statement by
     hashes. reference, model: the model and its archive. query: of the statement. pinned, job: its rows, and its folder.
     """
 
@@ -212,8 +212,7 @@ class SeenRowsFinder:
         return SeenRows(self.reference, self.pinned.rows, why=why)
 
     def _common_columns(self) -> dict[str, str]:
-        """Map columns of the training to those of the statement; empty if a feature or the label is not among them.
-
+        """Map columns of the training to columns of the statement; empty if a feature or the label is not among them.
         Cells of several values, and values of another type, are not compared.
         """
         here = {column.name.casefold(): column for column in reversed(self.query.schema)}

@@ -91,8 +91,8 @@ class Compiler:
     workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
-    of a schema file. retrained: model that is trained again, whose training tells how files are read. runs_here: the
-    account and the machine that compile are those that will run.
+    of a schema file. retrained: model that is trained again; its training tells how files are read. runs_here: the
+    account and the machine that compile will also run the jobs.
     """
 
     source: Source
@@ -197,7 +197,7 @@ class Compiler:
             return Parent(reference, archive, statement.using.span)
 
     def reused(self, statement: Statement) -> dict[str, Reused]:
-        """Load the models whose features COLUMN reuses."""
+        """Load the models of FEATURES(m) in COLUMN."""
         by_reference: dict[str, Reused] = {}
         for name in statement.reused:
             with set_missing_spans(name.span):
@@ -354,7 +354,7 @@ class Compiler:
                 )
 
     def _read_as_before(self, statement: Statement, parent: Parent | None) -> None:
-        """Let a source of text files read the rows as those of the training that this one repeats or continues."""
+        """Let a source of text files read rows in the way of the training that this one repeats or continues."""
         if isinstance(self.source, TextSource):
             if parent is not None:
                 self.read_as(parent.spec, statement)
@@ -447,7 +447,7 @@ class Compiler:
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
     def _check_groups(self, cluster: spec.Cluster) -> None:
-        """Raise JobError if the workers of a training could not form groups here; those of trees need PyTorch, too."""
+        """Raise JobError if the workers of a training could not form groups here; trees need PyTorch for it, too."""
         here = self.runs_here and self.place is None
         if here and cluster.strategy == "allreduce" and not is_installed("torch"):
             raise JobError(

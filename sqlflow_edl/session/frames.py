@@ -108,7 +108,7 @@ def _hint_on_column(frame: Any) -> str | None:
 
 
 def _densify(frame: Any) -> Any:
-    """Return a pandas frame whose sparse columns are dense, which Arrow requires."""
+    """Return a pandas frame with its sparse columns made dense, because Arrow requires it."""
     sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
     return frame.astype(sparse) if sparse else frame
 

@@ -73,8 +73,7 @@ def check_syntax(
 
 
 def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None) -> SQLFlowError | None:
-    """Return what is doubtful in SQL that may be of another database than that of the dialect, or None.
-
+    """Return an error for a doubtful part of SQL that may be of another database than the dialect's, or None.
     The SELECT of an extended statement is read by the parser, if there is one; ordinary SQL by sqlglot, if there is
     none. sqlglot does not know every statement of a database: one of a kind that it does not know is doubted only if a
     small change makes it one that it knows.
@@ -98,7 +97,7 @@ def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None)
 
 
 def _passed_on(statement: Statement) -> Iterator[tuple[str, Span]]:
-    """Yield the SQL of a statement that its database reads, with its place: its query, and that of VALIDATE ON."""
+    """Yield the SQL of a statement that its database reads, with its place: its query, and VALIDATE ON's."""
     if statement.kind == "sql":
         yield statement.text, statement.span
         return
@@ -126,7 +125,10 @@ def _add_correction(
     *,
     parser_knows: bool = True,
 ) -> None:
-    """Let the hint of an error, whose place is in the program, be the statement that was meant, if one is found."""
+    """Let the hint of an error be the statement that was meant, if one is found.
+
+    The place of the error is in the program.
+    """
 
     def refusal(text: str) -> SQLFlowError | None:
         return _refusal(text, dialect, parser)

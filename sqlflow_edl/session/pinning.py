@@ -46,7 +46,7 @@ from sqlflow_edl.session.observer import Observer
 
 @dataclass(frozen=True, slots=True)
 class PinnedTraining:
-    """Training whose rows are pinned. spec: JobSpec fitted to them. warnings: findings of the data checks."""
+    """Training with pinned rows. spec: JobSpec fitted to them. warnings: findings of the data checks."""
 
     pinned: data.Pinned
     spec: spec.JobSpec
@@ -87,7 +87,7 @@ def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
 def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows.
 
-    only_schema: the source is a schema file, whose tables may have no rows.
+    only_schema: the source is a schema file; its tables may have no rows.
     """
     if only_schema and not any(batch.num_rows for batch in source.stream(plan.statement.select)):
         return Planned(plan, without_rows.fit(plan), {})
@@ -212,7 +212,7 @@ def _places(plan: AnyPlan) -> dict[str, Span | None]:
 def _with_computed(
     plan: AnyPlan, batches: Iterable[pa.RecordBatch], computed: Mapping[str, spec.Computed]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with computed columns, whose errors have the places of the items that read them."""
+    """Yield the batches with computed columns. Their errors have the places of the items that read them."""
     places = _places(plan)
     for batch in batches:
         for name, source in computed.items():

@@ -1,6 +1,6 @@
 """PREDICT(model, query) inside a query: the predictions are a temporary table, and the rest is the database's.
 
-The rows are predicted by a job, as those of a PREDICT statement. The table belongs to the connection, and is dropped
+A job predicts the rows, as in a PREDICT statement. The table belongs to the connection, and is dropped
 when the rows of the statement have been read, or when the next statement begins.
 """
 
@@ -34,8 +34,8 @@ _ALL = "SELECT * FROM "
 class Predictions:
     """Temporary tables of predictions in one source.
 
-    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model, and centres
-    those of its clusters.
+    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model. centres: returns the
+    centres of its clusters.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Predictions:
         return name.ljust(call.span.end - call.span.start)
 
     def _rows(self, used: Statement, call: PredictCall) -> pa.RecordBatchReader:
-        """Return the rows of a call; those of BigQuery ML in the columns of its reference."""
+        """Return the rows of a call; of BigQuery ML's functions in the columns of its reference."""
         if call.function:
             from sqlflow_edl.analysis.inference import reference_columns as reference
             from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
@@ -241,7 +241,7 @@ def refuse_in_job(statement: Statement, dialect: str) -> None:
 
 
 def used_statements(statement: Statement, dialect: str) -> list[Statement]:
-    """Return PREDICT statements for the calls whose queries read only what is there, for plans and checks."""
+    """Return PREDICT statements for the calls that query only what is there, for plans and checks."""
     start = statement.span.start
     result: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):

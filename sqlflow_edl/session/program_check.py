@@ -5,8 +5,7 @@ is trained, written or pinned. What an earlier statement may change is left to r
 refused that would run:
 
 * a query is described only where no earlier statement changes the tables that it reads, nor, where it reads a
-  view, any table; and never after SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot
-  read);
+  view, any table; and never after SQL of unknown effects (`USE`, `ATTACH`, SQL that sqlglot cannot read);
 * a model that an earlier statement trains is known by its name alone;
 * of ordinary SQL, which belongs to the database, the syntax is checked by the database's own parser, and the models
   and queries of PREDICT in it.
@@ -175,7 +174,7 @@ class ProgramCheck:
     def _stored(self, name: Name | None, *, ready: bool = True) -> ModelVersion | None:
         """Return the stored model of that name, or None if it is not known yet.
 
-        ready: refuse a model whose training failed. Raises SemanticError if there will be no such model.
+        ready: refuse a model if its training failed. Raises SemanticError if there will be no such model.
         """
         before, reference = self._before, str(name)
         if name is None or before.unknown:
@@ -219,7 +218,7 @@ class ProgramCheck:
         return views(self._compiler.source)
 
 
-# checks of a statement whose job runs no generated program, where the columns of its query are known
+# checks of a statement that runs no generated program, where the columns of its query are known
 WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
     "measure": Compiler.measurement,
     "optimize": Compiler.optimization,

@@ -62,8 +62,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """Job whose rows are pinned.
-
+    """Job with pinned rows.
     weights: archive to start from or to use, or None. on: settings of the Kubernetes job, or None on this machine.
     """
 

@@ -1,4 +1,4 @@
-"""Statement TO RUN: a Python program of the user's over pinned rows, whose results become tables or a result set."""
+"""Statement TO RUN: a Python program of the user's over pinned rows. Its results become tables or a result set."""
 
 from __future__ import annotations
 

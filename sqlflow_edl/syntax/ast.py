@@ -204,7 +204,7 @@ class Statement:
 
     @property
     def used_model(self) -> Name | None:
-        """Stored model that the statement uses or changes, other than those of FEATURES in COLUMN."""
+        """Stored model that the statement uses or changes, not counting the models of FEATURES in COLUMN."""
         used: Name | None = getattr(self, self.traits.uses) if self.traits.uses else None
         return used
 
@@ -221,7 +221,7 @@ class Statement:
 
     @property
     def reused(self) -> tuple[Name, ...]:
-        """Models whose features COLUMN reuses, by FEATURES(m)."""
+        """Models of FEATURES(m) in COLUMN, which reuses their features."""
         items = (item.value for clause in self.columns for item in clause.items)
         models = (reused_model(value) for value in items if isinstance(value, Call))
         return tuple(name for name in models if name is not None)

@@ -131,7 +131,7 @@ class _Builder(Transformer[Token, Any]):
         return self._statement("show_curve", meta, [], model=children[0])
 
     def show_features(self, meta: Meta, children: list[Any]) -> Statement:
-        """Return a PREDICT whose result is the features."""
+        """Return a PREDICT with the features as its result."""
         model, query = children
         report = Attribute("predict.report", Constant("features", _span(meta)), _span(meta))
         return self._statement(
@@ -337,7 +337,7 @@ class _Builder(Transformer[Token, Any]):
         return [sign, *_parts(operand)]
 
     def path_call(self, meta: Meta, children: list[Any]) -> list[Any]:
-        """Return the parts of `x/LOG(y)`, whose function is the last part of a path."""
+        """Return the parts of `x/LOG(y)`; the name of the function is the last part of a path."""
         *before, function = quotient(children[0], meta.start_pos)
         name = function if isinstance(function, Name) else Name((), children[0], _span(meta))
         call = self.call(meta, [name, *children[1:]])

@@ -179,7 +179,7 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
 
 
 def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
-    """Return the place of the parenthesis that closes that of the options or of TRANSFORM."""
+    """Return the place of the parenthesis that closes the opening one of the options or of TRANSFORM."""
     depth = 0
     for token in sql_tokens(text, opening, with_hash_comments(dialect)):
         depth += token.nesting
@@ -264,7 +264,7 @@ def _check_transform(text: str, transform: Span, model: Name | None, attributes:
 def _columns(
     text: str, span: Span, transform: Span | None, others: set[str], dialect: Dialect
 ) -> tuple[ColumnClause, ...]:
-    """Return the items of TRANSFORM as those of COLUMN, at their places."""
+    """Return the items of TRANSFORM as items of COLUMN, at their places."""
     if transform is None:
         return ()
     items = column_text(text, transform, others, dialect)
@@ -281,7 +281,7 @@ def _options(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attr
 
 
 def _clauses(span: Span, place: int, word: str, inside: str, dialect: Dialect) -> Statement:
-    """Parse a clause of TRAIN whose text begins at `place`: TRAIN x and its word stand in the places of other words."""
+    """Parse a clause of TRAIN from its text at `place`: TRAIN x and its word stand in the places of other words."""
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 

@@ -52,7 +52,7 @@ _PARTS = {
     "HOUR": "HOUR",
     "MINUTE": "MINUTE",
 }
-# functions of expressions -> those of COLUMN
+# functions of expressions -> functions of COLUMN
 _FUNCTIONS = {
     **{name: name for name in ("LN", "EXP", "SQRT", "ABS", "LEAST", "GREATEST", "COALESCE", "IFNULL")},
     "LOG": "LN",  # LOG of a column is log(1 + x) in COLUMN
@@ -62,8 +62,7 @@ _Edit = tuple[Span, str]  # of the whole text
 
 
 def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect) -> str:
-    """Return the items between the parentheses as those of COLUMN, in as many characters.
-
+    """Return the items between the parentheses as items of COLUMN, in as many characters.
     others: columns that are no features, such as the label, in lower case. They are left out, and so are aliases, which
     no other item can use. Raises StatementSyntaxError, with the place, for what has no counterpart.
     """

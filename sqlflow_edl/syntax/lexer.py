@@ -1,6 +1,6 @@
 """Two lexers for one text: `sql_tokens` in the database's dialect, `clause_tokens` in the extended clauses.
 
-Each sees only its own part of a program: the strings of a SELECT follow the database's rules, those of the clauses
+Each sees only its own part of a program: the strings of a SELECT follow the database's rules, the strings of clauses
 follow ours (both quotes, backslash escapes, doubled quotes). Both are total: for any text, they yield tokens in
 ascending order without an error, and stop at the end. Faulty text becomes a token of kind "unclosed" or "unknown",
 which the parser reports. Time is linear in the text.

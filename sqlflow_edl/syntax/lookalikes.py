@@ -295,7 +295,7 @@ def _edits(error: SQLFlowError, text: str, start: int) -> list[tuple[int, int, s
     if not 0 <= first <= last <= len(text):
         return []
     instead, quote = advice.instead, text[first : first + 1]
-    if quote == "[" and instead[:1] != "[":  # of a list, whose values have no places of their own
+    if quote == "[" and instead[:1] != "[":  # of a list: its values have no places of their own
         return [(first, last, f"[{instead}]")] if "," not in text[first:last] else []
     is_text = not _PLAIN.match(instead) and instead[:1] not in (*_QUOTES, "[")
     if quote and quote in _QUOTES and is_text:

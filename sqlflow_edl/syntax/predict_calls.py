@@ -3,7 +3,7 @@
     SELECT * FROM orders JOIN PREDICT(late, (SELECT * FROM orders WHERE open), threshold = 0.3) p USING (id)
     SELECT * FROM ML.PREDICT(MODEL late, TABLE orders, STRUCT(0.3 AS threshold))
 
-The second form is that of BigQuery ML, which has other functions too; its predicted column is predicted_late.
+The second form is BigQuery ML's, which has other functions too; its predicted column is predicted_late.
 
 All else is ordinary SQL of the database, and stays as it is written. A call is recognised by its place: sqlglot parses
 the statement with a name in place of the call, which must be a table in the tree.
@@ -49,9 +49,9 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
-# functions whose rows are made of those of other statements
+# functions that make their rows of the rows of other statements
 _DERIVED = ("DETECT_ANOMALIES", "FORECAST", "GLOBAL_EXPLAIN")
-# functions with settings of their own; others have those of their statement
+# functions with settings of their own; others have the settings of their statement
 _SETTINGS: Mapping[str, Sequence[str]] = {
     "CENTROIDS": ("standardize",),
     "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
@@ -94,7 +94,7 @@ class PredictCall:
 
     @property
     def is_derived(self) -> bool:
-        """True if the rows are made of those of other statements."""
+        """True if the rows are made of the rows of other statements."""
         return self.function in _DERIVED
 
 
@@ -314,7 +314,7 @@ def _settings(
 
 
 def _plain(arguments: Sequence[list[Token]]) -> tuple[list[list[Token]], list[list[Token]]]:
-    """Return arguments of BigQuery ML without their words: MODEL m and TABLE t; those of STRUCT(0.3 AS threshold)."""
+    """Return arguments of BigQuery ML without MODEL and TABLE, and the settings in STRUCT(0.3 AS threshold)."""
     result: list[list[Token]] = []
     settings = []
     for argument in arguments:

@@ -109,7 +109,7 @@ def _outer(tokens: list[Token]) -> Iterator[Token]:
 
 
 def end_of_items(select: str, dialect: Dialect) -> int | None:
-    """Return the place for one more item, or None if the rows of the query are not those of its tables."""
+    """Return the place for one more item, or None if the rows of the query are not the rows of its tables."""
     item_list = items(select, dialect)
     if item_list is None or any(token.word in _CHANGES_ROWS for token in item_list.tokens):
         return None

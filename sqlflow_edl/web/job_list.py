@@ -22,9 +22,9 @@ from sqlflow_edl.syntax.parse import read
 from sqlflow_edl.web.job_progress import ProgressView, job_progress
 
 PAGE = 50  # jobs
-MOST_SORTED = 1000  # jobs whose metrics are read to sort by one
+MOST_SORTED = 1000  # jobs from which metrics are read to sort by one
 METRICS = 2  # of a line
-_MOST_KNOWN = 20_000  # jobs whose statements and ends are kept
+_MOST_KNOWN = 20_000  # jobs with statements and ends that are kept
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def job_progress(snapshot: Snapshot | None, state: str) -> ProgressView:
 
 
 def _share(snapshot: Snapshot) -> float | None:
-    """Return the share of the work, of jobs of earlier versions that of the epochs, of tasks if there are no epochs."""
+    """Return the share of the work; for jobs of earlier versions, of the epochs, or of tasks if there are no epochs."""
     if snapshot.share is not None:
         return snapshot.share
     if snapshot.epochs:

@@ -20,7 +20,7 @@ from sqlflow_edl.backends.report import JobReport, report, state_of
 from sqlflow_edl.web.job_list import JobList, JobPage, JobQuery, Line
 from sqlflow_edl.web.job_progress import ProgressView, job_progress, where_it_runs
 
-MOST = 32  # jobs whose events stay open
+MOST = 32  # jobs with events that stay open
 LINES = 200  # of a log
 
 

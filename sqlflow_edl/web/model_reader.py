@@ -51,7 +51,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class ModelListing:
-    """Versions in the registry, by name and number. problem: the reason why they are those of an earlier time."""
+    """Versions in the registry, by name and number. problem: the reason why they are of an earlier time."""
 
     versions: tuple[ModelVersion, ...] = ()
     url: str = ""
@@ -99,8 +99,9 @@ class ModelReader:
         self._archives: OrderedDict[str, _Read] = OrderedDict()
 
     def listing(self) -> ModelListing:
-        """Return the versions. A registry that cannot be read now, as one that a training has open, keeps those of
-        before; raises SourceError if there are none.
+        """Return the versions: the last ones read if the registry cannot be read now, as while a training has it open.
+
+        Raises SourceError if none have been read before.
         """
         with self._lock:
             try:

@@ -18,7 +18,7 @@ from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.web.model_reader import ModelDetails
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
-FEW_VALUES = 10  # of a column whose frequent values are shown
+FEW_VALUES = 10  # of a column: its frequent values are shown
 _CLOCK = ("epoch", "step", "seconds", "loss", "validation_loss")
 
 Series = Mapping[str, Sequence[tuple[float, float | None]]]
@@ -49,7 +49,7 @@ class ColumnView:
 
     @property
     def histogram(self) -> Histogram | None:
-        """Histogram of numbers, unless they have few values, whose frequencies tell more."""
+        """Histogram of numbers, unless they have few values: the frequencies of these tell more."""
         summary = self.summary
         if summary is None or (
             summary.top and summary.distinct is not None and summary.distinct <= FEW_VALUES

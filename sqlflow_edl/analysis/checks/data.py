@@ -261,7 +261,7 @@ def _ids_and_constants(
 def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
     advice = f"if it is known only when {label} is, leave it out of the SELECT"
     for score in scores:
-        if not score.score >= UNUSUAL:  # NaN, of numbers whose squares overflow, is no finding
+        if not score.score >= UNUSUAL:  # NaN, of numbers with squares that overflow, is no finding
             continue
         if score.kind == "copy":
             message = f"{score.column} is a copy of the label {label}"

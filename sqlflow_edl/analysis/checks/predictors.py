@@ -16,8 +16,8 @@ mistakes, so that a rare class does not make every column look good. For classes
 of all classes: a column that equals the label in 99 % of the rows makes few mistakes in each class, yet with a rare
 class nearly as many as the constant guess. The best score counts.
 
-Neighbours count only if they are near-perfect. A lasting state, or a temperature, hardly differs between adjacent rows
-in any column of times: below that, times are scored by NULL alone, and numbers by bins of many rows.
+Neighbours count only if they are near-perfect. A lasting state, or a temperature, hardly differs between rows that are
+adjacent in any column of times: below that, times are scored by NULL alone, and numbers by bins of many rows.
 """
 
 from __future__ import annotations

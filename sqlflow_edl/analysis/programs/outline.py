@@ -258,7 +258,7 @@ def _tree_effects(tree: exp.Expr) -> Effects:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Return True if the name is that of a common table expression where the table stands.
+    """Return True if the table is named as a common table expression that is visible where the table stands.
 
     A query that is not recursive does not see its own name: `WITH t AS (SELECT * FROM t)` reads the table t.
     """

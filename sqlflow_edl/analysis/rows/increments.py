@@ -79,7 +79,10 @@ def column(settings: TrainSettings, schema: Schema, others: set[str], errors: li
 
 
 def select_new_rows(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query:
-    """Return the query of the rows after the last training. last: the query of that training, if there was one."""
+    """Return the query of the rows with greater values of the column than in the last training.
+
+    last: the query of that training, if there was one.
+    """
     if not column:
         return query
     seen = last.increment if last is not None else None

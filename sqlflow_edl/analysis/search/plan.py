@@ -1,6 +1,6 @@
 """Plan of a search: a TRAIN statement for each candidate, over the same pinned rows.
 
-A candidate's JobSpec belongs to its statement, and a user could run that to train the model by itself.
+A candidate's JobSpec is compiled from its own statement: a user could run that to train the model by itself.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Kubernete
     folder = ClusterFolder(job.path)
     folder.make_token()
     queries = (spec.query, *([spec.validation] if spec.validation else []))
-    # Modules travel with jobs of the edl command, whose queries name files.
+    # Modules travel with jobs of the edl command: the queries of these jobs name files.
     script, travels = job.path / SCRIPT, job.zoo.is_dir()
     urls = () if travels else (parse_server(query.source).with_password() for query in queries)
     return Submission(
@@ -156,7 +156,7 @@ class _Application:
     def _existing(self, obj: Object, owner: str) -> str:
         """Return the uid of the existing object if it belongs to the same job."""
         metadata = self._read(obj)
-        # The name is that of our Job, and permission to create Secrets may exclude reading them.
+        # The name belongs to our Job, and permission to create Secrets may exclude reading them.
         if metadata is None and owner:
             return ""
         if (

@@ -21,7 +21,7 @@ _HEAD = f"""\
 
 
 def describe_submission(submission: Submission) -> str:
-    """Return the YAML of a submission, whose values of a real job are replaced by the placeholders."""
+    """Return the YAML of a submission; placeholders replace the values that only a real job has."""
     secrets = dict.fromkeys(submission.secrets, HIDDEN)
     certificates = dict.fromkeys(submission.certificates, HIDDEN)
     script = HIDDEN.encode() if submission.script else b""

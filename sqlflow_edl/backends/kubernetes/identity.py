@@ -35,7 +35,7 @@ class Identity:
         return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))
 
     def metadata(self, name: str, *, owner: str = "") -> Object:
-        """Return the metadata of an object. owner: uid of the Job, whose deletion then deletes the object."""
+        """Return the metadata of an object. owner: uid of the Job; the object is deleted with the Job."""
         result: Object = {"name": name, "namespace": self.namespace, **self.described()}
         if owner:
             result["ownerReferences"] = [pod_manifests.owner(self.name, owner)]

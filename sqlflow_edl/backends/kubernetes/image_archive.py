@@ -24,7 +24,7 @@ from sqlflow_edl.analysis.settings.kubernetes import USER
 from sqlflow_edl.backends.kubernetes.images import check_tag
 
 NEEDED = ("opt/edl/bin/python", "opt/edl/code/edl/entrypoints/pod.py")  # of the folder
-EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build")  # folders whose contents stay out
+EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build")  # folders that enter the image empty
 # as in runtime/Dockerfile
 ENVIRONMENT = {
     "PATH": "/opt/edl/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -139,7 +139,7 @@ def _layer(folder: Path, archive: Path) -> Iterator[tuple[IO[bytes], _Blob]]:
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Drop the names of owners, which are those of this machine; their numbers count."""
+    """Drop the names of owners, because they belong to this machine; their numbers count."""
     entry.uname = entry.gname = ""
     return entry
 

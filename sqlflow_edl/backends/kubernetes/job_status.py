@@ -43,7 +43,7 @@ class KubernetesJob(msgspec.Struct):
         )
 
     def is_of(self, deployment: Deployment) -> bool:
-        """Return True if the Job is that of the deployment: by uid, or by job id if the uid was not recorded."""
+        """Return True if the Job is the deployment's: by uid, or by job id if the uid was not recorded."""
         if deployment.uid:
             return self.metadata.uid == deployment.uid
         return (self.metadata.labels or {}).get(names.JOB_ID) == deployment.job

@@ -1,4 +1,4 @@
-"""Statements that can run on Kubernetes: those whose rows, results and models are within reach of pods."""
+"""Statements that can run on Kubernetes: their rows, results and models must be within reach of pods."""
 
 from __future__ import annotations
 

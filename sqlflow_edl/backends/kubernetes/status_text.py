@@ -13,7 +13,7 @@ from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, Kub
 
 GONE = "its Job is no longer in the cluster: it was deleted, or its time to live expired"
 SILENT = "the job is done, but the result from its master can no longer be read"
-MOST_ASKED = 5  # pods whose events are requested at a time
+MOST_ASKED = 5  # pods for which events are requested at a time
 
 # Reasons of events before a container starts that the pod itself does not show.
 _TELLING = frozenset(
@@ -63,7 +63,7 @@ def _messages(events: list[JobEvent]) -> list[str]:
 
 
 def failure(job: KubernetesJob, pods: list[Pod], job_id: str) -> ClusterError:
-    """Return the error of a failed job whose master gives no reason."""
+    """Return the error of a failed job if its master gives no reason."""
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
     masters = [pod for pod in pods if pod.instance is None and pod.has_ended]

@@ -104,7 +104,7 @@ def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
 def _started_on(
     pinned: Pinned, job: JobFolder, spec: JobSpec | RunnableSpec, settings: KubernetesSettings
 ) -> KubernetesJobHandle:
-    """Submit a job whose rows are in a data source."""
+    """Submit a job that reads its rows from a data source."""
     if pinned.table is None:
         raise SemanticError(
             "the rows could not be pinned in the data source, where pods would read them",

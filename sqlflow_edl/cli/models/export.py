@@ -74,7 +74,7 @@ def _as_sql(archive: Path, reference: str, options: argparse.Namespace) -> int:
 
 
 def _trees_of_xgboost(model: Archive, archive: Path) -> Forest:
-    """Return the trees of a model of XGBoost, whose format only the library reads, in a process of its own."""
+    """Return the trees of a model of XGBoost, read in a process of its own: only the library reads its format."""
     from edl.frameworks.trees.forest import of_xgboost
     from edl.frameworks.trees.objectives import XGBOOST
     from sqlflow_edl.codegen.trees import objective

@@ -103,7 +103,7 @@ def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple
 
 
 def _growth(session: Session, archive: Archive, reference: str, least: int) -> tuple[str, bool]:
-    """Compare the number of rows of the model's query with that of its training."""
+    """Compare the number of rows of the model's query with its number in training."""
     before = archive.lineage.rows
     query = archive.spec.query.select
     reader = session.source.execute(f"SELECT count(*) AS n FROM (\n{query}\n) trained_on")

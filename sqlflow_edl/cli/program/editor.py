@@ -89,7 +89,7 @@ class Editor:
         | types.DidChangeTextDocumentParams
         | types.DidSaveTextDocumentParams,
     ) -> None:
-        """Show the problems of a program; those of columns and models when it is opened or saved."""
+        """Show the problems of a program; problems of columns and models only when it is opened or saved."""
         document = self._document(event.text_document.uri)
         with_source = self._connection is not None and not isinstance(
             event, types.DidChangeTextDocumentParams

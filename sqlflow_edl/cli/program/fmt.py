@@ -64,6 +64,6 @@ def _hand_out(source_text: Text, laid_out_text: str, options: argparse.Namespace
 
 
 def _dialect(options: argparse.Namespace) -> str:
-    """Return the dialect that is given, or that of the data source, which is not opened; else DuckDB's."""
+    """Return the dialect that is given, or the data source's, without opening the source; else DuckDB's."""
     scheme = (options.source or "").partition(":")[0]
     return options.dialect or next((name for name in DIALECTS if scheme.startswith(name)), "duckdb")

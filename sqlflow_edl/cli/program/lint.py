@@ -1,6 +1,6 @@
 """`sqlflow lint`: errors and warnings of programs, which do not run.
 
-Those of columns and models need a source, or a file with the tables of one.
+Errors of columns and models need a source, or a file with the tables of one.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ def _schema_findings(session: Session, file: str) -> list[Finding]:
 
 
 def open_session(options: argparse.Namespace) -> Session:
-    """Open the session whose tables, columns and models a program is checked against."""
+    """Open the session for the check of a program against its tables, columns and models."""
     from sqlflow_edl.session.session import Session
 
     return Session(options.source, dialect=options.dialect, model_store=options.model_store)
 
 
 def problems_with_source(text: str, session: Session) -> Iterator[LintProblem]:
-    """Yield the errors and warnings of a program, also those of columns and models."""
+    """Yield the errors and warnings of a program, also about columns and models."""
     from sqlflow_edl.session.passed_on import find_doubt, parser_of
     from sqlflow_edl.session.program_check import ProgramCheck
 

@@ -44,7 +44,7 @@ def complaint(options: argparse.Namespace) -> str:
 
 
 class HeldOutput(io.TextIOWrapper):
-    """Output that waits until that of earlier statements is written; formatted as for its destination."""
+    """Output that waits until earlier statements have written theirs; formatted as for its destination."""
 
     def __init__(self, destination: IO[str]) -> None:
         kept = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (closed with this wrapper)

@@ -194,8 +194,8 @@ class ParallelRun(ProgramRun):
         }
         self._entries = list(program)
         self._running: dict[int, Turn] = {}  # position -> statement
-        self._over: dict[int, Turn] = {}  # position -> statement whose data is not released yet
-        self._released = 0  # statements whose data is written
+        self._over: dict[int, Turn] = {}  # position -> statement with data that is not released yet
+        self._released = 0  # statements with data that is written
 
     def _run_all(self, most: int, turns: queue.Queue[Turn | None], ended: queue.Queue[DoneTurn]) -> None:
         while self._waiting or self._running:
@@ -240,7 +240,7 @@ class ParallelRun(ProgramRun):
         self._end(position, done.turn)
 
     def _end(self, position: int, turn: Turn) -> None:
-        """Let the statements that waited for this one go on, and write the data whose turn it is."""
+        """Let the statements that waited for this one go on, and write the data that is next in the program."""
         for before in self._waiting.values():
             before.discard(position)
         self._over[position] = turn

@@ -41,7 +41,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 def keep(
     options: argparse.Namespace, program: Sequence[ProgramEntry], done: Iterable[int], *, failed: bool
 ) -> None:
-    """Write the record of a failed program, or delete that of this program where it succeeded."""
+    """Write the record of a failed program, or delete this program's record if it succeeded."""
     if options.command != "run":  # retrain and console run programs that are not on the command line
         return
     arguments, folder = options.arguments, str(Path.cwd())

@@ -14,7 +14,7 @@ _TEXTS = ("-e", "--execute", "-f", "--file")
 def complete_arguments(arguments: Sequence[str], *, at_terminal: bool) -> list[str]:
     """Insert the command that the arguments leave out.
 
-    Options before any command are those of `run` if they or standard input give a text, else those of `console`.
+    Options before any command belong to `run` if they or standard input give a text, else to `console`.
     at_terminal: standard input is a terminal.
     """
     first = arguments[0] if arguments else ""

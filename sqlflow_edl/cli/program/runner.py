@@ -182,7 +182,7 @@ class ProgramRun:
             self._stopped = f"statement {turn.step.number} failed"
 
     def _leave_out(self, turn: Turn, error: SQLFlowError) -> None:
-        """Count a statement as failed whose errors were found before anything ran."""
+        """Count a statement as failed if its errors were found before anything ran."""
         self._counts["ERROR"] += 1
         self._narrator.leaves_out(turn.step)
         turn.sheet.fails(error, turn.text)

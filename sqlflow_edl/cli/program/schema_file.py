@@ -1,4 +1,4 @@
-"""Schema file of `sqlflow lint` and `sqlflow compile`: tables in memory, which stand for those of a database."""
+"""Schema file of `sqlflow lint` and `sqlflow compile`: tables in memory, in place of a database's tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
-EMBEDDED = ("duckdb", "sqlite")  # dialects whose database can be opened in memory
+EMBEDDED = ("duckdb", "sqlite")  # dialects with a database that can be opened in memory
 
 
 def open_session(

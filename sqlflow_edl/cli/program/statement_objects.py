@@ -86,7 +86,7 @@ class ObjectSheet(Sheet):
             self._out.flush()
 
     def _add(self, fields: Mapping[str, Any]) -> None:
-        """Write fields, after those of the statement itself if they are the first."""
+        """Write fields, after the fields of the statement itself if they are the first."""
         if not self._begun:
             head = {"statement": self._step.number, "kind": self._kind, "title": self._step.title}
             fields = {name: value for name, value in head.items() if value} | dict(fields)

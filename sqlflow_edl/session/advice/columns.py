@@ -164,7 +164,7 @@ def advise_unfit(error: UnfitColumnError, look: Look) -> None:
 
 
 def _number(look: Look, column: str, cast: str) -> str:
-    """Return the cast of a column to a number; of texts that have one inside, that of the number."""
+    """Return the cast of a column to a number; of texts with a number inside, the cast of that number."""
     name = look.name(column)
     values = look.values(column)
     if look.compiler.dialect == "duckdb" and values and not any(map(_is_number, values)):

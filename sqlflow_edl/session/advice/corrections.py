@@ -41,7 +41,7 @@ _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (WithoutOptionsError, columns.advise_without_options),
     (SourceError, conditions.advise_literal),
 )
-# Sources whose rows are looked at. The other ones ask for money or start a job for each query.
+# Sources to read rows from for advice. The other ones ask for money or start a job for each query.
 LOOKED_AT = ("duckdb", "sqlite", "mysql", "postgres")
 
 

@@ -58,7 +58,7 @@ def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
 
 
 def _likely(references: Sequence[str], look: Look) -> str:
-    """Return the model whose label is predicted, or the first."""
+    """Return the model of the predicted label, or the first."""
     target = look.statement.target
     label = target.parts[-1] if target is not None else ""
     for name in references:

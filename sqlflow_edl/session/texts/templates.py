@@ -23,7 +23,7 @@ def render_template(
 ) -> str:
     """Render the text as a template. Raises SQLFlowError with the place in `text`.
 
-    dialect: that of the filter `literal`. way: how to define a variable, as a format with {name}.
+    dialect: for the filter `literal`. way: how to define a variable, as a format with {name}.
     """
     from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
     from jinja2.sandbox import SandboxedEnvironment

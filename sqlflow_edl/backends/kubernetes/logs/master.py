@@ -50,7 +50,7 @@ class MasterLogs:
         return not self._readings
 
     def read(self, pod: Pod) -> None:
-        """Start to read the log of a pod, unless it is known; its lines follow those of earlier pods."""
+        """Start to read the log of a pod, unless it is known; its lines follow the lines of earlier pods."""
         if pod.metadata.uid in self._known:
             return
         self._known.add(pod.metadata.uid)

@@ -1,4 +1,4 @@
-"""Logs of all pods of a job, or of those of one instance: past and new lines."""
+"""Logs of all pods of a job, or of one instance's pods: past and new lines."""
 
 from __future__ import annotations
 

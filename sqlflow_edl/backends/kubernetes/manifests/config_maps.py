@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from edl.errors import ClusterError
 
-LARGEST = 900_000  # bytes in a ConfigMap, whose limit is 1 MiB
+LARGEST = 900_000  # bytes in a ConfigMap; Kubernetes limits it to 1 MiB
 MOST = 32_000_000  # bytes of all files of a job
 
 _REMEDIES = dict.fromkeys(("rows", "zoo"), "put data on a volume, and name them as pod:/edl/volume/…")

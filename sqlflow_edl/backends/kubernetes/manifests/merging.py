@@ -1,6 +1,6 @@
 """Merge of a user's pod template with our pods: our fields win, everything else is the template's.
 
-Lists whose items have a name are merged by it, as Kubernetes merges them; tolerations are concatenated.
+Lists of named items are merged by name, as Kubernetes merges them; tolerations are concatenated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEYS = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
-# lists whose items are merged; in others an item replaces an item
+# lists with items that are merged; in others an item replaces an item
 _DEEP = ("containers", "initContainers")
 _APPENDED = ("tolerations",)
 

@@ -1,6 +1,6 @@
 """Network policies of a job: its pods talk to each other, to name servers and to their data, and to nothing else.
 
-A policy knows addresses and labels, and no host names. So a data source whose URL has a name is its port on any host.
+A policy knows addresses and labels, and no host names. So a data source with a name in its URL is its port on any host.
 """
 
 from __future__ import annotations

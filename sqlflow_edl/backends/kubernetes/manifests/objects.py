@@ -1,4 +1,4 @@
-"""Objects of a job: a Job whose pod is the master, and what that needs, all of it owned by the Job."""
+"""Objects of a job: a Job with the master as its pod, and all objects that the master needs, owned by the Job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Submission:
 
     job: its id. files: of its folder, by path. token: that authenticates its calls. secrets: of its data sources, by
     the URL without password. certificates: files of `edl.tls` by name, empty if calls are plain. script: record of the
-    script that workers run, whose arguments may be secret.
+    script that workers run; its arguments may be secret.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""Pods of a job: fields common to all of them, and those of each role."""
+"""Pods of a job: fields common to all of them, and fields of each role."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def manifest(
         or ("default" if role == "program" else identity.name),
         priority_class=settings.text("priority_class")
         if role != "worker"
-        else "",  # the master sets that of workers
+        else "",  # the master sets the class of workers
         node_selector=_select_by_role(
             role, settings.pairs("node_selector"), settings.pairs("worker_node_selector")
         ),
@@ -121,7 +121,7 @@ def _check_gpus(spec: JobSpec | RunnableSpec, settings: KubernetesSettings) -> N
 
 
 def _queue(role: PodRole, settings: KubernetesSettings) -> dict[str, str]:
-    """Return the labels for Kueue of pods that no Job controls; those of its own pods are on the Job."""
+    """Return the labels for Kueue of pods that no Job controls; the Job has the labels for its own pods."""
     if role in ("master", "program"):
         return {}
     return queue_labels(settings)
@@ -231,7 +231,7 @@ def _tolerations(role: PodRole, settings: KubernetesSettings) -> list[dict[str, 
 
 
 def _toleration(taint: str) -> dict[str, str]:
-    """Return the toleration of a taint `key=value:effect`, whose value and effect may be omitted."""
+    """Return the toleration of a taint `key=value:effect`; the value and the effect are optional."""
     name, _, effect = taint.partition(":")
     key, equals, value = name.partition("=")
     toleration = (

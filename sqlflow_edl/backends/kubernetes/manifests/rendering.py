@@ -75,7 +75,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _json(value: object, **_: object) -> str:
-    """Encode as ASCII JSON whose escapes mean the same in YAML, which has no surrogate pairs."""
+    """Encode as ASCII JSON with escapes that mean the same in YAML, which has no surrogate pairs."""
 
     def escaped(match: re.Match[str]) -> str:
         code = ord(match[0])

@@ -18,8 +18,7 @@ from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
 
 
 def resources(settings: KubernetesSettings, spec: JobSpec | RunnableSpec, role: PodRole) -> Object:
-    """Return the resources of a container; of a program those of a worker.
-
+    """Return the resources of a container; a program gets the resources of a worker.
     Raises SemanticError if a limit is below the request.
     """
     role = "worker" if role == "program" else role
