@@ -21,7 +21,7 @@ CALLS = {
 OF_MODULES = {"os": {"remove"}, "shutil": {"move"}}  # names that other objects have too
 # Most modules have none of these words, and are not parsed.
 WORDS = re.compile(rf"\b(?:{'|'.join((*CALLS, *chain.from_iterable(OF_MODULES.values())))})\(|{SQL.pattern}")
-NO_FILES = ("structs", "dataclasses")  # whose `replace` makes another object
+NO_FILES = ("structs", "dataclasses")  # their `replace` makes another object
 # Why a place may delete.
 REASONS = {
     "rule": "a rule of `edl.jobs.retention` says so",
@@ -68,7 +68,7 @@ def _deletes(call: ast.Call) -> bool:
     if name not in CALLS and not any(name in names for names in OF_MODULES.values()):
         return False
     owner = ast.unparse(call.func.value)
-    if name == "replace" and owner != "os":  # that of a text has two arguments
+    if name == "replace" and owner != "os":  # the method of a text has two arguments
         return len(call.args) == 1 and not call.keywords and not owner.endswith(NO_FILES)
     return name in CALLS or name in OF_MODULES.get(owner, ())
 

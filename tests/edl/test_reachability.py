@@ -30,7 +30,7 @@ def unused() -> str:
 
 @contextmanager
 def answering(answer: Callable[[socket.socket], object]) -> Iterator[str]:
-    """An address whose connections get that answer."""
+    """An address that gives its connections that answer."""
 
     def serve() -> None:
         with suppress(OSError):

@@ -20,7 +20,7 @@ SOLD = pa.table({"id": range(3), "item": ["a", "b", "c"]})
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunnablePlace]:
-    """Makes this process that of a runnable with so many tables."""
+    """Makes this process the process of a runnable with so many tables."""
 
     def make(*tables: str) -> RunnablePlace:
         write_rows(tmp_path, SOLD.schema, SOLD.to_batches(max_chunksize=2))

@@ -13,7 +13,7 @@ ROWS = 4 * STREAMED_ROWS
 
 
 def test_a_job_tells_its_batches_its_reports_and_who_died() -> None:
-    trees = {"framework": "lightgbm"}  # whose processes start fastest
+    trees = {"framework": "lightgbm"}  # its processes start fastest
     with timed.apart():
         archive = timed.trained(timed.NARROW, **trees)
         run = timed.predicted(archive, ROWS, "worker-0/0 in a task 3", workers=1, **trees)

@@ -75,7 +75,7 @@ def test_columns_that_transform_does_not_list_are_no_features(databases: Databas
 
 
 def without_statement(job: object) -> object:
-    """The JobSpec without its text, and those of its candidates."""
+    """The JobSpec without its text, and its candidates' without theirs."""
     replace = msgspec.structs.replace
     search = job.search  # type: ignore[attr-defined]
     if search is not None:

@@ -1,4 +1,4 @@
-"""Jobs whose connections to their server are cut ten times: nothing is lost or doubled, and no password is told."""
+"""Jobs with connections to their server that are cut ten times: nothing is lost or doubled, and no password is told."""
 
 from __future__ import annotations
 

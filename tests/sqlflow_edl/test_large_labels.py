@@ -41,7 +41,7 @@ def last(session: Session, text: str) -> pa.Table:
 
 
 def measured(session: Session, model: str, rows: str = ROWS) -> tuple[float, float]:
-    """Return the error that EVALUATE reports, and that of the predictions in SQL."""
+    """Return the error that EVALUATE reports, and the error of the predictions in SQL."""
     [figures] = last(session, f"{rows} TO EVALUATE {model}").to_pylist()
     [found] = last(
         session,

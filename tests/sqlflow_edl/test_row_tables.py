@@ -1,4 +1,4 @@
-"""Categories of many ids, whose rows stand in tables outside of the graph, from TRAIN to PREDICT in both frameworks."""
+"""Categories of many ids, with rows in tables outside of the graph, from TRAIN to PREDICT in both frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches whose trials are tasks of a master: several workers, and workers that are killed."""
+"""Searches with trials as tasks of a master: several workers, and workers that are killed."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_a_transform_is_neither_served_nor_exported(
 ) -> None:
     with pytest.raises(SQLFlowError, match="is a transform, which predicts nothing"):
         load_model(archive(session, "t", tmp_path), "t@1")
-    if session.dialect != "duckdb":  # whose file the session holds
+    if session.dialect != "duckdb":  # the session holds the file of DuckDB
         for form in (["-o", str(tmp_path / "t.onnx")], ["--sql", "--from", "trips"]):
             assert main(["export", "--source", session.source.url, "t", *form]) == 1
             assert "is a transform, which predicts nothing" in capsys.readouterr().err

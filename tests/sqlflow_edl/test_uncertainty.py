@@ -169,7 +169,7 @@ def test_a_threshold_and_a_temperature_of_the_training_are_those_of_its_predicti
     [figures] = workshop.rows(f"{query} TO EVALUATE sure").to_pylist()
     assert figures["log_loss"] == pytest.approx(-np.log(np.where(truth, scores, 1 - scores)).mean(), rel=1e-5)
     assert figures["recall"] == pytest.approx(second[truth].mean())
-    assert figures["loss"] > figures["log_loss"]  # that of the training, of the logits
+    assert figures["loss"] > figures["log_loss"]  # the loss of the training is of the logits
 
 
 def test_a_model_without_validation_rows_has_no_threshold_by_a_metric(workshop: Workshop) -> None:

@@ -1,4 +1,4 @@
-"""Commands whose standard output or standard error is closed, or on a full disk."""
+"""Commands with a standard output or standard error that is closed, or on a full disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edl.errors import JobError
 
 @contextmanager
 def closed_pipe() -> Iterator[TextIO]:
-    """A stream whose reader has exited."""
+    """A stream without its reader, which has exited."""
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w", encoding="utf-8") as stream:

@@ -1,4 +1,4 @@
-"""Groups of gloo, whose members are threads here; `tests.edl.worker.strategies.test_allreduce` has processes."""
+"""Groups of gloo, with threads as members here; `tests.edl.worker.strategies.test_allreduce` has processes."""
 
 from __future__ import annotations
 

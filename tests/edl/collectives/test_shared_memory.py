@@ -1,4 +1,4 @@
-"""Sums in shared memory, whose members are threads here; `tests.edl.worker.strategies.test_allreduce` has processes."""
+"""Sums in shared memory, with threads as members here; `tests.edl.worker.strategies.test_allreduce` has processes."""
 
 from __future__ import annotations
 

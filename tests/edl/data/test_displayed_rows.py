@@ -28,7 +28,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("d", pa.date32())])
 
 
 def batch(*days: str) -> pa.RecordBatch:
-    """Return rows whose days are dates, or texts if one of them is no date."""
+    """Return rows with their days as dates, or as texts if one of them is no date."""
     column = text_where_unfit(pa.array(days), lambda some: some.cast(pa.date32()), str)
     return pa.RecordBatch.from_arrays([pa.array(range(len(days))), column], names=["n", "d"])
 

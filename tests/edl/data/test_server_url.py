@@ -143,7 +143,7 @@ class Keyring(KeyringBackend):
 
 @pytest.fixture
 def desktop(connections: Path) -> Iterator[None]:
-    """A keyring, and a connection `shop` whose password it has."""
+    """A keyring with the password of a connection `shop`, and that connection."""
     before = keyring.get_keyring()
     keyring.set_keyring(Keyring())
     connections.write_text('[shop]\nurl = "mysql://reader@h/shop"\nkeyring = "shop"\n', encoding="utf-8")

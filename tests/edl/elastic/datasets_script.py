@@ -29,7 +29,7 @@ seen = dict.fromkeys(("pretrain", "train", "extra", "events", "evaluate"), 0)
 
 
 class Events:
-    """A source with two partitions, whose records are their offsets, from 0 and from 100."""
+    """A source with two partitions. Its records are their offsets, from 0 and from 100."""
 
     def partitions(self) -> list[int]:
         return [0, 100]
@@ -90,7 +90,7 @@ def loop() -> dict[str, Any]:
             sums = evaluation.sums(measure)
             if edl.elastic.broadcast(
                 now >= STEPS
-            ):  # all workers know that alike, but those of a script need not
+            ):  # all workers know that alike, but the workers of a script need not
                 return sums
         name = "events" if now % 10 == 9 else "extra" if now % 3 == 2 else "train"
         step(name, *next(endless[name]))

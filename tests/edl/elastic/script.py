@@ -1,7 +1,7 @@
 """A training loop of a user: `script.py FOLDER KILLS PAUSE LOADERS MICRO`.
 
 KILLS are [rank, restart, epoch] at which a worker kills itself, in the third step of that epoch, before it takes it.
-FOLDER gets the rows of each part whose step was taken, the pids, and the final weights of rank 0. The environment
+FOLDER gets the rows of each part with a step that was taken, the pids, and the final weights of rank 0. The environment
 variable DEVICE says where the model is.
 """
 

@@ -222,7 +222,7 @@ def test_files_are_read_in_the_order_of_leased_indices(tmp_path: Path) -> None:
     for images, classes in DataLoader(folder, batch_sampler=cast(Any, sampler)):
         assert images.shape[1:] == (2, 3)
         assert (images[:, 0, 0] % 2).tolist() == classes.tolist()
-        assert len(folder.opened) == sum(batches) + len(images)  # those of this part alone
+        assert len(folder.opened) == sum(batches) + len(images)  # the images of this part alone
         batches.append(len(images))
         loop.optimizer.step()
     assert batches == [4, 4, 2]

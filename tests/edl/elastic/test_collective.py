@@ -1,4 +1,4 @@
-"""Sums over a group whose members may be at different points of their scripts."""
+"""Sums over a group. Its members may be at different points of their scripts."""
 
 from __future__ import annotations
 

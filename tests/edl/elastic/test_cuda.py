@@ -1,4 +1,4 @@
-"""Scripts of `edl run` whose model is on a GPU, which all workers may share: `make gpu` runs these tests."""
+"""Scripts of `edl run` with a model on a GPU, which all workers may share: `make gpu` runs these tests."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("fsdp_script.py")
 
 
 def weights(folder: Path, *way: str) -> list[float]:
-    """Weights after a worker was killed, which are to be those of an undisturbed run."""
+    """Weights after a worker was killed. They are to equal the weights of an undisturbed run."""
     found = []
     for name in ("undisturbed", "kill"):
         (folder / name).mkdir()

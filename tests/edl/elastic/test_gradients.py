@@ -18,7 +18,7 @@ X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 
 
 class Twins:
-    """Group of two whose members compute the same. `sums` has the sizes of the sums."""
+    """Group of two members that compute the same. `sums` has the sizes of the sums."""
 
     size = 2
 

@@ -12,7 +12,7 @@ NAMES = ("worker-0", "worker-1", "worker-2")
 
 
 class Sums:
-    """Group whose other members are as fast as they are said to be."""
+    """Group in which the other members are as fast as they are said to be."""
 
     rank, timeout = 0, 60.0
 

@@ -36,7 +36,7 @@ def content(ids: np.ndarray, data: np.ndarray, used: np.ndarray) -> Content:
 
 
 def whole(before: Content, found: TableCut, pieces: list[CutRows]) -> Content:
-    """The content of a table, by that of an earlier cut and what has changed since."""
+    """The content of a table, by the content of an earlier cut and the changes since."""
     rows = {one: row for piece in pieces for one, row in content(*piece).items()}
     assert len(rows) == found.rows == sum(len(piece.ids) for piece in pieces)
     gone = set(found.gone.tolist())

@@ -1,4 +1,4 @@
-"""Row tables: whose rows, and what first values they have."""
+"""Row tables: the owners of rows, and the first values of rows."""
 
 from __future__ import annotations
 

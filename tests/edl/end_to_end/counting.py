@@ -19,7 +19,7 @@ FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))
 AS_TEXT = {"fc.numeric('x')": f"fc.numeric('x'), fc.embedding(fc.category_id('id', {IDS}), dim=2)"}
 RATE = 2.0**-10
 
-# The gradient of each dense number is 1 and that of each id of a minibatch its share of the rows, and SGD adds them up.
+# Each dense number has the gradient 1, each id of a minibatch has its share of the rows, and SGD adds them up.
 # The two parameters are on two servers, the larger one on the first.
 MODEL = f"""
 
@@ -82,7 +82,7 @@ def steps(weights: Mapping[str, npt.NDArray[Any]]) -> tuple[float, float]:
     """Number of applied ones on each of two servers."""
     [one], [other] = (
         np.unique(weights[name]) / -RATE for name in ("one", "other")
-    )  # whose numbers are all the same
+    )  # the numbers of a parameter are all the same
     return float(one), float(other)
 
 

@@ -22,7 +22,7 @@ SECONDS = 60.0  # until a wait of a test has failed
 POLL = 0.05
 STEPS = "def loss(labels, predictions):\n"  # what may take its time: each step, in PyTorch,
 BLOCKS = "def feed(batch, mode):\n"  # or each block of rows,
-ROUNDS = "def on_round():\n"  # or each round of trees, whose program ends with `CALLBACKS`
+ROUNDS = "def on_round():\n"  # or each round of trees; their program ends with `CALLBACKS`
 CALLBACKS = f"""
 
 from edl.callbacks import Callback
@@ -42,7 +42,7 @@ def callbacks():
 
 
 def slow_trees(data: pa.Table, **job: Any) -> SlowJob:
-    """Trees, whose processes start fastest; each round takes its time."""
+    """Trees, because their processes start fastest; each round takes its time."""
     return SlowJob(data, of=ROUNDS, framework="lightgbm", append=CALLBACKS, **job)
 
 

@@ -1,4 +1,4 @@
-"""Groups on real processes: whoever is lost, the weights are those of one process, and each row counts once."""
+"""Groups on real processes: whoever is lost, the weights equal the weights of one process, and each row counts once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_CUTS = Checkpoints(steps=0, secs=0)  # but when all workers leave
 
 
 def job(workers: int, framework: str = "torch", when: Checkpoints | None = None, **more: Any) -> SlowJob:
-    """Slow by steps, or, as those of Keras are compiled, by tasks. more: of the job."""
+    """Slow by steps, or, as steps of Keras are compiled, by tasks. more: of the job."""
     slow: dict[str, Any] = (
         {"seconds": 0.2, "of": STEPS} if framework == "torch" else {"seconds": 1, "of": BLOCKS}
     )

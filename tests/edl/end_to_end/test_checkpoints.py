@@ -1,4 +1,4 @@
-"""Jobs whose instances share no disk: their checkpoints are with the master, and go with its disk."""
+"""Jobs with instances that share no disk: their checkpoints are with the master, and go with its disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs whose newest checkpoint or state is damaged: they go on from an older checkpoint, to the same weights."""
+"""Jobs with a damaged newest checkpoint or state: they go on from an older checkpoint, to the same weights."""
 
 from __future__ import annotations
 

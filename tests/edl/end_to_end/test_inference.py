@@ -13,7 +13,7 @@ from edl.spec import Output
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.end_to_end.distributed import Job, kill, table
 
-FRAMEWORK = "lightgbm"  # whose processes start fastest
+FRAMEWORK = "lightgbm"  # its processes start fastest
 ROWS = 5 * STREAMED_ROWS + 1234
 
 

@@ -1,4 +1,4 @@
-"""Jobs whose machine is taken away: SIGTERM to the supervisor, or to all processes at once."""
+"""Jobs that lose their machine: SIGTERM to the supervisor, or to all processes at once."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
 
 
 def lacks_what_was_lost(of: Job, updates: int) -> None:
-    """Server 1 lacks these updates, and rows on it those of their minibatches; server 0 has all."""
+    """Server 1 lacks these updates, and its rows lack the updates of their minibatches; server 0 has all."""
     found = counting.counts(of)
     assert found.steps == (STEPS, STEPS - updates)
     on_second = partitioning.owned_mask(found.ids, 1, 2)

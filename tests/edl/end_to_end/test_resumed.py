@@ -1,4 +1,4 @@
-"""Jobs with parameter servers that are gone on with, by as many servers or others, and whose answers are lost."""
+"""Jobs with parameter servers that are gone on with, by as many servers or others, and lose their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees with a worker and a master, of which one dies: the model is that of a job that nothing happened to."""
+"""Trees with a worker and a master, of which one dies: the model equals the model of an undisturbed job."""
 
 from __future__ import annotations
 

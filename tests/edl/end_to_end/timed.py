@@ -1,4 +1,4 @@
-"""Jobs whose instances write down their moments: what a death costs, for `make soak` and the benchmarks.
+"""Jobs with instances that write down their moments: what a death costs, for `make soak` and the benchmarks.
 
 The clock is the monotonic one, which all processes of a machine share. `make test` asserts no figure of these.
 """

@@ -203,7 +203,7 @@ class RowCases(Reused):
 
     def test_rows_may_be_handed_in_and_are_read_from_any_source(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        trained, other = self.create(subject), create(subject, seed=9)  # whose rows come from elsewhere then
+        trained, other = self.create(subject), create(subject, seed=9)  # its rows come from elsewhere then
         trained.train(Minibatches(FEATURES, LABELS, 16))
         other.set_trainable(trained.get_trainable())
         tables = trained.tables

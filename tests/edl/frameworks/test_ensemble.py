@@ -75,7 +75,7 @@ def eval_metrics_fn():
 
 @dataclass(frozen=True)
 class Made:
-    """An ensemble without weights; weights: those of its models, as in an archive. scores: of each member."""
+    """An ensemble without weights; weights: of its models, as in an archive. scores: of each member."""
 
     adapter: EnsembleAdapter
     weights: Mapping[str, np.ndarray]

@@ -87,7 +87,7 @@ def test_arrays_that_leave_the_adapter_are_those_of_the_cpu(tmp_path: Path) -> N
 
 
 def test_a_checkpoint_of_a_device_goes_on_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The steps on the simulated device are those of the CPU, so the weights are equal in all bits."""
+    """The simulated device takes the same steps as the CPU, so the weights are equal in all bits."""
     rows = Minibatches(FEATURES, LABELS, 16)
     subject = program(tmp_path, "torch")
     alone = create(subject)

@@ -71,7 +71,7 @@ def test_training_in_bfloat16_goes_on_as_if_nothing_had_been(tmp_path: Path) -> 
     weights, state = first.get_weights(), first.get_state()
     first.train(ROWS)
     second.set_weights(weights)
-    second.set_state(state)  # with the random numbers, which are those of the process
+    second.set_state(state)  # with the random numbers, which belong to the process
     second.train(ROWS)
     assert same(second.get_weights(), first.get_weights())
 
@@ -122,7 +122,7 @@ def test_a_step_whose_gradients_overflow_is_left_out_by_all_members(tmp_path: Pa
     subject = of(tmp_path, "float16")
     local, member = create(subject), create(subject)
     before = local.get_weights()
-    high = Minibatches(FEATURES, LABELS * 1e5, 64)  # whose gradients, times the scale, are beyond float16
+    high = Minibatches(FEATURES, LABELS * 1e5, 64)  # the gradients, times the scale, are beyond float16
     local.train(high)
     member.take_step(added(member, high, (0, 40, 64)), NO_ROWS, None)  # type: ignore[attr-defined]
     for adapter in (local, member):

@@ -1,4 +1,4 @@
-"""Trees as ONNX, run by onnxruntime: the outputs are those of PREDICT, from the columns of the table or the matrix."""
+"""Trees as ONNX, run by onnxruntime: the outputs equal PREDICT's, from the columns of the table or the matrix."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_nobody_waits_for_the_tracker_of_xgboost_whose_pod_is_gone(
     subjects, given = xgboosts(2), rows()
     try:
         pair.grow(subjects, given, 1)
-        losses = pair.grow(subjects, given, 1)  # in another group, whose members have left the first network
+        losses = pair.grow(subjects, given, 1)  # in another group: its members have left the first network
     finally:
         answers.set()
     assert losses[0] == losses[1]
@@ -264,7 +264,7 @@ XGBOOSTS: Sequence[dict[str, Any]] = ({}, {"subsample": 0.5}, {"booster": "dart"
 
 
 class _Leaving(XGBoostNetwork):
-    """A network whose member is lost at its call of that number."""
+    """A network that loses its member at the member's call of that number."""
 
     def __init__(self, group: GlooGroup, last: int) -> None:
         self._calls, self._last = 0, last
@@ -334,7 +334,7 @@ def test_classes_have_their_weights_on_all_workers(pair: Workers, made: Made) ->
 
 
 class _Lost(GlooGroup):
-    """A group whose member is lost at its exchange of that number."""
+    """A group that loses its member at the member's exchange of that number."""
 
     exchanges = 0
     last = 0

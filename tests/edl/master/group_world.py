@@ -56,7 +56,7 @@ class Group:
         self.log: list[Task] = []
         self.steps: Counter[str] = Counter()
         self.left: set[str] = set()
-        self.durable: set[int] = set()  # leases whose reports survive the master
+        self.durable: set[int] = set()  # leases with reports that survive the master
 
     def fails(self, reduced: int, chance: random.Random) -> bool:
         """Whether a member sees that another one is gone, or gives up one that is frozen.

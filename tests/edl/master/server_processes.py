@@ -41,7 +41,7 @@ class Server:
         self.progress: dict[int, Progress] = {}
         self.void: set[int] = set()
         self.written: dict[str, Shard] = {}
-        self.memory: set[tuple[str, int]] = set()  # cuts, and whose shards of them
+        self.memory: set[tuple[str, int]] = set()  # cuts, and the owner of each shard that it has of them
 
     def refuses(self, lease: int) -> bool:
         """Return True if the lease was revoked, in its time or before."""

@@ -1,7 +1,7 @@
 """Master and servers of a job under one random schedule: everybody may die, and every call may be lost.
 
-The master's state machines are the real ones. A server is what `edl.ps` promises: it holds of each task the rows whose
-gradients it took, says how far each lease is, and takes nothing of a lease that was revoked.
+The master's state machines are the real ones. A server is what `edl.ps` promises: it holds of each task the rows of the
+gradients that it took, says how far each lease is, and takes nothing of a lease that was revoked.
 """
 
 from __future__ import annotations

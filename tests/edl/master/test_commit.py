@@ -47,7 +47,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def finished(database: Path) -> tuple[job_folder.JobFolder, Intent]:
-    """A detached job that has trained a model, and whose supervisor is gone."""
+    """A detached job that has trained a model. Its supervisor is gone."""
     job = job_folder.create("train")
     intent = Intent("train", f"duckdb:///{database}", "m", RECORD)
     write_intent(job.path, intent)

@@ -1,4 +1,4 @@
-"""Jobs whose instances keep ending, hang or never register: they get on, or fail."""
+"""Jobs with instances that keep ending, hang or never register: they get on, or fail."""
 
 from __future__ import annotations
 

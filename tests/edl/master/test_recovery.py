@@ -261,7 +261,7 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: GroupStage
 
 
 def unheard(trio: GroupStage) -> None:
-    """b trains in a group of its own, whose forming nobody told; meanwhile the next group has begun."""
+    """b trains in a group of its own, and nobody told that it had formed; meanwhile the next group has begun."""
     trio.join("b")
     trio.pass_time(MEMBER_SECS + 0.1)
     assert trio.present.members == ("b",)

@@ -59,7 +59,7 @@ def check_sync(seed: int) -> None:
 
 
 def check_memory(seed: int, mode: Literal["async", "sync"]) -> list[str]:
-    """Return what the master notes of a job whose checkpoints are in memory."""
+    """Return what the master notes of a job with checkpoints in memory."""
     world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")
     check_the_job(world)
     if mode == "sync":
@@ -190,7 +190,7 @@ def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_di
     servers: int, block: int
 ) -> None:
     found = drawn(f"update-logs-{servers}", partial(check_update_logs, servers=servers), block)
-    # Every server has all gradients but those of workers that died before every server had them.
+    # Every server has all gradients but the gradients of workers that died before every server had them.
     assert any(incomplete for incomplete, _ in found) == (servers > 1)
     assert any(noted for _, noted in found)
 

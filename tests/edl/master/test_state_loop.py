@@ -237,7 +237,7 @@ def test_a_state_store_that_cannot_be_written_ends_the_job() -> None:
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
-        await subject.write()  # and with it that of the beginning
+        await subject.write()  # and with it the state of the beginning
         state_store.full = True
         await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
         await running

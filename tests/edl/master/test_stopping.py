@@ -27,7 +27,7 @@ def run(instances: InstanceManager, *workers: str) -> None:
 
 
 def stops(stopper: Stopper, step: Callable[[], object]) -> Failed:
-    """Stop the job, whose world does a step at a time; return the reason."""
+    """Stop the job, while its world does a step at a time; return the reason."""
 
     async def play() -> Failed:
         stopping = asyncio.ensure_future(stopper.stopped())

@@ -13,7 +13,7 @@ from edl.tasks.task import Task
 
 
 def test_a_server_replaces_the_estimate_of_its_own_loss_and_of_no_other() -> None:
-    """The place of a server, its index and its epoch, may have been that of another one before the servers changed."""
+    """The place of a server, its index and its epoch, may have been another one's before the servers changed."""
     estimates = [ServerLoss(1, 1, "000001-000001", 3, 30), ServerLoss(1, 1, "000001-000004", 1, 10)]
     servers = [ServerRecord("ps-1", 0, "ps-1:0", 0), ServerRecord("ps-3", 1, "ps-3:1", 1)]
     tally = UpdateTally(MasterState(generation=2, servers=servers, losses=estimates))

@@ -19,7 +19,7 @@ def softmax(logits: Any) -> Any:
 
 
 def rows(classes: int, temperature: float, count: int = 4000) -> tuple[Any, Any]:
-    """Labels drawn from probabilities, and the same whose logits are multiplied by a temperature."""
+    """Labels drawn from probabilities, and the same probabilities with logits multiplied by a temperature."""
     draw = np.random.default_rng(classes)
     logits = draw.normal(size=(count, classes))
     uniform = draw.random(count)

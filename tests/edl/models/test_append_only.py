@@ -1,4 +1,4 @@
-"""The registry of a source whose rows are never changed, in a double of MaxCompute."""
+"""The registry of a source with rows that are never changed, in a double of MaxCompute."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def place(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def calls_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the memory store: that of fsspec lists a dict which other threads change meanwhile."""
+    """Calls of the memory store in turn: fsspec's lists a dict while other threads change it."""
     turn = threading.RLock()
 
     def in_turn(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Random schedules of a server whose table has limits: it is killed and replaced, and nobody can tell by its rows."""
+"""Random schedules of a server with limits on its table: it is killed and replaced, and nobody can tell by its rows."""
 
 from __future__ import annotations
 

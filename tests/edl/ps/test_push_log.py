@@ -127,7 +127,7 @@ def test_a_book_of_another_generation_knows_no_push_and_no_lease() -> None:
 
 
 def counted(instance: str, number: int, incarnation: int = 0) -> Push:
-    """The push of this number of a worker whose pushes have 10 rows each."""
+    """The push of this number of a worker that pushes 10 rows each time."""
     earlier = {"earlier": number - 1, "earlier_rows": 10 * (number - 1)}
     return msgspec.structs.replace(push(instance, number, incarnation=incarnation), **earlier)
 

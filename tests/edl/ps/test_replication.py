@@ -63,7 +63,7 @@ def checkpoint(of: Servers, name: str, *kept: str, mode: Mode = ASYNC) -> Manife
 
 
 def held(of: Servers, name: str) -> dict[int, set[int]]:
-    """Whose shards of the cut each server has."""
+    """For each server, the servers of which it has shards of the cut."""
     count = range(len(of.servers))
     memories = {server: of.servers[server]._memory for server in count}
     return {
@@ -150,7 +150,7 @@ def test_a_lost_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     assert held(running, "1") == {0: {0, 2}, 1: {1, 0}, 2: {2, 1}}
     step(running, 4, sequence=10)
     moved = running.pull(MODEL, EVERY)
-    with trained(3, MODEL) as others:  # slots: the next step is that of who was never lost
+    with trained(3, MODEL) as others:  # slots: the next step is as if no server had been lost
         for number in range(3):
             step(others, number)
         for number in (3, 4):

@@ -241,7 +241,7 @@ class World:
             worker.ticket = 0
 
     def revoke(self, worker: Worker) -> None:
-        """It is frozen: the lease is void, and it does not know. So are those of starts that have ended."""
+        """It is frozen: the lease is void, and it does not know. So are the leases of starts that have ended."""
         leases = {worker.lease, *self.owed.pop(worker.name, ())}
         self.rounds.revoke(leases)
         self.dead |= {

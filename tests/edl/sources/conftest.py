@@ -1,4 +1,4 @@
-"""Sources of the conformance tests: those of the package, and made-up ones that short files add."""
+"""Sources of the conformance tests: the package's, and made-up ones that short files add."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_missing_driver_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch
 
 
 class Client:
-    """Client whose server never answers."""
+    """Client of a server that never answers."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []

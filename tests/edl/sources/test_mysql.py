@@ -1,4 +1,4 @@
-"""MySQL as a source: types, rights, connections that are cut, tables whose makers died, other writers."""
+"""MySQL as a source: types, rights, connections that are cut, tables left by makers that died, other writers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def table(source: Source, sql: str, *parameters: object) -> list[dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def fast_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read short ranges of MySQL by connectorx too; PyMySQL reads those of most other tests."""
+    """Read short ranges of MySQL by connectorx too; PyMySQL reads the ranges of most other tests."""
     monkeypatch.setattr(arrow_driver, "LEAST_ROWS", 1)
 
 
@@ -192,7 +192,7 @@ def test_two_columns_of_one_name_are_refused_not_renamed(any_source: Source) -> 
         for use in (any_source.schema, any_source.stream):
             with pytest.raises(SourceError, match="more than one column named"):
                 use(query)
-    if any_source.dialect != "maxcompute":  # whose client knows no such result
+    if any_source.dialect != "maxcompute":  # its client knows no such result
         assert any_source.execute("SELECT 1 AS a, 2 AS a").read_all().column_names == ["a", "a"]  # type: ignore[union-attr]
 
 

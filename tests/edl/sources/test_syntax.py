@@ -1,4 +1,4 @@
-"""Syntax errors by the parser of each database: those of the grammar alone, and nothing runs or waits."""
+"""Syntax errors by the parser of each database: errors of the grammar alone, and nothing runs or waits."""
 
 from __future__ import annotations
 

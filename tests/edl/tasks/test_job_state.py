@@ -282,7 +282,7 @@ def test_the_learning_curve_is_told_row_by_row() -> None:
 
 
 def timed(job: Job, seconds: dict[int, float]) -> list[EpochEnd]:
-    """Do a whole job whose clock shows these seconds at the conclusions of the epochs; the rows of its curve."""
+    """Do a whole job with a clock that shows these seconds at the ends of the epochs; return the rows of its curve."""
     found: list[EpochEnd] = []
     while not job.finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))

@@ -26,7 +26,7 @@ ROWS, SIZE = 400, 50  # with a minibatch a task
 
 
 class Slow:
-    """A strategy whose gradients are in the parameters when they are flushed, or when the next task was trained."""
+    """A strategy that has gradients in the parameters when they are flushed, or when the next task was trained."""
 
     group = 1
 

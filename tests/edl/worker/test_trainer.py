@@ -94,7 +94,7 @@ def test_the_learning_curve_has_a_row_per_epoch(tmp_path: Path) -> None:
 
 
 def test_the_loss_of_an_epoch_is_the_mean_over_its_rows(tmp_path: Path) -> None:
-    """With a rate of 0 the model stays, so the epoch's loss is that of the final measurement on the same rows."""
+    """With a rate of 0 the model stays, so the epoch's loss equals the final measurement's on the same rows."""
     outcome, _ = run(tmp_path, table(10_000), batch_size=300, replace={"lr=0.01": "lr=0.0"})
     assert outcome.curve[0].loss == pytest.approx(outcome.figures["loss"], rel=1e-5)
     assert outcome.curve[0].metrics == {}
@@ -376,7 +376,7 @@ def feed(batch, mode):
 
 
 def test_a_weighted_row_counts_as_so_many_rows(tmp_path: Path) -> None:
-    """With a rate of 0 the model stays, so all figures are those of rows that are there as often as they weigh."""
+    """With a rate of 0 the model stays, so all figures are as if each row were there as often as it weighs."""
     x = np.random.default_rng(0).normal(size=200)
     times = np.arange(200) % 3
     x[times == 0] *= 100  # which must not matter
@@ -477,7 +477,7 @@ def test_callbacks_hear_of_the_epochs_before_a_checkpoint_once_also_when_trainin
 def test_a_checkpoint_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_those_before(
     tmp_path: Path,
 ) -> None:
-    """The weights of the epoch that ended are those of the cut."""
+    """The cut has the weights of the epoch that ended."""
     trainer, _ = listened(tmp_path / "one")
     strategy = trainer.worker.strategy
     assert isinstance(strategy, Local)

@@ -1,4 +1,4 @@
-"""`sqlflow init`: a folder whose program runs, or none."""
+"""`sqlflow init`: a folder with a program that runs, or none."""
 
 from __future__ import annotations
 

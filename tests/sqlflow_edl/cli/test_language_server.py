@@ -67,7 +67,7 @@ class Asked:
 
 
 def asked(work: Callable[[Asked], Awaitable[T]], *options: str) -> T:
-    """Result of the work with an editor whose server has these options."""
+    """Result of the work with an editor, with these options of its server."""
 
     async def run() -> T:
         client = LanguageClient("editor", "1")

@@ -1,4 +1,4 @@
-"""Favourites: statements kept by name, whose parameters become values."""
+"""Favourites: statements kept by name. Their parameters become values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists whose columns give way."""
+"""Lists with columns that give way."""
 
 from __future__ import annotations
 

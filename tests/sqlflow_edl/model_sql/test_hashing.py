@@ -1,4 +1,4 @@
-"""The hash of texts in SQL is that of the features, bit by bit."""
+"""The hash of texts in SQL equals the hash of the features, bit by bit."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ CLASSES = spec.ClassLabel("kind", ("x", 'y"', "z"))
 
 
 def archive(folder: Path, weights: Mapping[str, np.ndarray] | None = None, **changes: Any) -> Archive:
-    """A model with the weights, by default with one hidden layer of two units, whose weights are 1/8, 2/8, …"""
+    """A model with the weights, by default with one hidden layer of two units and the weights 1/8, 2/8, …"""
     fields = tuple(spec.Field(name, kind) for name, kind in SCHEMA.items())
     defaults: dict[str, Any] = {
         "query": msgspec.structs.replace(SPEC.query, schema=fields),

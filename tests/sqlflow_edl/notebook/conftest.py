@@ -45,7 +45,7 @@ class Notebook:
 
 @contextmanager
 def opened_shell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    """A shell with the magics, whose files are in the folder."""
+    """A shell with the magics, and its files in the folder."""
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
     monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
     quiet = Config()

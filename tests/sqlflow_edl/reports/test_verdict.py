@@ -59,7 +59,7 @@ def test_of_many_classes_there_is_no_confusion_to_guess_from(tmp_path: Path) -> 
 
 
 def test_a_regression_is_compared_with_always_the_mean(tmp_path: Path) -> None:
-    """The guess has the error that follows from R²: that of the mean of the same rows."""
+    """The guess has the error that follows from R²: the error of the mean of the same rows."""
     rng = np.random.default_rng(1)
     truth = rng.normal(50_000, 4310, 2000)
     errors = rng.normal(0, 1900, 2000)

@@ -1,4 +1,4 @@
-"""Rows to predict are compared with those of training: values that the model does not know are counted."""
+"""Rows to predict are compared with the training's: values that the model does not know are counted."""
 
 from __future__ import annotations
 

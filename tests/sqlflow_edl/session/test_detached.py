@@ -43,7 +43,7 @@ def stored(url: str) -> str:
 
 
 def left(url: str, *, archive: bool = True, store: str = "") -> job_folder.JobFolder:
-    """A job that has trained a model, and whose client and supervisor are gone."""
+    """A job that has trained a model. Its client and supervisor are gone."""
     job = job_folder.create("train")
     write_intent(job.path, Intent("train", stored(url), "m", RECORD, store))
     with EventLog(ClusterFolder(job.path).events) as events:

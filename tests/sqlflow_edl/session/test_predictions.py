@@ -1,4 +1,4 @@
-"""PREDICT(model, query) inside a query: its rows are those of a PREDICT statement, and no table stays."""
+"""PREDICT(model, query) inside a query: it gives the rows of a PREDICT statement, and no table stays."""
 
 from __future__ import annotations
 

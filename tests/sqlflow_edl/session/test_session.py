@@ -59,7 +59,7 @@ def workshop(workshop: Workshop) -> Workshop:
 
 @pytest.fixture
 def models(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a user, which statements name."""
+    """Models of a user, which statements name."""
     monkeypatch.setenv(PATH_VARIABLE, str(workshop.models))
 
 

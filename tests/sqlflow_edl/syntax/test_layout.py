@@ -74,7 +74,7 @@ def test_the_statements_of_the_corpus_keep_their_words_and_their_layout() -> Non
 @pytest.mark.soak
 def test_samples_are_laid_out(repository: Path) -> None:
     for file in sorted((repository / "samples").glob("*.sql")):
-        if file.name != "employee.sql":  # its first statement is that of the reference
+        if file.name != "employee.sql":  # its first statement is the reference's
             text = file.read_text("utf-8")
             assert laid_out(text, "duckdb") == text, file
 

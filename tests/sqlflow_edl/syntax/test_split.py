@@ -40,7 +40,7 @@ def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str])
 @given(programs=st.lists(st.sampled_from(PROGRAMS), min_size=1, max_size=4))
 def test_programs_in_a_row_have_the_statements_of_each(programs: list[str]) -> None:
     def last_lines(program: str) -> list[str]:
-        """Of each statement; the comments in front of a statement may be those of the one before."""
+        """Last line of each statement; the comments in front of a statement may belong to the one before."""
         pieces = [piece for piece in split(program, DIALECTS["duckdb"]) if not piece.empty]
         return [program[piece.span.start : piece.span.end].split("\n")[-1] for piece in pieces]
 

@@ -1,4 +1,4 @@
-"""A database with models whose names are markup, and requests to the pages without a socket."""
+"""A database with models that have markup as names, and requests to the pages without a socket."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class Following:
 
 @pytest.fixture
 def site(kubernetes: Cluster) -> Iterator[Callable[..., Site]]:
-    """site(script): a job whose instances run the script. double: one of its own, where nodes are to change."""
+    """site(script): a job with instances that run the script. double: one of its own, where nodes are to change."""
     kubernetes.go_wrong()
     made: list[Site] = []
 

@@ -36,7 +36,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 @dataclass(frozen=True)
 class Deployed:
-    """A job whose master's pod is on its way."""
+    """A job. The pod of its master is on its way."""
 
     double: Cluster
     deployment: Deployment
@@ -139,8 +139,7 @@ def deploy(
     folder: Path,
     state_store: dict[str, str] | None = None,
 ) -> Deployed:
-    """Make the objects of the job, whose folder is complete but for how it is run.
-
+    """Make the objects of the job. Its folder is complete but for how it is run.
     state_store: the data of its ConfigMap.
     """
     ClusterFolder(job.path).write_run_spec(spec)

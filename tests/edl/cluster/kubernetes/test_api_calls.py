@@ -1,4 +1,4 @@
-"""Requests to the API server: what is repeated, what is not, and in whose words it fails."""
+"""Requests to the API server: which ones are repeated, and the server's words in their errors."""
 
 from __future__ import annotations
 

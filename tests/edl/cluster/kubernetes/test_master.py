@@ -28,7 +28,7 @@ from tests.mariadb import PASSWORD, Server
 ROWS, VALIDATION, TABLE = 2_000, 400, 70_000
 RECORD = ModelRecord("DNNRegressor", "torch", ROWS, {}, "SELECT …")
 
-# A program whose first epochs are not concluded before the test wants it.
+# A program that does not conclude its first epochs before the test wants it.
 GATE = """
 
 class Gate(Callback):

@@ -1,4 +1,4 @@
-"""A stage: a job whose supervisor is real, and whose master and workers do what the test says."""
+"""A stage: a job with a real supervisor, and a master and workers that do what the test says."""
 
 from __future__ import annotations
 

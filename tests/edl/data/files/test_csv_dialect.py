@@ -1,4 +1,4 @@
-"""Dialects of CSV files: found by fixed rules, or an error whose advice can be followed."""
+"""Dialects of CSV files: found by fixed rules, or an error with advice that can be followed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from tests.edl.end_to_end.crashes.recording import Operation
 
-Tree: TypeAlias = "dict[str, bytes | Path | Tree]"  # content of a folder; a path is that of a symbolic link
+Tree: TypeAlias = "dict[str, bytes | Path | Tree]"  # content of a folder; a path is a symbolic link's
 NO_CHANGE = ("ack",)
 
 
@@ -68,7 +68,7 @@ class Folder:
 
 
 class Disk:
-    """The recorded folder, whose folders `existing` were there before and are flushed."""
+    """The recorded folder. Its folders `existing` were there before and are flushed."""
 
     def __init__(self, *existing: Path) -> None:
         self.root = Folder()

@@ -1,4 +1,4 @@
-"""A small job of each kind, whose checkpoints are many."""
+"""A small job of each kind, with many checkpoints."""
 
 from __future__ import annotations
 

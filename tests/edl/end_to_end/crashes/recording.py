@@ -58,7 +58,7 @@ class Recording:
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
     def resume(self) -> None:
-        """Resume the job, whose processes are all killed."""
+        """Resume the job after all its processes were killed."""
         self._client = self._start("--resume")
 
     def wait(self) -> None:

@@ -37,7 +37,7 @@ from tests.edl.end_to_end.crashes.resuming import (
     same,
 )
 
-EXACT = ("local", "trees", "search", RESUMED)  # kinds whose weights are promised bit for bit
+EXACT = ("local", "trees", "search", RESUMED)  # kinds with weights that are promised bit for bit
 STATES = 1000  # of a kind, at least
 FEW = 150  # in `make test`
 MEMORY = Path("/dev/shm")  # noqa: S108 (a file system in memory: a thousand folders are written there)
@@ -62,8 +62,8 @@ def recorded(kind: str) -> Run:
 
 
 def crashes(operations: Sequence[Operation], least: int, seed: int) -> Iterator[tuple[str, Tree, Promised]]:
-    """Distinct states after crashes, at least so many if there are: after each operation or each of some, that of the
-    processes, and two of the machine, which are drawn.
+    """Distinct states after crashes, at least so many if there are: after each operation or each of some, the state of
+    the processes, and two drawn states of the machine.
     """
     draw = random.Random(seed)  # noqa: S311 (a test)
     names = [*(name for name in CRASHES if name != "processes"), *(["drawn"] * 3)]
@@ -158,8 +158,8 @@ def test_after_a_crash_at_some_writes_nothing_is_lost(tmp_path: Path) -> None:
 
 
 def damages(run: Run, states: int, seed: int) -> Iterator[tuple[str, Tree]]:
-    """So many states of a run whose processes were killed, and of which the newest checkpoint or the state is damaged
-    then. Not that checkpoint's own copy of the state, which is read only if the state is damaged.
+    """So many states of a run: its processes were killed, and then its newest checkpoint or its state is damaged. Not
+    that checkpoint's own copy of the state, which is read only if the state is damaged.
     """
     draw = random.Random(seed)  # noqa: S311 (a test)
     disk, promised = new_disk(), Promised()
@@ -182,7 +182,7 @@ def damages(run: Run, states: int, seed: int) -> Iterator[tuple[str, Tree]]:
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "search"])
 def test_a_file_that_is_damaged_besides_is_noticed(kind: str) -> None:
-    """The newest sound checkpoint takes the place of one that is damaged, and its state that of the master."""
+    """The newest sound checkpoint takes the place of one that is damaged, and its state replaces the master's."""
     run, seed, states = recorded(kind), random.SystemRandom().randrange(1 << 30), 0
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         for where, content in damages(run, STATES, seed):

@@ -1,4 +1,4 @@
-"""Each flush to disk is needed: without those of any one place in the source, a crash loses something.
+"""Each flush to disk is needed: without the flushes of any one place in the source, a crash loses something.
 
 The record of a run without them is what the run would have done if that place did not flush.
 """

@@ -1,4 +1,4 @@
-"""Programs of searches, and job folders for them: boosted trees of LightGBM, whose processes start fastest."""
+"""Programs of searches, and job folders for them: boosted trees of LightGBM, because their processes start fastest."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ if _LOADED.stat().st_size in {turns}:
 
 
 def dies(folder: Path, *turns: int) -> dict[str, Any]:
-    """A candidate whose process is killed when it is loaded for the first, second, … time: those of `turns`."""
+    """A candidate that kills its process when it is loaded for the first, second, … time, as `turns` says."""
     folder.mkdir()
     return {"append": DIES.format(folder=str(folder), turns=turns)}
 

@@ -23,7 +23,7 @@ LAG, POINTS, TRIALS, ORDERED = 2, 24, 9, 4
 
 
 class Records:
-    """A search whose trials have no models, only records."""
+    """A search with trials that have no models, only records."""
 
     def __init__(self, program: Program, **search: int) -> None:
         draw = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""Importances at the end of a search: how many rows are explained, for how long, and whose they are."""
+"""Importances at the end of a search: how many rows are explained, for how long, and for which model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of trials: that of their list, or by what ended trials show of a search space."""
+"""The order of trials: the order of their list, or by what ended trials show of a search space."""
 
 from __future__ import annotations
 

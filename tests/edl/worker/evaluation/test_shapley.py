@@ -56,7 +56,7 @@ def table(rows: int, seed: int = 3) -> pa.Table:
 def program(
     folder: Path, formula: str, label: Label | None = None, columns: tuple[str, ...] = COLUMNS, **changes: Any
 ) -> Program:
-    """One whose model is a formula of the columns."""
+    """Program with a formula of the columns as its model."""
     model = MODEL.format(
         formula=formula, split=", ".join(columns) if len(columns) > 1 else f"({columns[0]},)"
     )

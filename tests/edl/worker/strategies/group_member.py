@@ -60,7 +60,7 @@ def halved(first: int, count: int) -> np.ndarray:
 
 
 class PromptPeer(Peer):
-    """Peer whose reason is reported before `failed` returns, so that no answer can come before it."""
+    """Peer that has its reason reported before `failed` returns, so that no answer can come before it."""
 
     def failed(self, find: Callable[[], str] | None = None) -> None:
         super().failed(find)
@@ -147,7 +147,7 @@ class Member:
         return {"random": self.adapter.get_random().hex()}
 
     def save(self, path: str, epoch: int = 0) -> None:
-        """Weights, and with those of now the optimizer's state."""
+        """Weights, and with the present weights the optimizer's state."""
         from edl.models.weights import save
 
         weights = dict(self.strategy.weights(epoch))

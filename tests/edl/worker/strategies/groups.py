@@ -136,7 +136,7 @@ def all_do(members: list[MemberProcess], do: str, **given: Any) -> list[Answer]:
 
 
 def saved(member: MemberProcess, folder: Path, epoch: int = 0) -> dict[str, np.ndarray]:
-    """Its weights, and its optimizer's state where they are those of now."""
+    """Its weights, and its optimizer's state where they are the present weights."""
     file = folder / f"{member.name}.weights"
     member.ask("save", path=str(file), epoch=epoch)
     return loads(file.read_bytes())

@@ -1,4 +1,4 @@
-"""A worker whose parameter server cannot be reached."""
+"""A worker that cannot reach its parameter server."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _mean(gradients: list[dict[str, Any]]) -> dict[str, Any]:
 def test_a_gradient_that_comes_too_late_is_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other worker takes a step while this one computes: the result is that of one after the other."""
+    """The other worker takes a step while this one computes: the result is as of one after the other."""
     model = subject(tmp_path, "torch", replace={"nn.BatchNorm1d(8), nn.Dropout(0.2), ": ""})
     serial = create(model)
     for number in (0, 2, 1):

@@ -30,7 +30,7 @@ PLAN = Plan("train", 3 * LEAST_ROWS, 100, TRAINING)
 
 
 class Store:
-    """Store of a group whose members are threads. gone: the first member is lost."""
+    """Store of a group with threads as members. gone: the first member is lost."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -56,8 +56,8 @@ class Store:
 
 
 class Member:
-    """A worker whose reader and trainer are the test. did: what the log had it do with its parameters. unconcluded: the
-    epoch that had ended at the cut that it begins with."""
+    """A worker with the test as its reader and trainer. did: what the log had it do with its parameters. unconcluded:
+    the epoch that had ended at the cut that it begins with."""
 
     def __init__(self, channel: MasterChannel, name: str) -> None:
         self.name = name

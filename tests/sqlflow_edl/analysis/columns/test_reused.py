@@ -146,7 +146,7 @@ def test_a_call_that_is_none_is_named(items: str, message: str) -> None:
 def test_a_model_of_one_database_is_reused_over_the_rows_of_another(
     trained: Models, databases: Databases, tmp_path: Path
 ) -> None:
-    """The features are those of the archive, though the rows have other statistics."""
+    """The archive's features are used, though the rows have other statistics."""
     archive = trained["shared"].archive
     text = "SELECT amount * 2 AS amount, small, price, shop, day, seen, is_new, cost FROM sales WHERE amount < 9 "
     train = "TO TRAIN DNNRegressor COLUMN FEATURES(shared) LABEL cost INTO m"

@@ -1,4 +1,4 @@
-"""Columns of a query beside those of the training."""
+"""Columns of a query beside the columns of the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms of numbers whose range is not known before they are read."""
+"""Histograms of numbers. Their range is not known before they are read."""
 
 from __future__ import annotations
 

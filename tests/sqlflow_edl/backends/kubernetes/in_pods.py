@@ -1,4 +1,4 @@
-"""Whole jobs in pods of a double of their own, whose nodes may be filled, shrunk and lost."""
+"""Whole jobs in pods of a double of their own, with nodes that may be filled, shrunk and lost."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Yard:
         model: str = "",
         **settings: str,
     ) -> SlowJob:
-        """model: text with functions that replace those of the program."""
+        """model: text with functions that replace the program's."""
         hurry = self.folder / f"hurry-{name}"
         slowly = _slowly(hurry)
         for old, new in slowly.items():
@@ -100,7 +100,7 @@ class Yard:
         return SlowJob(self.deploy(job, settings), hurry)
 
     def weights(self, name: str) -> dict[str, Any]:
-        """Return that of the model that was stored last."""
+        """Return the weights of the model that was stored last."""
         archive = self.folder / f"{name}.zip"
         open_registry(self.source).load(name, archive)
         return dict(read_archive(archive).weights())

@@ -1,4 +1,4 @@
-"""A play: a job on the double whose master says what the test has it say."""
+"""A play: a job on the double, with a master that says what the test has it say."""
 
 from __future__ import annotations
 

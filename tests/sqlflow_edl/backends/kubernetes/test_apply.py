@@ -53,7 +53,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> JobFolder:
 
 
 def settings(*written: tuple[str, str]) -> KubernetesSettings:
-    """Of a job whose master finds no node, so that nothing of it runs."""
+    """Settings of a job with a master that finds no node, so that nothing of it runs."""
     return read_configuration(
         pairs=[("master_cpu", "900"), ("master_cpu_limit", "none"), *written]
     ).settings()

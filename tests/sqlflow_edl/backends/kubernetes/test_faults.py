@@ -1,4 +1,4 @@
-"""Rows of the fault matrix that need a cluster: whole jobs whose pods find no room, are preempted, evicted and lost."""
+"""Rows of the fault matrix that need a cluster: pods of whole jobs find no room, are preempted, evicted and lost."""
 
 from __future__ import annotations
 

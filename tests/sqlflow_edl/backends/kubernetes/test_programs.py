@@ -37,7 +37,7 @@ FAILING = "from edl.runnable import rows, write\nwrite(rows(), 'copied')\nraise 
 
 @pytest.fixture(autouse=True)
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Programs of this machine, which has those of the image too, as pods are its processes."""
+    """Programs of this machine, which has the image's programs too, as pods are its processes."""
     folder = tmp_path / "programs"
     folder.mkdir()
     (folder / "count.py").write_text(PROGRAM)
@@ -69,7 +69,7 @@ def test_a_program_of_this_machine_runs_in_a_pod(points: Place, capsys: pytest.C
 def test_a_program_of_an_image_runs_in_its_pod(
     points: Place, capsys: pytest.CaptureFixture[str], repository: Path
 ) -> None:
-    """The image of the double is this machine, whose /tmp a pod does not see."""
+    """The image of the double is this machine, but a pod does not see its /tmp."""
     if points.double is None:
         pytest.skip("the image of a real cluster has no samples")
     where = f"--set=env=SQLFLOW_MODEL_PATH={repository / 'samples' / 'runnables'}"

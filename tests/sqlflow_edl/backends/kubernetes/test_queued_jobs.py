@@ -1,4 +1,4 @@
-"""Whole jobs that share a queue of Kueue, which has not room for both: see `place`. The Kueue is that of the double."""
+"""Whole jobs that share a queue of the double's Kueue, which has not room for both: see `place`."""
 
 from __future__ import annotations
 

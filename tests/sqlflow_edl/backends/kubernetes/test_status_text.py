@@ -1,4 +1,4 @@
-"""How a job ended whose master does not say it."""
+"""End of a job, told from the cluster if the master does not tell it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements whose jobs are to run on Kubernetes, and cannot: said before anything is fixed or made."""
+"""Statements with jobs that are to run on Kubernetes, and cannot: said before anything is fixed or made."""
 
 from __future__ import annotations
 

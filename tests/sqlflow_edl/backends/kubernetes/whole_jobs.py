@@ -121,7 +121,7 @@ def pinned(place: Place) -> list[Any]:
 
 
 def brief(place: Place) -> Sequence[str]:
-    """Options of a job whose objects go soon after its end."""
+    """Options of a job that leaves its objects only for a short time after its end."""
     return [*place.options, "--set", f"ttl_secs={TTL}"]
 
 

@@ -64,7 +64,7 @@ class _Log:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         with self._thread:
-            if self._pid != os.getpid():  # of a fork: the lock of a file is that of a process
+            if self._pid != os.getpid():  # of a fork: the lock of a file belongs to a process
                 self._file, self._pid = (
                     _Real.open(RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
                     os.getpid(),
@@ -94,7 +94,7 @@ log = _Log()
 
 
 def ack(what: str, data: bytes = b"") -> None:
-    """Record a promise, as that of the client that the model is stored."""
+    """Record a promise, such as the client's promise that the model is stored."""
     with log.locked():
         log.add("ack", what, data)
 
@@ -137,7 +137,7 @@ def _site() -> str:
     return " < ".join(found)
 
 
-# Functions in place of those of the system --------------------------------------------------------------------
+# Functions in place of the system's --------------------------------------------------------------------
 
 
 def _record_open(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
@@ -273,7 +273,7 @@ def _event(event: Any) -> bytes:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finder of the modules with promises, whose functions are replaced when they are imported."""
+    """Finder of the modules with promises. Their functions are replaced when they are imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name not in PROMISES:
