@@ -65,7 +65,7 @@ def test_an_extra_of_extras_has_the_packages_of_each() -> None:
     assert requirements("start") == ("psycopg[binary]>=3.2", "starlette>=0.40", "uvicorn>=0.30")
 
 
-def test_requirements_are_those_of_this_machine() -> None:
+def test_requirements_are_for_this_machine() -> None:
     assert len(requirements("xgboost")) == 1
 
 

@@ -33,7 +33,7 @@ def test_rows_are_counted_and_named() -> None:
 @pytest.mark.parametrize(
     "rows", [slice(0, 4), slice(1, 3), slice(2, 99), slice(1, 1), slice(3, 2), slice(4, 9)]
 )
-def test_neighbouring_rows_are_those_of_the_lists(rows: slice) -> None:
+def test_neighbouring_rows_equal_the_lists(rows: slice) -> None:
     assert lists(RAGGED[rows]) == lists(RAGGED)[rows]
 
 

@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runn
     return make
 
 
-def test_rows_are_those_of_the_query_each_time(place: Callable[..., RunnablePlace]) -> None:
+def test_rows_are_the_querys_each_time(place: Callable[..., RunnablePlace]) -> None:
     place()
     assert rows().read_all() == SOLD
     assert rows(["item", "id"]).read_all() == SOLD.select(["item", "id"])

@@ -29,7 +29,7 @@ def in_duckdb(file: str) -> list[Case]:
 
 @pytest.mark.variants(5)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/models.sql"), ids=str)
-def test_a_model_is_that_of_our_own_statement(case: Case, databases: Databases) -> None:
+def test_a_model_equals_our_own_statements_model(case: Case, databases: Databases) -> None:
     session = databases.filled("duckdb")
     [theirs] = session.compile(case.program)
     [ours] = session.compile(case.fields["same"])
@@ -201,7 +201,7 @@ def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Se
     refusal(case, lambda text: rows(session, text))
 
 
-def test_an_explanation_by_probabilities_is_that_of_the_predicted_class(session: Session) -> None:
+def test_an_explanation_by_probabilities_explains_the_predicted_class(session: Session) -> None:
     [compiled] = session.compile(
         "CREATE MODEL m OPTIONS(model_type='logistic_reg', input_label_cols=['size']) AS "
         "SELECT rooms, price, size FROM houses"
@@ -229,7 +229,7 @@ def test_explain_of_a_query_with_predictions_shows_what_would_run(call: str, ses
     assert {"name": "sizes@1", "section": "model"}.items() <= found[1].items()
 
 
-def test_explain_analyze_is_that_of_the_database(session: Session) -> None:
+def test_explain_analyze_belongs_to_the_database(session: Session) -> None:
     [row] = rows(session, "EXPLAIN ANALYZE SELECT * FROM ML.FEATURE_INFO(MODEL sizes)")
     assert row["explain_key"] == "analyzed_plan"
     assert rows(session, "EXPLAIN SELECT 1")[0]["explain_key"] == "physical_plan"
@@ -279,7 +279,7 @@ def of_call(
     return function.rows().to_pylist()
 
 
-def test_the_share_of_anomalies_is_that_of_the_training_rows(session: Session) -> None:
+def test_the_share_of_anomalies_is_taken_from_the_training_rows(session: Session) -> None:
     training = "SELECT x FROM points"
     scores = {
         training: {
@@ -385,7 +385,7 @@ def test_each_series_is_forecast_from_its_own_past(session: Session) -> None:
     assert sorted(past) == [*(("a", day) for day in range(10)), *(("b", day) for day in range(4))]
 
 
-def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distribution(session: Session) -> None:
+def test_an_interval_without_quantiles_of_its_own_follows_a_normal_distribution(session: Session) -> None:
     training = "SELECT day, sold FROM days WHERE store = 1"
     values = {"day": [2, 1], "sold": [10.0, 20.0], "sold_q10": [9.0, 18.0], "sold_q90": [11.0, 21.0]}
     call = "SELECT * FROM ML.FORECAST(MODEL m, STRUCT(1 AS horizon, {} AS confidence_level))"

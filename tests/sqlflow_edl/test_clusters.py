@@ -84,7 +84,7 @@ def test_functions_of_bigquery_ml_number_clusters_from_one_and_list_the_nearest_
         assert [each["DISTANCE"] for each in centres] == sorted(each["DISTANCE"] for each in centres)
 
 
-def test_the_davies_bouldin_index_is_that_of_scikit_learn(session: Session) -> None:
+def test_the_davies_bouldin_index_equals_scikit_learn(session: Session) -> None:
     [row] = last(session, "SELECT * FROM ML.EVALUATE(MODEL places)").to_pylist()
     assert list(row) == ["davies_bouldin_index", "mean_squared_distance"]
     [ours] = last(session, "SELECT * FROM points TO EVALUATE places").to_pylist()

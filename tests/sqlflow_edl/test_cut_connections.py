@@ -98,7 +98,7 @@ def many() -> pa.Table:
 
 
 @pytest.mark.soak
-def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_left_alone(
+def test_training_over_cut_connections_gives_the_weights_of_an_undisturbed_one(
     shop: Shop, tmp_path: Path
 ) -> None:
     shop.proxy.left = CUTS
@@ -114,7 +114,7 @@ def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_lef
 
 
 @pytest.mark.soak
-def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(shop: Shop) -> None:
+def test_a_job_over_cut_connections_writes_every_row_once_and_no_password(shop: Shop) -> None:
     """Two workers; the connections are cut while they, or we, read."""
     shop.proxy.left = CUTS
     list(shop.session.run(PREDICT))

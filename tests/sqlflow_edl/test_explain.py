@@ -98,7 +98,7 @@ def test_explain_predict_of_one_row_adds_up(session: Session) -> None:
     assert all(values)
 
 
-def test_rows_may_be_compared_with_those_of_the_query(session: Session) -> None:
+def test_rows_may_be_compared_with_the_querys_rows(session: Session) -> None:
     text = "SELECT * FROM customers WHERE plan = 'plus' AND id < 200"
     written = "WITH explain.background = query, explain.level = model"
     found = last(session, f"{text} TO EXPLAIN churn {written}").figures

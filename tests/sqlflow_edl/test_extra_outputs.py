@@ -67,7 +67,7 @@ def test_rows_of_one_leaf_in_each_tree_get_one_prediction(workshop: Workshop) ->
     assert len(by_leaves) > 2
 
 
-def test_the_nearest_centre_is_that_of_the_cluster(workshop: Workshop) -> None:
+def test_the_nearest_centre_belongs_to_the_cluster(workshop: Workshop) -> None:
     found = workshop.rows(
         "SELECT * FROM sized WHERE x IS NOT NULL TO PREDICT USING grouped WITH predict.extra_outputs = [distances]"
     )
@@ -112,7 +112,7 @@ def test_workers_give_the_extra_outputs_of_one_process(workshop: Workshop) -> No
         ("grouped", "embedding", "it has distances"),
     ],
 )
-def test_an_unknown_output_is_refused_with_those_of_the_model(
+def test_an_unknown_output_is_refused_with_the_models_outputs(
     workshop: Workshop, model: str, output: str, known: str
 ) -> None:
     with pytest.raises(SQLFlowError, match=f"{model}@1 has no extra output {output}") as caught:

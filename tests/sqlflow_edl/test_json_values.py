@@ -69,7 +69,7 @@ def test_a_model_reads_numbers_and_categories_in_json_texts(session: Session) ->
     assert sorted(found["JSON_TEXT(payload, '$.user.city')"]) == sorted(city)
 
 
-def test_rows_whose_text_is_no_json_are_errors_or_left_out(session: Session) -> None:
+def test_rows_with_text_that_is_no_json_are_errors_or_left_out(session: Session) -> None:
     bad = TRAIN.replace("FROM events", "FROM (SELECT * FROM events UNION ALL SELECT 'oops', 1) e")
     with pytest.raises(SQLFlowError, match="payload holds 'oops', which is no JSON") as raised:
         session.compile(bad)

@@ -63,7 +63,7 @@ def measured(session: Session, model: str, rows: str = ROWS) -> tuple[float, flo
         pytest.param("DNNRegressor WITH model.framework = keras, epochs = 40", marks=pytest.mark.soak),
     ],
 )
-def test_the_seconds_of_a_minute_are_learned_and_the_error_is_that_of_the_predictions(
+def test_the_seconds_of_a_minute_are_learned_and_the_error_equals_the_predictions_error(
     session: Session, model: str
 ) -> None:
     last(session, f"{ROWS} TO TRAIN {model} LABEL arrived INTO exact")

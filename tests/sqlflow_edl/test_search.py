@@ -118,7 +118,7 @@ def test_an_ensemble_learns_numbers_and_classes(searched: Searched) -> None:
 
 
 @pytest.mark.soak
-def test_the_reported_figures_are_those_of_evaluate_on_the_same_rows(searched: Searched) -> None:
+def test_the_reported_figures_equal_evaluate_on_the_same_rows(searched: Searched) -> None:
     """The validation rows of this model have a query of their own."""
     [found] = searched.rows("SELECT x, y, city, often, big FROM houses WHERE id % 4 = 0 TO EVALUATE weighed")
     reported = searched.results["weighed"].figures

@@ -75,7 +75,7 @@ def test_a_call_of_predict_has_a_column_for_each_label(workshop: Workshop) -> No
     assert found["kind"].to_pylist() == predicted(workshop)["kind"].to_pylist()
 
 
-def test_figures_are_those_of_each_label(workshop: Workshop) -> None:
+def test_each_label_has_its_figures(workshop: Workshop) -> None:
     found = predicted(workshop)
     [result] = workshop.run(
         "SELECT x, often, cost AS c, kind AS k, late AS l FROM deals TO EVALUATE deal LABEL c, k, l"

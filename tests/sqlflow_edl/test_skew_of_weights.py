@@ -44,7 +44,7 @@ def test_the_weights_of_a_linear_model_give_its_predictions(trained: Models) -> 
     np.testing.assert_allclose(odds / odds.sum(), shares, rtol=1e-5)
 
 
-def test_standardized_weights_are_those_of_numbers_in_units_of_their_deviation(trained: Models) -> None:
+def test_standardized_weights_are_for_numbers_in_units_of_their_deviation(trained: Models) -> None:
     summaries = trained["linear_classes"].archive.fitting.columns  # type: ignore[union-attr]
     own, standardized = (
         {

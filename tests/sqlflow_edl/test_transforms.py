@@ -80,7 +80,7 @@ def test_the_features_of_rows_are_those_in_sql_and_in_python(session: Session) -
 
 
 @pytest.mark.soak
-def test_rows_are_compared_with_those_of_the_transform(session: Session) -> None:
+def test_rows_are_compared_with_the_transforms_rows(session: Session) -> None:
     [found] = session.run(
         "SELECT * FROM trips WHERE goal <> 'Rome' TO PREDICT WITH predict.report = drift USING t"
     )

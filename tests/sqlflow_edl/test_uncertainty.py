@@ -106,9 +106,7 @@ def test_probabilities_of_a_number_are_refused_at_their_name(workshop: Workshop)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.soak)])
-def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(
-    workshop: Workshop, workers: int
-) -> None:
+def test_predictions_and_their_figures_share_a_threshold(workshop: Workshop, workers: int) -> None:
     lower = predicted(workshop, "predict.threshold = 0.3", "kinds")
     plain = predicted(workshop, "predict.batch_size = 100", "kinds")
     second = plain["kind_prob_rare"].to_numpy() >= 0.3
@@ -148,7 +146,7 @@ def test_a_metric_of_the_validation_rows_chooses_the_threshold(
     assert found.equals(predicted(workshop, f"predict.threshold = {probability!r}", "kinds"))
 
 
-def test_a_threshold_and_a_temperature_of_the_training_are_those_of_its_predictions(
+def test_predictions_use_the_threshold_and_the_temperature_of_the_training(
     workshop: Workshop, tmp_path: Path
 ) -> None:
     workshop.run(

@@ -12,9 +12,7 @@ def test_processes_of_a_machine_listen_on_its_own_address() -> None:
 
 
 @pytest.mark.parametrize(("host", "address"), [("10.1.2.3", "10.1.2.3:7"), ("fd00::1", "[fd00::1]:7")])
-def test_in_a_container_it_is_that_of_the_pod(
-    monkeypatch: pytest.MonkeyPatch, host: str, address: str
-) -> None:
+def test_in_a_container_it_is_the_pods(monkeypatch: pytest.MonkeyPatch, host: str, address: str) -> None:
     monkeypatch.setenv("EDL_HOST", host)
     assert (own_host(), own_address(7)) == (host, address)
 

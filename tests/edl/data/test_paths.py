@@ -25,7 +25,7 @@ def test_files_come_in_the_order_of_their_names(folder: Path, written: str) -> N
     assert files.format == "csv"
 
 
-def test_options_are_those_of_the_url(folder: Path) -> None:
+def test_options_are_the_urls(folder: Path) -> None:
     files = found_files("csv:///a.csv?delim=%3B")
     assert files.options == (("delim", ";"),)
     assert str(files.url) == f"csv:///{folder}/a.csv?delim=%3B"

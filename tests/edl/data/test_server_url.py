@@ -62,7 +62,7 @@ def test_a_password_of_a_url_is_known_to_the_processes_that_are_started_from_her
     assert parse_server("mysql://v@h:1/x").with_password().password == ""
 
 
-def test_a_password_of_an_account_is_that_of_its_other_databases_until_they_have_one(
+def test_a_password_of_an_account_serves_its_other_databases_until_they_have_one(
     connections: Path,
 ) -> None:
     parse_server("mysql://u:secret@h:1/x").with_password()
@@ -82,7 +82,7 @@ def test_a_password_of_an_account_is_that_of_its_other_databases_until_they_have
     assert parse_server("mysql://u@h:1/y").with_password() == parse_server("mysql://u:secret@h:1/y")
 
 
-def test_a_password_that_was_typed_precedes_that_of_the_connections(connections: Path) -> None:
+def test_a_typed_password_precedes_the_connections_password(connections: Path) -> None:
     connections.write_text('[shop]\nurl = "mysql://u@h:1/x"\npassword = "old"\n')
     assert parse_server("mysql://u@h:1/x").with_password() == parse_server("mysql://u:old@h:1/x")
     parse_server("mysql://u@h:1/x").keep("typed")

@@ -77,7 +77,7 @@ def summed(device: torch.device, group: object) -> dict[str, Any]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("alone", [True, False])
-def test_gradients_on_a_device_are_those_of_the_cpu(alone: bool) -> None:
+def test_gradients_on_a_device_equal_the_cpus(alone: bool) -> None:
     group, other = (None, None) if alone else (Twins(), Twins())
     expected = summed(torch.device("cpu"), group)
     with Simulation():

@@ -139,7 +139,7 @@ def test_the_loss_of_all_workers_goes_back_to_the_checkpoint(tmp_path: Path, alo
 @pytest.mark.soak
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_script_whose_client_ends_is_resumed_from_its_checkpoint(
+def test_a_script_is_resumed_from_its_checkpoint_after_its_client_ends(
     tmp_path: Path, alone: Path, workers: int, number: signal.Signals
 ) -> None:
     folder = tmp_path / "broken"

@@ -116,7 +116,7 @@ def test_a_cut_of_an_empty_table_has_no_rows() -> None:
     assert found.rows == 0 and list(found.pieces()) == []
 
 
-def test_weights_and_state_of_tables_are_those_of_the_moment_though_the_training_goes_on() -> None:
+def test_weights_and_state_of_tables_are_of_the_moment_though_the_training_goes_on() -> None:
     tables, subject = Tables(3), made()
     tables.tables["t"] = subject
     expected = tables.get_weights(), tables.get_state()

@@ -90,7 +90,7 @@ def test_an_id_gets_a_row_when_so_many_steps_have_trained_with_it() -> None:
 
 
 @pytest.mark.soak
-def test_gradients_of_admitted_ids_are_not_those_of_their_neighbours() -> None:
+def test_gradients_of_admitted_ids_are_not_taken_from_their_neighbours() -> None:
     subject, plain = made(RowLimits(min_count=2)), made(RowLimits())
     train(subject, np.array([1, 3]))
     ids, gradients = np.array([0, 1, 2, 3]), np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -130,7 +130,7 @@ def test_a_table_goes_on_alike_from_a_copy_and_from_what_is_stored(limits: RowLi
         check_equal(one, other)
 
 
-def test_chunks_after_an_eviction_are_those_of_the_rows_that_are_left() -> None:
+def test_chunks_after_an_eviction_hold_the_rows_that_are_left() -> None:
     subject = made(RowLimits(max_rows=16))
     train(subject, np.arange(16))
     assert subject.chunk(None, 100)[0].tolist() == [*range(16)]

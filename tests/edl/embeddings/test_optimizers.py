@@ -50,14 +50,14 @@ def moved(optimizer: Optimizer) -> np.ndarray:
 
 @pytest.mark.variants(2)
 @pytest.mark.parametrize("case", TORCH)
-def test_steps_on_all_rows_are_those_of_torch(case: str) -> None:
+def test_steps_on_all_rows_equal_torch(case: str) -> None:
     expected = stepped_by_torch(case, start(), gradients(), RATE)
     np.testing.assert_allclose(moved(of_torch(case)), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.variants(4)
 @pytest.mark.parametrize("case", KERAS)
-def test_steps_on_all_rows_are_those_of_keras(case: str) -> None:
+def test_steps_on_all_rows_equal_keras(case: str) -> None:
     expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)
     np.testing.assert_allclose(moved(optimizer), expected, rtol=1e-6, atol=1e-6)
 
@@ -84,7 +84,7 @@ LAZY: dict[str, tuple[Any, dict[str, Any], Optimizer]] = {
 
 @pytest.mark.variants(3)
 @pytest.mark.parametrize("case", LAZY)
-def test_steps_that_miss_rows_are_those_of_torch_on_sparse_gradients(case: str) -> None:
+def test_steps_that_miss_rows_equal_torch_on_sparse_gradients(case: str) -> None:
     kind, arguments, optimizer = LAZY[case]
     embedding = torch.nn.Embedding.from_pretrained(torch.from_numpy(start()), freeze=False, sparse=True)
     reference = kind(embedding.parameters(), lr=RATE, **arguments)

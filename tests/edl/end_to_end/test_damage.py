@@ -36,7 +36,7 @@ def cut_to_half(path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_job_whose_state_and_newest_checkpoint_are_damaged_is_resumed_from_the_one_before() -> None:
+def test_a_job_with_a_damaged_state_and_newest_checkpoint_is_resumed_from_the_one_before() -> None:
     alone = Job(table(ROWS), framework="lightgbm", epochs=40)
     alone.run_here()
     job = slow_trees(table(ROWS), spec={"checkpoints": OFTEN}, epochs=40)

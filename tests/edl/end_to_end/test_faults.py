@@ -55,7 +55,7 @@ def predicted(job: Job, tasks: int) -> pa.Table:
 
 
 @pytest.mark.soak
-def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
+def test_a2_a_task_is_done_though_its_owners_die_five_times(model: Path) -> None:
     data = table(ROWS, seed=1)
     orders = [f"worker-0/{incarnation} in a task 2" for incarnation in range(5)]
     job = Job(data, kind="predict", **by(model), how=kill(*orders), spec=PREDICT)
@@ -145,7 +145,7 @@ def feed(batch, mode):
 
 
 @pytest.mark.soak
-def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
+def test_a_worker_with_a_hanging_task_is_replaced_and_its_stacks_are_in_its_log(
     model: Path, tmp_path: Path
 ) -> None:
     """Its heartbeats come from another thread meanwhile."""
@@ -179,7 +179,7 @@ def test_a_task_that_hangs_at_the_end_is_done_by_an_idle_worker_too(model: Path,
 
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["local", "allreduce", "async"])
-def test_a_training_whose_worker_hangs_goes_on(strategy: str, tmp_path: Path) -> None:
+def test_a_training_with_a_hanging_worker_goes_on(strategy: str, tmp_path: Path) -> None:
     workers = 1 if strategy == "local" else 2
     servers = int(strategy == "async")
     cluster = Cluster(workers, servers, strategy, task_timeout=2.0)  # type: ignore[arg-type]

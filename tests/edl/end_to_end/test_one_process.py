@@ -87,7 +87,7 @@ def test_a_training_that_fails_is_kept_if_it_has_a_checkpoint() -> None:
         assert (job.folder.can_resume, job.folder.rows.exists()) == (kept, kept)
 
 
-def test_a_job_whose_last_process_still_writes_its_checkpoint_is_not_resumed(
+def test_a_job_is_not_resumed_while_its_last_process_still_writes_its_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("edl.master.resume.WAIT_SECONDS", 0.0)

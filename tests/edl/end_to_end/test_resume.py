@@ -100,7 +100,7 @@ FRAMEWORKS: dict[str, tuple[Callable[..., SlowJob], dict[str, Any]]] = {
 @pytest.mark.parametrize(
     "framework", ["lightgbm", *(pytest.param(name, marks=pytest.mark.soak) for name in ("torch", "keras"))]
 )
-def test_a_training_whose_processes_are_all_killed_at_once_is_resumed_to_the_same_weights(
+def test_a_training_is_resumed_to_the_same_weights_after_all_its_processes_are_killed_at_once(
     framework: str,
 ) -> None:
     slow, options = FRAMEWORKS[framework]

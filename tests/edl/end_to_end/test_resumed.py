@@ -107,7 +107,7 @@ def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_in
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["async", "sync"])
-def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
+def test_a23_a_push_with_a_lost_answer_is_applied_once(mode: str) -> None:
     """Every parameter falls by the rate with each step, whatever the others are: so it counts steps."""
     cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]
     lost = "ps-0/0 after a push 20;ps-1/0 after a push 50;ps-1/0 in a push 80;ps-0/0 after a push 120"
@@ -127,7 +127,7 @@ def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
 
 
 @pytest.mark.soak
-def test_a_job_whose_servers_log_updates_goes_on_from_the_last_one_when_all_of_it_is_killed_at_once() -> None:
+def test_a_job_with_update_logs_goes_on_from_the_last_update_when_all_of_it_is_killed_at_once() -> None:
     """Its worker dies between two pushes of a gradient at most, of which one server then has its part alone."""
     how = with_environment(kill(), OUTAGE, "ps-0/0 while writing a shard 2")  # one is complete then
     cluster = Cluster(1, 2, "async", durable_updates="process")

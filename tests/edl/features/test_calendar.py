@@ -35,7 +35,7 @@ def ids(values: Any, part: Any, kind: pa.DataType | None = None) -> list[int]:
 
 @pytest.mark.soak
 @given(st.lists(INSTANTS, min_size=1))
-def test_parts_are_those_of_the_calendar(instants: list[dt.datetime]) -> None:
+def test_parts_follow_the_calendar(instants: list[dt.datetime]) -> None:
     for unit in ("s", "us"):
         for part, expected in ID.items():
             assert ids(instants, part, pa.timestamp(unit)) == [expected(at) for at in instants]

@@ -58,7 +58,7 @@ def test_a_feature_reads_a_computed_column_and_the_table_its_parts() -> None:
     assert arrays["f1"].tolist() == [1, 3, 3]
 
 
-def test_computed_columns_stand_behind_those_of_the_batch() -> None:
+def test_computed_columns_stand_behind_the_batchs_columns() -> None:
     [batch] = with_computed([BATCH], {"x / y": fc.computed("/", "x", "y")})
     assert batch.schema.names == [*BATCH.schema.names, "x / y"]
 

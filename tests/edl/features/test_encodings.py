@@ -23,7 +23,7 @@ def values(feature: Any, cities: Sequence[str | None], **columns: Any) -> Any:
     return fc.Features(feature).transform(batch)["dense"]
 
 
-def test_a_category_becomes_its_mean_label_smoothed_towards_that_of_all_rows() -> None:
+def test_a_category_becomes_its_mean_label_smoothed_towards_the_mean_of_all_rows() -> None:
     """Rows of two folds: oslo 4 + 2, rome 1 + 1, NULL 0 + 2; their labels add up to 12 + 3, 9 + 0, 0 + 6."""
     found = fc.target_mean(
         CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, rows=10, scaled=False

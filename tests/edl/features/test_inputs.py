@@ -17,7 +17,7 @@ FEATURES = fc.Inputs(
 BATCH = pa.record_batch({"age": [20.0, 30.0], "city": ["rome", None], "team": ["a", "b"], "unused": [1, 2]})
 
 
-def test_the_arrays_of_all_inputs_are_one_dict_whose_names_never_meet() -> None:
+def test_the_arrays_of_all_inputs_are_one_dict_with_names_that_never_meet() -> None:
     arrays = FEATURES.transform(BATCH)
     assert list(arrays) == ["wide_f0", "wide_f1", "deep_dense", "deep_f1"]
     assert list(arrays) == [entry.name for entry in FEATURES.entries]

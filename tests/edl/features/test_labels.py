@@ -58,7 +58,7 @@ def test_a_number_is_measured_as_it_stands_in_the_table(target: fc.Target) -> No
     assert labels[:, 0].tolist() == SECONDS
 
 
-def test_the_labels_of_an_evaluation_are_learned_as_those_of_a_training() -> None:
+def test_the_labels_of_an_evaluation_are_learned_as_in_a_training() -> None:
     several = fc.labels(ARRIVED, fc.class_label("z", ["a", "b", "c"]))
     rows = pa.record_batch({"y": pa.array(SECONDS), "z": pa.array(["a", "c", "b"])})
     for target in (ARRIVED, INCOME, several):
@@ -381,7 +381,7 @@ def test_several_labels_are_side_by_side_with_a_one_for_the_class() -> None:
     assert SEVERAL.transform(rows, "predict") is None
 
 
-def test_scores_of_several_labels_are_those_of_each() -> None:
+def test_scores_of_several_labels_equal_the_scores_of_each() -> None:
     outputs = np.array([[8.0, 1.5, 0.25, 0.5, -1.0]], dtype=np.float32)
     parts = [
         SEVERAL[0].scores(outputs[:, :1]),

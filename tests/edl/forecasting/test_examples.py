@@ -241,7 +241,7 @@ def test_without_rows_to_forecast_they_are_the_next_steps_of_each_series() -> No
         ([10, 20, 30], [40, 50]),
     ],
 )
-def test_the_next_steps_are_those_of_the_calendar(times: list[Any], wanted: list[Any]) -> None:
+def test_the_next_steps_follow_the_calendar(times: list[Any], wanted: list[Any]) -> None:
     rows = pa.table({"day": times, "sales": [1.0, 2.0, 3.0]})
     step = str(grid(rows, "sales", "day", ()).step)
     found = series(by=[], horizon=2, step=step, season=1).examples(rows, "predict").rows

@@ -16,7 +16,7 @@ GRADIENTS = (
 
 
 @pytest.mark.parametrize("keyword", ["clipnorm", "global_clipnorm", "clipvalue"])
-def test_a_step_is_that_of_keras(keyword: str) -> None:
+def test_a_step_equals_keras(keyword: str) -> None:
     import keras
 
     variables = [keras.Variable(np.ones_like(gradient)) for gradient in GRADIENTS]

@@ -44,7 +44,7 @@ def test_anomalies_are_found_as_well_as_by_the_library(table: object) -> None:
     assert (margins > 0).mean() == pytest.approx(0.1, abs=0.005)
 
 
-def test_scores_are_those_of_the_article() -> None:
+def test_scores_equal_the_articles() -> None:
     """Scores of one tree over four rows in a line: paths are the numbers of splits, and c(2) where rows are left."""
     torch.manual_seed(0)
     rows = torch.tensor([[0.0], [1.0], [2.0], [100.0]])

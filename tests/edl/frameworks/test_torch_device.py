@@ -74,7 +74,7 @@ class TestRows(test_torch_embeddings.TestTorch):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_arrays_that_leave_the_adapter_are_those_of_the_cpu(tmp_path: Path) -> None:
+def test_arrays_that_leave_the_adapter_are_on_the_cpu(tmp_path: Path) -> None:
     adapter = create(program(tmp_path, "torch"))
     rows = Minibatches(FEATURES, LABELS, 16)
     adapter.train(rows)

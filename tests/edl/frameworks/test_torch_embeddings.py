@@ -93,7 +93,7 @@ class Reference(nn.Module):
         return found
 
 
-def test_epochs_are_those_of_sparse_embeddings_and_sparse_adam(tmp_path: Path) -> None:
+def test_epochs_equal_sparse_embeddings_and_sparse_adam(tmp_path: Path) -> None:
     adapter = create(TestTorch().program(tmp_path))
     model, tables = Reference(), adapter.tables
     start = {f"{name}.weight": torch.from_numpy(tables.whole(name)) for name in ("both", "bag")}

@@ -108,7 +108,7 @@ def test_the_cpu_trains_no_model_in_float16_but_uses_one_in_float32(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("float16_anywhere")
-def test_gradients_of_a_scaled_loss_are_those_of_the_loss(tmp_path: Path) -> None:
+def test_gradients_of_a_scaled_loss_equal_the_gradients_of_the_loss(tmp_path: Path) -> None:
     half, whole = create(of(tmp_path, "float16")), create(program(tmp_path, "torch"))
     assert dtypes(half) == [torch.float16]
     expected = whole.gradients(FEATURES, LABELS).values  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ def test_gradients_of_a_scaled_loss_are_those_of_the_loss(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("float16_anywhere")
-def test_a_step_whose_gradients_overflow_is_left_out_by_all_members(tmp_path: Path) -> None:
+def test_a_step_is_left_out_by_all_members_if_its_gradients_overflow(tmp_path: Path) -> None:
     subject = of(tmp_path, "float16")
     local, member = create(subject), create(subject)
     before = local.get_weights()

@@ -116,7 +116,7 @@ def by_hand(
     [pytest.param(WEIGHTS, id="weighted"), pytest.param(None, id="equal", marks=pytest.mark.soak)],
 )
 @pytest.mark.parametrize(("library", "objective", "kind", "params", "metric"), OBJECTIVES)
-def test_predictions_and_losses_are_those_of_the_library_called_by_hand(
+def test_predictions_and_losses_equal_the_library_called_by_hand(
     tmp_path: Path,
     library: str,
     objective: str,
@@ -142,7 +142,7 @@ def test_predictions_and_losses_are_those_of_the_library_called_by_hand(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_margins_that_are_added_up_round_by_round_are_those_of_all_trees(
+def test_margins_that_are_added_up_round_by_round_equal_the_margins_of_all_trees(
     tmp_path: Path, library: str
 ) -> None:
     subject = adapter(tmp_path, library)
@@ -157,7 +157,7 @@ def test_margins_that_are_added_up_round_by_round_are_those_of_all_trees(
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("booster", ["trees", "dart"])
-def test_the_kept_weights_are_those_of_their_round(tmp_path: Path, library: str, booster: str) -> None:
+def test_the_kept_weights_belong_to_their_round(tmp_path: Path, library: str, booster: str) -> None:
     name = "boosting" if library == "lightgbm" else "booster"
     params = {name: "dart"} if booster == "dart" else {}
     subject = adapter(tmp_path, library, **params)

@@ -59,7 +59,7 @@ def trained(categories: list[int], **params: Any) -> lightgbm.Booster:
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_margins_are_those_of_the_library_to_the_last_bit(
+def test_margins_equal_the_library_to_the_last_bit(
     categories: list[int], params: dict[str, Any], threads: int
 ) -> None:
     booster = trained(categories, **params)

@@ -164,7 +164,7 @@ def grown(
 
 @pytest.mark.variants(4)
 @pytest.mark.parametrize(("library", "objective", "kind", "params", "features"), MODELS)
-def test_outputs_and_scores_of_raw_columns_are_those_of_predict(
+def test_outputs_and_scores_of_raw_columns_equal_predict(
     tmp_path: Path,
     library: str,
     objective: str,

@@ -87,7 +87,7 @@ def by_hand(library: str, objective: str, labels: np.ndarray, weights: np.ndarra
 @pytest.mark.variants(3)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 @pytest.mark.parametrize(("library", "objective"), OBJECTIVES)
-def test_scores_are_those_of_the_library_called_by_hand(
+def test_scores_equal_the_library_called_by_hand(
     tmp_path: Path, library: str, objective: str, weights: np.ndarray | None
 ) -> None:
     labels = LABELS if objective != "rank:map" else np.minimum(LABELS, [1, 10**6])
@@ -227,9 +227,7 @@ def test_workers_that_are_more_than_the_groups_are_an_error() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_a_worker_whose_groups_have_nothing_relevant_grows_the_same_trees(
-    tmp_path: Path, library: str
-) -> None:
+def test_a_worker_with_groups_of_nothing_relevant_grows_the_same_trees(tmp_path: Path, library: str) -> None:
     labels = LABELS.copy()
     labels[labels[:, 1] >= 35, 0] = 0
     together = [adapter(tmp_path / f"{rank}", library, dict(OBJECTIVES[::-1])[library]) for rank in range(2)]

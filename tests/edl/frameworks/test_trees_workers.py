@@ -127,7 +127,9 @@ def xgboosts(tmp_path: Path) -> Made:
         {"boosting": "dart", "drop_rate": 0.4},
     ],
 )
-def test_trees_of_three_workers_are_those_of_one(trio: Workers, made: Made, params: dict[str, Any]) -> None:
+def test_trees_of_three_workers_equal_the_trees_of_one(
+    trio: Workers, made: Made, params: dict[str, Any]
+) -> None:
     [alone] = made(1, **params)
     given = rows()
     losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
@@ -163,7 +165,7 @@ CLOSE = {  # losses of training that several workers and one differ by at most: 
         if row[0] == "xgboost" or row[1] in CLOSE
     ],
 )
-def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
+def test_losses_of_several_workers_are_close_to_one_workers_with_weights(
     pair: Workers, tmp_path: Path, library: str, objective: str, kind: str, params: dict[str, Any]
 ) -> None:
     made = of(library, tmp_path)
@@ -180,7 +182,7 @@ def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
     "params",
     [{}, {"tree_method": "approx"}, {"booster": "dart", "rate_drop": 0.4}, {"colsample_bytree": 0.5}],
 )
-def test_losses_of_three_workers_of_xgboost_are_those_of_one(
+def test_losses_of_three_workers_of_xgboost_equal_the_losses_of_one(
     trio: Workers, xgboosts: Made, params: dict[str, Any]
 ) -> None:
     [alone], given = xgboosts(1, **params), rows()
@@ -222,7 +224,7 @@ def test_the_tracker_of_xgboost_listens_where_its_own_worker_is(monkeypatch: pyt
     assert said == ["127.0.0.1"]
 
 
-def test_nobody_waits_for_the_tracker_of_xgboost_whose_pod_is_gone(
+def test_nobody_waits_for_a_tracker_of_xgboost_without_its_pod(
     pair: Workers, xgboosts: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xgboost_network, "LEAVE_SECS", 0.05)
@@ -313,7 +315,9 @@ def test_a_lost_worker_of_xgboost_changes_no_tree(
 
 
 @pytest.mark.soak
-def test_splits_of_two_workers_are_those_of_one_where_no_count_decides(pair: Workers, made: Made) -> None:
+def test_splits_of_two_workers_equal_the_splits_of_one_where_no_count_decides(
+    pair: Workers, made: Made
+) -> None:
     [alone] = made(1, "binary", "two", min_data_in_leaf=1)
     given = rows("two")
     for _ in range(ROUNDS):
@@ -402,7 +406,7 @@ def test_workers_add_rounds_to_a_model_that_was_trained_before(pair: Workers, ma
     assert trees(together[0]) == trees(together[1])
 
 
-def test_ranks_whose_rows_have_one_class_alone_grow_the_same_trees(pair: Workers, made: Made) -> None:
+def test_ranks_with_rows_of_one_class_alone_grow_the_same_trees(pair: Workers, made: Made) -> None:
     order = np.argsort(LABELS["two"][1][:, 0], kind="stable")
     given = rows("two")
     apart = Minibatches({"dense": MATRIX[order]}, given.labels[order], given.size)

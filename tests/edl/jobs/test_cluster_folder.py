@@ -88,7 +88,7 @@ def test_the_supervisor_is_known_by_more_than_its_number(tmp_path: Path) -> None
     assert not Process(os.getpid(), "another boot:1").runs
 
 
-def test_the_timeout_of_the_master_is_that_of_the_environment() -> None:
+def test_the_master_takes_its_timeout_from_the_environment() -> None:
     assert master_timeout({}) == master_timeout({"EDL_MASTER_TIMEOUT": ""}) == 30.0
     assert master_timeout({"EDL_MASTER_TIMEOUT": "120"}) == 120.0
 

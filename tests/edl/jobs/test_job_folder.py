@@ -79,7 +79,7 @@ def test_an_ended_job_keeps_its_log_and_loses_its_rows() -> None:
     assert not ended.alive
 
 
-def test_a_sweep_ends_jobs_whose_process_died_and_leaves_the_others() -> None:
+def test_a_sweep_ends_jobs_with_a_dead_process_and_leaves_the_others() -> None:
     mine, dead, done = (job_folder.create("train") for _ in range(3))
     done.end("done")
     dead.update(pid=dead_pid())
@@ -234,7 +234,7 @@ def test_checkpoints_are_removed_when_the_model_is_stored(state: job_folder.Stat
     assert {path.name for path in job.path.iterdir()} == {"status.json", "program", "logs"} | left
 
 
-def test_rows_that_were_predicted_and_not_stored_stay_and_those_of_a_job_that_failed_before_do_not() -> None:
+def test_rows_that_were_predicted_and_not_stored_stay_unless_the_job_failed_before() -> None:
     predicted, failed = job_folder.create("predict"), job_folder.create("predict")
     for job in (predicted, failed):
         (job.results / "00000000.1.arrow").write_bytes(b"x")

@@ -95,7 +95,7 @@ def test_a_command_is_terminated_when_the_file_appears(
     writer.join()
 
 
-def test_a_command_whose_on_term_cancels_does_not_look(
+def test_a_command_does_not_look_if_its_on_term_cancels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))

@@ -50,7 +50,7 @@ def test_work_that_ends_in_order_is_told_of_the_first_sigterm_and_ended_by_the_s
         pytest.fail("the second one has no effect")
 
 
-def test_the_end_of_interrupted_work_is_that_of_the_command() -> None:
+def test_interrupted_work_ends_the_command() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(TerminatedError), terminating_after(threading.Event()):
         raise JobInterruptedError

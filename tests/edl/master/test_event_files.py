@@ -12,7 +12,7 @@ from edl.master.reporting.event_files import EventFile, crc32c
 from tests.edl import curves
 
 
-def test_a_checksum_is_that_of_rfc_3720() -> None:
+def test_a_checksum_follows_rfc_3720() -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(bytes(32)) == 0x8A9136AA
     assert crc32c(b"") == 0

@@ -112,7 +112,7 @@ def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
     assert job.master.state.done["export"] == 1
 
 
-def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
+def test_a2_a_task_keeps_its_budget_if_its_owners_are_preempted() -> None:
     job = Job(PREDICT)
     for incarnation in range(5):
         task = job.call(job.worker("worker-0", incarnation))
@@ -269,7 +269,7 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
 
 
 @pytest.mark.parametrize("recovery", [TrainerRecovery, ServerRecovery])
-def test_tasks_whose_answer_was_lost_are_told_again_under_their_leases(
+def test_tasks_with_a_lost_answer_are_told_again_under_their_leases(
     recovery: type[RecoveryPolicy],
 ) -> None:
     """With parameter servers nothing is revoked, so a single worker does its tasks in their order."""
@@ -282,7 +282,7 @@ def test_tasks_whose_answer_was_lost_are_told_again_under_their_leases(
     assert [task.id for task in told] == [0, 1, 2, 3]
 
 
-def test_tasks_that_are_given_back_come_before_those_whose_answer_was_lost() -> None:
+def test_tasks_that_are_given_back_come_before_tasks_with_a_lost_answer() -> None:
     job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()
     box.answered(job.master.exchange(box.request({"train": 2}), job.now))
@@ -292,7 +292,7 @@ def test_tasks_that_are_given_back_come_before_those_whose_answer_was_lost() -> 
     assert [task.id for task in iter(lambda: box.take("train"), None)] == [0, 1, 2]
 
 
-def test_tasks_whose_answer_was_lost_go_to_others_where_they_are_not_wanted_any_more() -> None:
+def test_tasks_with_a_lost_answer_go_to_others_where_they_are_not_wanted_any_more() -> None:
     job = Job(TRAIN, recovery=RecoveryPolicy)
     box, other = job.worker(), job.worker("worker-1")
     job.master.exchange(box.request({"train": 2}), job.now)

@@ -82,7 +82,7 @@ def test_checkpoints_are_timed_from_their_beginning_to_their_end() -> None:
     assert (times.complete.times, times.complete.seconds) == (2, 3.5)
 
 
-def test_the_size_of_a_checkpoint_is_that_of_its_files(tmp_path: Path) -> None:
+def test_the_size_of_a_checkpoint_is_the_size_of_its_files(tmp_path: Path) -> None:
     subject, folder, _ = watching(tmp_path)
     (tmp_path / "cuts" / "7").mkdir(parents=True)
     (tmp_path / "cuts" / "7" / "weights").write_bytes(bytes(1000))

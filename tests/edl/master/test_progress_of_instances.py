@@ -105,7 +105,7 @@ class Group(GroupStage):
         self.say(leader, finished(task))
 
 
-def test_a_group_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> None:
+def test_a_group_gets_on_while_it_does_tasks_though_its_members_crash_in_turn() -> None:
     stage = Group()
     for number in range(20):
         if stage.master.job.waits("train"):

@@ -142,7 +142,7 @@ def test_a1_a_preempted_member_loses_nothing(trio: GroupStage, moment: str, gone
     assert trio.master.state.done["export"] == 1
 
 
-def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
+def test_a2_a_task_keeps_its_budget_if_its_owners_are_preempted() -> None:
     stage = GroupStage("abcdef")
     stage.train_together("abcdef")
     task = stage.take("a")

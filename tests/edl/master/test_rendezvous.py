@@ -99,7 +99,7 @@ def test_no_group_begins_without_a_holder_while_one_may_live() -> None:
     assert stage.rendezvous.number == 1
 
 
-def test_a_joiner_whose_group_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
+def test_a_joiner_does_not_begin_the_next_group_without_the_holder_if_its_own_comes_to_nothing() -> None:
     stage = GroupStage("ab")
     stage.kill("b")
     stage.train_together("a")

@@ -348,7 +348,7 @@ def test_only_trainings_are_resumed() -> None:
         resume.prepare(job)
 
 
-def test_a_training_whose_rows_are_gone_cannot_be_resumed() -> None:
+def test_a_training_without_its_rows_cannot_be_resumed() -> None:
     job = job_with_master()
     job.end("died")
     (job.rows / "rows.arrow").unlink()
@@ -356,7 +356,7 @@ def test_a_training_whose_rows_are_gone_cannot_be_resumed() -> None:
         resume.prepare(job)
 
 
-def test_a_training_whose_rows_have_changed_is_not_resumed() -> None:
+def test_a_training_is_not_resumed_if_its_rows_have_changed() -> None:
     job = job_with_master()
     job.end("died")
     path = job.rows / "rows.arrow"

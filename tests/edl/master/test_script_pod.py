@@ -57,7 +57,7 @@ def test_a_pod_that_is_stopped_has_stopped(pods: Pods) -> None:
     assert ended(pods) == "stopped"
 
 
-def test_a_pod_whose_end_someone_else_was_told_of_has_ended(place: Site) -> None:
+def test_a_pod_has_ended_if_someone_else_was_told_of_its_end(place: Site) -> None:
     cluster = place.cluster()
     pods = Pods(cluster, lambda snapshot: None)
     pods.start(WORKER)
@@ -69,7 +69,7 @@ def test_a_pod_whose_end_someone_else_was_told_of_has_ended(place: Site) -> None
     assert ended(pods) == "lost"
 
 
-def test_the_end_that_a_watch_was_told_of_is_that_of_the_pod(place: Site) -> None:
+def test_a_pod_ended_as_its_watch_was_told(place: Site) -> None:
     cluster = place.cluster()
     pods = Pods(cluster, lambda snapshot: None)
     pods.start(WORKER)

@@ -107,7 +107,7 @@ def test_one_change_at_a_time_and_the_present_number_withdraws_it() -> None:
     assert stage.servers.register("ps-2", 0, "ps-2:0", stage.now) is None
 
 
-def test_a_server_whose_index_changes_while_it_is_asked_for_its_status_is_asked_again() -> None:
+def test_a_server_is_asked_again_if_its_index_changes_while_it_is_asked_for_its_status() -> None:
     stage = opened()
     stage.servers.scale(2, ["ps-0"])
     stage.register(2)

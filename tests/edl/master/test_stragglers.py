@@ -19,7 +19,7 @@ from tests.edl.master.test_schedules import finished
 Busy = Callable[[int], tuple[float, int]]  # of a server: share of its time in calls, calls a second
 
 
-def test_a_rate_is_that_of_the_last_seconds() -> None:
+def test_a_rate_is_taken_over_the_last_seconds() -> None:
     window = Window()
     window.add(0.0, 0)
     assert window.rates == ()

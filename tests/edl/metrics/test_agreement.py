@@ -76,7 +76,7 @@ def in_parts(metric: metrics.Metric, labels: Any, scores: Any, weights: Any = No
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_hinge_loss_is_that_of_the_logits(classes: int) -> None:
+def test_the_hinge_loss_is_taken_of_the_logits(classes: int) -> None:
     labels, scores, weights = rows(classes)
     logits = np.log(scores)
     decisions = logits[:, 1] - logits[:, 0] if classes == 2 else logits

@@ -37,7 +37,7 @@ def test_groups_of_many_rows_have_the_means_of_about_as_many_rows_each() -> None
     assert any(abs(each.predicted - middle) < 20 for each in found)
 
 
-def test_states_are_bounded_and_merge_to_those_of_all_rows() -> None:
+def test_states_are_bounded_and_merge_to_the_state_of_all_rows() -> None:
     rng = np.random.default_rng(1)
     parts = [(values := rng.lognormal(sigma=3, size=2000) - 5, values * 1.5) for _ in range(6)]
     merged = functools.reduce(METRIC.merge, [state(*part) for part in parts])

@@ -41,14 +41,14 @@ def figure(
 @pytest.mark.soak
 @pytest.mark.parametrize("k", [0, 1, 5, 10])
 @pytest.mark.parametrize("decimals", [9, 0], ids=["distinct", "equal scores"])
-def test_ndcg_is_that_of_scikit_learn_for_exponential_gains(k: int, decimals: int) -> None:
+def test_ndcg_equals_scikit_learn_for_exponential_gains(k: int, decimals: int) -> None:
     scores = SCORES.round(decimals)
     wanted = [ndcg_score([2.0 ** RELEVANCE[own] - 1], [scores[own]], k=k or None) for own in GROUPS]
     assert figure(metrics.NDCG(k), scores=scores) == pytest.approx(np.mean(wanted), rel=1e-12)
 
 
 @pytest.mark.soak
-def test_mean_average_precision_is_that_of_scikit_learn() -> None:
+def test_mean_average_precision_equals_scikit_learn() -> None:
     wanted = [average_precision_score(RELEVANCE[own] > 0, SCORES[own]) for own in GROUPS]
     assert figure(metrics.MAP()) == pytest.approx(np.mean(wanted), rel=1e-12)
 

@@ -119,7 +119,7 @@ def test_weights_must_be_one_number_per_row(weights: Any, message: str) -> None:
         metrics.MAE().update((), column(1, 2), column(1, 2), np.array(weights))
 
 
-def test_errors_of_other_measures_are_those_of_their_formulas() -> None:
+def test_errors_of_other_measures_follow_their_formulas() -> None:
     labels, scores = column(1.0, -2.0, 0.0, 4.0), column(1.5, -1.0, 0.0, 1.0)
     errors = np.array([0.5, 1.0, 0.0, 3.0])
     found = {

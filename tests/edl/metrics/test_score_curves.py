@@ -76,7 +76,7 @@ def test_curves_of_several_classes_have_nearly_the_areas_of_exact_ones() -> None
     assert METRIC.result(state) == pytest.approx(np.mean([area(curve) for curve in curves]), abs=2e-3)
 
 
-def test_histograms_of_parts_add_up_to_that_of_all_rows() -> None:
+def test_histograms_of_parts_add_up_to_the_histogram_of_all_rows() -> None:
     labels, scores, weights = rows(3)
     parts = [
         METRIC.update((), labels[part], scores[part], weights[part])

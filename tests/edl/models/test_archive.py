@@ -138,7 +138,7 @@ def test_compressed_weights_are_refused_because_they_could_expand_to_anything(ar
         read_archive(rewritten(archive, {"weights.safetensors": weights}, compression=zipfile.ZIP_DEFLATED))
 
 
-def test_weights_whose_size_is_not_what_is_stored_are_refused(archive: Path) -> None:
+def test_weights_of_another_size_than_is_stored_are_refused(archive: Path) -> None:
     data = bytearray(archive.read_bytes())
     name = data.rindex(
         b"weights.safetensors"

@@ -44,7 +44,7 @@ def test_a_model_without_weights_is_fine(tmp_path: Path) -> None:
     assert weights.loads((tmp_path / "w").read_bytes()) == {}
 
 
-def test_a_file_is_that_of_the_format_s_own_library(tmp_path: Path) -> None:
+def test_a_file_equals_the_file_of_the_formats_own_library(tmp_path: Path) -> None:
     arrays = {f'w {dtype} "ü': np.ones((3, 2), dtype) for dtype in weights.DTYPES}
     arrays |= {"w": np.array(2.0), "none": np.zeros((0, 4), np.float32)}
     weights.save(arrays, tmp_path / "w")

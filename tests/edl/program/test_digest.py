@@ -12,7 +12,7 @@ from edl.program import DIGEST_FILE, digest, digest_line, is_edited
 SOURCE = "x = 'größe'\n"
 
 
-def test_a_digest_is_that_of_the_utf_8_bytes() -> None:
+def test_a_digest_is_taken_of_the_utf_8_bytes() -> None:
     assert digest(SOURCE) == digest(SOURCE.encode())
     assert digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -87,7 +87,7 @@ def imported(path: Path, text: str, name: str, module: str = "") -> Any:
 BUILD = "def build(rows):\n    return rows['x']\n"
 
 
-def test_the_line_in_a_users_module_comes_before_that_of_the_generated_program(tmp_path: Path) -> None:
+def test_the_line_in_a_users_module_comes_before_the_generated_programs_line(tmp_path: Path) -> None:
     nets = tmp_path / "models" / "nets.py"
     library = tmp_path / "site-packages" / "library.py"
     inner = imported(library, "def call(function):\n    return function([])\n", "call")

@@ -157,7 +157,7 @@ def test_a_module_is_imported_as_it_is_now(tmp_path: Path, monkeypatch: pytest.M
     assert found == [1, 2]
 
 
-def test_modules_of_a_folder_whose_name_only_begins_alike_stay_as_they_are(
+def test_modules_of_a_folder_with_a_name_that_only_begins_alike_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder, name in (("nets", "of_the_path"), ("nets_of_others", "of_others")):
@@ -314,7 +314,7 @@ def test_what_sql_may_not_name_is_answered_with_the_settings(monkeypatch: pytest
     assert "--model-packages" not in str(raised.value.hint)
 
 
-def test_a25_a_stored_models_parts_are_those_of_its_name() -> None:
+def test_a25_a_stored_models_parts_belong_to_its_name() -> None:
     found = find("torch_nets.Model")
     with pytest.raises(SpecError, match=r"torch_nets\.Model is not os\.system"):
         with_digest(used("torch_nets.Model", Own("os", "system", found.digest)))

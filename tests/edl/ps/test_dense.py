@@ -63,13 +63,13 @@ def moved(optimizer: Optimizer) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", TORCH)
-def test_steps_are_those_of_torch(case: str) -> None:
+def test_steps_equal_torch(case: str) -> None:
     expected = stepped_by_torch(case, start(), gradients(), RATE)
     np.testing.assert_allclose(moved(of_torch(case)), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", WHOLE)
-def test_steps_are_those_of_torch_where_rows_differ(case: str) -> None:
+def test_steps_equal_torch_where_rows_differ(case: str) -> None:
     kind, arguments, optimizer = WHOLE[case]
     parameter = torch.nn.Parameter(torch.from_numpy(start()))
     stepping = kind([parameter], lr=RATE, **arguments)
@@ -81,7 +81,7 @@ def test_steps_are_those_of_torch_where_rows_differ(case: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("case", KERAS)
-def test_steps_are_those_of_keras(case: str) -> None:
+def test_steps_equal_keras(case: str) -> None:
     expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)
     np.testing.assert_allclose(moved(optimizer), expected, rtol=1e-6, atol=1e-6)
 

@@ -139,7 +139,7 @@ def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Pa
         np.testing.assert_array_equal(weights[name], array)
 
 
-def test_a_checkpoint_whose_predecessor_is_gone_is_written_whole(tmp_path: Path, changes: None) -> None:
+def test_a_checkpoint_without_its_predecessor_is_written_whole(tmp_path: Path, changes: None) -> None:
     model = definition(ADAM)
     with trained(1, model) as running:
         step(running, model, 0)
@@ -158,7 +158,7 @@ def test_a_checkpoint_whose_predecessor_is_gone_is_written_whole(tmp_path: Path,
 
 
 @pytest.mark.soak
-def test_every_ninth_checkpoint_is_written_whole_and_those_of_much_that_has_changed(
+def test_every_ninth_checkpoint_is_written_whole_and_so_are_checkpoints_of_many_changes(
     tmp_path: Path, changes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = definition(SGD)
@@ -228,7 +228,7 @@ def test_a_cut_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[name], value)
 
 
-def test_the_weights_in_a_cut_are_those_of_the_model(made: Path) -> None:
+def test_the_weights_in_a_cut_equal_the_models(made: Path) -> None:
     with servers(1) as running:
         running.arrange(restore=str(made))
         expected = running.pull(definition(ADAM), EVERY)

@@ -58,7 +58,7 @@ def test_no_ticket_is_given_while_a_round_is_committed() -> None:
     assert rounds.ask("b", 0, 2, 0) == "stale"
 
 
-def test_a_ticket_whose_answer_was_lost_is_given_again() -> None:
+def test_a_ticket_with_a_lost_answer_is_given_again() -> None:
     rounds = Rounds(2)
     assert rounds.ask("a", 0, 1, 0) == rounds.ask("a", 0, 1, 0) == 1
     assert rounds.ask("b", 0, 2, 0) == 2

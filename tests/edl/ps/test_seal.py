@@ -132,7 +132,7 @@ def test_a_push_that_was_lost_with_a_server_puts_nothing_off(
         assert close(running, again).unfinished == {"worker-0": 0}
 
 
-def test_servers_whose_last_checkpoint_came_to_nothing_are_reopened(tmp_path: Path) -> None:
+def test_servers_are_reopened_if_their_last_checkpoint_came_to_nothing(tmp_path: Path) -> None:
     first, second, third = (str(tmp_path / name) for name in ("1", "2", "3"))
     with trained(2, MODEL) as running:
         close(running, second)

@@ -45,7 +45,7 @@ def test_an_edited_program_of_several_inputs_is_described_input_by_input(tmp_pat
     assert spec.inputs == {"wide": (Numeric("x"),), "deep": (Log("x", 1.0),)}
 
 
-def test_an_edited_program_without_features_of_ours_keeps_those_of_the_spec(tmp_path: Path) -> None:
+def test_an_edited_program_without_features_of_ours_keeps_the_specs_features(tmp_path: Path) -> None:
     folder = simple(tmp_path, rows=ROWS)
     (folder / "model.py").write_text((folder / "model.py").read_text() + "\n\nFEATURES = LABEL = None\n")
     spec = trained_spec(load(folder), ROWS)

@@ -100,7 +100,7 @@ def _reader(program: Program, rows: int) -> Any:
     return program.call("custom_data_reader", read_pinned(job.rows), job.rows)
 
 
-def test_calls_before_that_of_the_job_end_as_they_did(tmp_path: Path) -> None:
+def test_calls_before_the_jobs_call_end_as_they_did(tmp_path: Path) -> None:
     first = Outcome("train", rows=10, seconds=1.0, figures={"loss": 0.5}, epochs=3)
     body = (
         "call()\nassert done[0].metrics == {'loss': 0.5} and done[0].model is model\n"
@@ -179,7 +179,7 @@ def test_rows_that_are_drawn_anew_in_each_process_are_no_rows_of_the_job(tmp_pat
         _reader(program, rows=10)
 
 
-def test_the_spec_is_that_of_the_job(tmp_path: Path) -> None:
+def test_the_spec_is_the_jobs(tmp_path: Path) -> None:
     spec = msgspec.structs.replace(SPEC, rows=Rows(True, 99, 99))
     [program] = run(written(tmp_path, "call()"), spec)
     assert program.spec is spec

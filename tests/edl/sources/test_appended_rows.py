@@ -256,7 +256,9 @@ def test_a_temporary_table_in_the_way_is_an_error(source: Source) -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)
-def test_a_commit_in_mysql_ends_one_whose_client_is_gone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_in_mysql_ends_one_of_a_client_that_is_gone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """DROP TABLE commits the rows before it waits for those who read the table: two commits would add them twice."""
     monkeypatch.setattr(mysql_results, "_LOCK_SECS", 1)
     with connect(url) as first, connect(url) as second:

@@ -97,7 +97,7 @@ def test_a_file_named_by_its_path_in_a_query_is_read_by_the_same_rules(
         assert source.kept_in == "data/sales.sqlflow.duckdb"
 
 
-def test_json_is_a_table_whose_types_all_values_decide(tmp_path: Path) -> None:
+def test_json_is_a_table_and_all_values_decide_its_types(tmp_path: Path) -> None:
     lines = [
         {"n": number, "day": "2024-01-02", "at": "2024-01-02T03:04:05", "us": "01-02-2024", "flag": True}
         for number in range(30_000)

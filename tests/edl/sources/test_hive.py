@@ -157,7 +157,7 @@ def test_a_statement_that_runs_is_stopped(source: Source) -> None:
     assert rows(source, "SELECT 1 AS a") == [{"a": 1}]
 
 
-def test_a_session_whose_database_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_is_closed_if_its_database_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = mock.MagicMock()
     monkeypatch.setattr("impala.dbapi.connect", lambda **options: opened)
     opened.cursor.return_value.execute_async.side_effect = OSError("there is no such database")

@@ -77,7 +77,7 @@ def test_a_table_of_a_catalog_is_read_by_its_name(sales: Path) -> None:
 
 
 @pytest.mark.soak
-def test_columns_added_and_renamed_later_are_those_of_the_table(catalog: Catalog, sales: Path) -> None:
+def test_columns_added_and_renamed_later_belong_to_the_table(catalog: Catalog, sales: Path) -> None:
     from pyiceberg.types import StringType
 
     with catalog.load_table("lake.sales").update_schema() as update:

@@ -331,7 +331,7 @@ def test_equal_rows_and_seeds_have_equal_orders_and_digests(source: MaxComputeSo
     assert pins[0].digest == pins[1].digest != pins[2].digest
 
 
-def test_tables_of_jobs_whose_folders_are_gone_are_dropped(source: MaxComputeSource, tmp_path: Path) -> None:
+def test_tables_of_jobs_without_their_folders_are_dropped(source: MaxComputeSource, tmp_path: Path) -> None:
     numbers(source, 10)
     source.pin("SELECT * FROM numbers", tmp_path / "there", seed=0, shuffle=False)
     source.pin("SELECT * FROM numbers", tmp_path / "gone", seed=0, shuffle=False)
@@ -420,7 +420,7 @@ def test_a_swap_that_nobody_ends_is_taken_back_by_a_sweep(url: str, double: Runn
 
 
 @pytest.mark.soak
-def test_a_statement_whose_answer_is_lost_runs_once(source: MaxComputeSource, double: Running) -> None:
+def test_a_statement_with_a_lost_answer_runs_once(source: MaxComputeSource, double: Running) -> None:
     source.execute("CREATE TABLE t (a BIGINT)")
     double.go_wrong(Fault("lose", "POST .*/instances"), Fault("drop", "GET .*/instances"))
     source.execute("INSERT INTO t VALUES (1)")

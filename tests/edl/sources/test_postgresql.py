@@ -562,7 +562,7 @@ def test_a_query_that_waits_for_a_lock_while_it_is_described_is_stopped(
     assert source.schema("SELECT a FROM t").names == ["a"]
 
 
-def test_a_host_whose_name_is_not_found_may_be_tried_again() -> None:
+def test_a_host_may_be_tried_again_if_its_name_is_not_found() -> None:
     with pytest.raises(UnreachableError, match=r"failed to resolve host 'db\.invalid'") as caught:
         connect("postgresql://reader:secret@db.invalid/shop")
     assert caught.value.hint == "check the name of the host, and the name service"

@@ -77,7 +77,7 @@ def test_a_file_behind_http_is_read_in_ranges(server: Server, working_directory:
 
 
 @pytest.mark.soak
-def test_rows_are_pinned_as_those_of_a_local_file(server: Server, tmp_path: Path) -> None:
+def test_rows_are_pinned_as_from_a_local_file(server: Server, tmp_path: Path) -> None:
     found = []
     for number, url in enumerate((f"{server.url}/few.parquet", str(tmp_path / "files" / "few.parquet"))):
         with connect(url) as source:

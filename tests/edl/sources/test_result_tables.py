@@ -63,7 +63,7 @@ def made(source: Source) -> list[str]:
     return [name for name in source.tables() if name not in ("given", "rows")]
 
 
-def test_committed_rows_are_those_of_all_tasks_in_their_order(source: Source) -> None:
+def test_rows_of_all_tasks_are_committed_in_their_order(source: Source) -> None:
     assert source.stage("result", "job", 2, 0, [batch(5, 6)]) == 2
     assert source.stage("result", "job", 0, 0, [batch(1), batch(2, None), batch()]) == 3
     assert source.stage("result", "job", 1, 0, [batch()]) == 0

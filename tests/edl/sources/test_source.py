@@ -74,7 +74,7 @@ TYPES = {
 }
 
 
-def test_the_types_of_columns_are_those_of_the_database(any_source: Source) -> None:
+def test_columns_have_the_types_of_the_database(any_source: Source) -> None:
     fill(any_source, "typed", numbers(3))
     assert any_source.column_types("typed") == TYPES[any_source.dialect]
     with pytest.raises(SourceError):

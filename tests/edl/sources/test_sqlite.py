@@ -89,14 +89,14 @@ def test_a_column_without_values_has_the_type_it_was_declared_as(
     assert column(sqlite, declared, None, None)[0] == kind
 
 
-def test_a_column_without_values_and_declaration_has_no_type_or_that_of_bytes(sqlite: Source) -> None:
+def test_a_column_without_values_and_declaration_has_no_type_or_the_type_of_bytes(sqlite: Source) -> None:
     assert column(sqlite, "")[0] in (
         pa.null(),
         pa.binary(),
     )  # some releases of SQLite declare it BLOB in a view
 
 
-def test_the_type_of_an_expression_is_that_of_all_its_rows(sqlite: Source) -> None:
+def test_the_type_of_an_expression_holds_for_all_its_rows(sqlite: Source) -> None:
     late = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
     query = f"{late} SELECT CASE WHEN i < 9000 THEN NULL WHEN i < 9999 THEN i ELSE 0.5 END AS x, i || '' AS k FROM n"
     assert sqlite.schema(query).types == [pa.float64(), pa.string()]
@@ -247,7 +247,7 @@ def test_views_that_read_the_result_or_nothing_survive_a_new_one(sqlite: Source)
     assert sqlite.execute("PRAGMA legacy_alter_table").read_all().to_pylist()[0] == {"legacy_alter_table": 0}  # type: ignore[union-attr]
 
 
-def test_a_table_whose_name_looks_like_our_mark_is_the_users(sqlite: Source) -> None:
+def test_a_table_with_a_name_like_our_mark_is_the_users(sqlite: Source) -> None:
     name = '"r ( /* made by sqlflow-edl, job x */"'
     sqlite.execute(f"CREATE TABLE {name} (a)")
     with pytest.raises(SourceError, match="not made by"):
@@ -297,7 +297,7 @@ def test_tables_are_named_as_a_query_would_write_them(sqlite: Source, tmp_path: 
         ("SELECT n FROM t WHERE n = 'x", "'x"),
     ],
 )
-def test_the_place_of_an_error_is_that_of_its_word(sqlite: Source, query: str, marked: str | None) -> None:
+def test_the_place_of_an_error_is_its_words_place(sqlite: Source, query: str, marked: str | None) -> None:
     sqlite.execute("CREATE TABLE t (n INTEGER)")
     with pytest.raises(SourceError) as caught:
         sqlite.schema(query)

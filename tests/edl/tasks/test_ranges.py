@@ -64,7 +64,7 @@ def test_the_order_is_a_function_of_seed_and_epoch() -> None:
     assert order(1, 1) != order(2, 1)
 
 
-def test_without_shuffling_the_order_is_that_of_the_rows() -> None:
+def test_without_shuffling_the_order_follows_the_rows() -> None:
     training = Training(epochs=2, batch_size=512, shuffle=False)
     assert [start for start, _ in taken(training, 3 * LEAST_ROWS, 2)] == [0, 8192, 16384]
 

@@ -26,7 +26,7 @@ def compiled(session: Session, model: str, attributes: str = "", label: str = "i
     return only
 
 
-def test_parameters_are_those_of_the_signature_and_the_rest_is_filled_in(session: Session) -> None:
+def test_parameters_follow_the_signature_and_the_rest_is_filled_in(session: Session) -> None:
     found = compiled(session, "nets.Tower", "model.units = [8, 4], dropout = 0.5", "team").spec
     assert found.model == spec.Component("nets.Tower", {"units": (8, 4), "dropout": 0.5})
     assert found.own is not None

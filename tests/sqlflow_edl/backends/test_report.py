@@ -159,7 +159,7 @@ def test_the_facts_are_those_that_there_are() -> None:
     assert not {"epoch", "rows", "train tasks"} & known.keys()
 
 
-def test_a_job_whose_first_master_is_not_there_yet_says_so() -> None:
+def test_a_job_says_that_its_first_master_is_not_there_yet() -> None:
     [_, master] = report(supervised(None)).instances
     assert (master.state, master.place) == ("pending", "")
 
@@ -191,7 +191,7 @@ def test_a_job_that_died_took_the_time_to_its_last_sign_of_life() -> None:
     assert line[JOBS.index("took")] == duration(dead.seconds)
 
 
-def test_a_job_whose_result_was_not_stored_says_where_that_is() -> None:
+def test_a_job_says_where_its_result_is_if_it_was_not_stored() -> None:
     job = job_folder.create("train")
     job.archive.write_bytes(b"a model")
     write_intent(job.path, Intent("train", "", "", file="/models/m.zip"))

@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
-def test_the_program_of_a_schema_file_is_that_of_the_database(
+def test_a_schema_file_gives_the_same_program_as_the_database(
     compiled: Callable[..., int], folder: Path, scheme: str
 ) -> None:
     url = f"{scheme}:{folder / 'shop.db'}"
@@ -71,7 +71,7 @@ def test_the_program_of_a_schema_file_is_that_of_the_database(
     assert not (folder / "shop.db").exists()
 
 
-def test_rows_of_the_file_stand_for_those_of_the_database(
+def test_rows_of_the_file_stand_for_the_databases_rows(
     compiled: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = "INSERT INTO clicks VALUES ('a', 1, 2, 1.5, 1, NULL), ('b', 3, 4, 2.5, 2, NULL)"

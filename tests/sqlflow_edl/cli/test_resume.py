@@ -55,7 +55,7 @@ def test_a_job_of_another_command_is_not_resumed_by_this_one(
     assert f"edl train --resume {job.path}" in capsys.readouterr().err
 
 
-def test_a_job_whose_database_is_gone_is_not_resumed_and_stays_as_it_is(
+def test_a_job_without_its_database_is_not_resumed_and_stays_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = died(tmp_path)
@@ -95,7 +95,7 @@ def newest_checkpoint(job: JobFolder) -> int:
 
 
 @pytest.mark.soak
-def test_a_statement_whose_processes_and_client_are_killed_at_once_is_resumed_from_another_folder(
+def test_a_statement_is_resumed_from_another_folder_after_its_processes_and_client_are_killed_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"

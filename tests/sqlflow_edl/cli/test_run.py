@@ -188,7 +188,7 @@ def test_rows_go_to_a_file_in_the_format_that_its_name_says(
     assert "several result sets" in capsys.readouterr().err
 
 
-def test_a_file_whose_format_nobody_says_is_not_written(
+def test_a_file_without_a_known_format_is_not_written(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "rows.arrow"

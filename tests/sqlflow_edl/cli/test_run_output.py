@@ -155,6 +155,6 @@ def test_a_command_that_is_left_out_is_run_or_console(typed: list[str], meant: l
     assert complete_arguments(typed, at_terminal=True) == meant
 
 
-def test_options_of_a_program_on_standard_input_are_those_of_run() -> None:
+def test_a_program_on_standard_input_has_the_options_of_run() -> None:
     assert complete_arguments(["--json", "-"], at_terminal=True) == ["run", "--json", "-"]
     assert complete_arguments(["--quiet"], at_terminal=False) == ["run", "--quiet"]

@@ -130,7 +130,7 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     "model", [name if name in EVERY_LAYER else pytest.param(name, marks=pytest.mark.soak) for name in MODELS]
 )
-def test_a_step_on_another_device_is_that_of_the_cpu(
+def test_a_step_on_another_device_equals_the_cpus(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that a step reads is there: no layer holds or makes a tensor elsewhere."""

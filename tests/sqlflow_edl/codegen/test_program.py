@@ -474,7 +474,7 @@ def searched() -> spec.JobSpec:
     )
 
 
-def test_a_program_of_an_ensemble_holds_those_of_its_members(golden: Callable[[str, bytes], None]) -> None:
+def test_a_program_of_an_ensemble_holds_its_members_programs(golden: Callable[[str, bytes], None]) -> None:
     ensemble = searched()
     files = generate(ensemble).files
     golden("programs/searched_ensemble.py", files["model.py"])
@@ -492,7 +492,7 @@ def test_a_program_of_an_ensemble_holds_those_of_its_members(golden: Callable[[s
     assert "members/0/vocabulary/f1.json" in files
 
 
-def test_a_program_of_a_search_holds_those_of_its_candidates(golden: Callable[[str, bytes], None]) -> None:
+def test_a_program_of_a_search_holds_its_candidates_programs(golden: Callable[[str, bytes], None]) -> None:
     ensemble = searched()
     candidates = tuple(spec.Candidate(each.spec.model.name, each.spec) for each in ensemble.members)
     search = msgspec.structs.replace(ensemble, members=(), search=spec.Search(candidates, "rmse"))

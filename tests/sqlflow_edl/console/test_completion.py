@@ -146,7 +146,7 @@ def test_an_attribute_comes_with_its_line_of_documentation(connection: ConsoleCo
     assert "Passes over the training rows" in found.display_meta_text
 
 
-def test_the_attributes_are_those_of_the_optimizer_that_is_written(connection: ConsoleConnection) -> None:
+def test_the_attributes_belong_to_the_written_optimizer(connection: ConsoleConnection) -> None:
     sgd = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer = sgd, optimizer.|", connection)
     every = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer.|", connection)
     assert "optimizer.momentum" in sgd

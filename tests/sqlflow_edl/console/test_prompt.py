@@ -36,7 +36,7 @@ def test_escapes_of_the_prompt(form: str, source: str, wanted: str) -> None:
     assert prompt_text(form, source, AT) == wanted
 
 
-def test_the_prompt_is_that_of_the_file(typed: Typed, tmp_path: Path) -> None:
+def test_the_prompt_is_the_files(typed: Typed, tmp_path: Path) -> None:
     config = parse_config(r"prompt = '\t:\d> '")
     typed(f"/tee {tmp_path}/seen\r", "SELECT 7 AS x;\r", config=config)
     assert "duckdb:flowers> SELECT 7 AS x;" in (tmp_path / "seen").read_text()

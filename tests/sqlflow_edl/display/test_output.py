@@ -75,7 +75,7 @@ def test_a_null_is_never_the_text_null(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue().splitlines()[1] == "\x1b[2mNULL\x1b[0m  NULL"
 
 
-def test_values_are_those_of_the_database() -> None:
+def test_values_equal_the_databases() -> None:
     numbers = pa.table(
         {"single": pa.array([0.1], pa.float32()), "double": [1234567890.123], "items": [[1.5, None]]}
     )
@@ -115,6 +115,6 @@ def test_the_rows_that_are_left_out_are_told() -> None:
     assert found.footer("ask for more") == "3 rows, 2 shown (ask for more)"
 
 
-def test_the_width_of_a_table_is_that_of_its_longest_line() -> None:
+def test_a_table_is_as_wide_as_its_longest_line() -> None:
     table = as_table([("n", True), ("name", False)], [(1, "a" * 300), (22, "b")])
     assert width(table) == 2 + 2 + 300

@@ -74,7 +74,7 @@ def test_a_place_at_or_beyond_the_end_is_shown_without_failing(span: Span) -> No
     assert "^" in render(SQLFlowError("odd", span=span), TEXT)
 
 
-def test_a_traceback_is_that_of_users_code_alone_where_there_is_one() -> None:
+def test_a_traceback_shows_users_code_alone_where_there_is_some() -> None:
     theirs = 'Traceback of your code:\n  File "nets.py", line 3, in call\nValueError: no\n'
     assert traceback_of(UserCodeError("nets.py:3: no", traceback=theirs)) == theirs.rstrip()
     assert traceback_of(UserCodeError("no")).endswith("UserCodeError: no")

@@ -169,7 +169,7 @@ def test_a_training_that_fails_says_why(double: Double) -> None:
     assert [body["status"] for body in double.bodies("runs/update")] == ["FAILED"]
 
 
-def test_the_experiment_is_that_of_the_environment(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_experiment_is_the_environments(double: Double, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "prices")
     run(TRAIN, **RESULT)
     run(TRAIN, **RESULT)
@@ -196,7 +196,7 @@ def test_a_server_that_refuses_is_a_note_and_the_statement_runs(
     assert note.startswith("MLflow was not told: ")
 
 
-def test_a_run_whose_parameters_are_refused_does_not_stay_open(
+def test_a_run_does_not_stay_open_if_its_parameters_are_refused(
     double: Double, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer, refused = double.answer, (400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "no"})

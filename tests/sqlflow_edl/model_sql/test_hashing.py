@@ -17,7 +17,7 @@ LETTERS = np.array([*"aZ0 '\"\\%;ß日𝄞\n\t"], dtype=object)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
-def test_hashes_and_their_mixtures_are_those_of_the_features(database: str, databases: Databases) -> None:
+def test_hashes_and_their_mixtures_equal_the_features(database: str, databases: Databases) -> None:
     draw = np.random.default_rng(5)
     texts = [
         "",

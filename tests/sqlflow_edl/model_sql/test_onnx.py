@@ -56,7 +56,7 @@ def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> Non
 
 @pytest.mark.variants(4)
 @pytest.mark.parametrize("activation", ["relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "mish"])
-def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> None:
+def test_activations_equal_predict(activation: str, tmp_path: Path) -> None:
     """In SQL too, except for one that it lacks."""
     features = (spec.Standardize("amount", 0.0, 1.0), spec.OneHot(CITY))
     component = spec.Component("DNNClassifier", {"hidden_units": (3,), "activation": activation})

@@ -198,7 +198,7 @@ def test_what_is_wanted_is_checked(wanted: QueryOptions, words: str, tmp_path: P
 
 
 @pytest.mark.parametrize("threshold", [0.1, 1.0, -3.7, 1e-30, 12_345.678])
-def test_thresholds_of_float32_are_those_of_doubles(threshold: float) -> None:
+def test_thresholds_of_float32_equal_the_doubles_thresholds(threshold: float) -> None:
     from sqlflow_edl.model_sql.forests import _bound
 
     single = np.float32(threshold)

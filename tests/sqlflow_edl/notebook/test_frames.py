@@ -49,7 +49,7 @@ def test_what_is_no_table_is_refused(url: str, value: object, message: str) -> N
         persist(session.source, value, "t")
 
 
-def test_the_table_has_the_name_that_is_given_or_that_of_the_frame() -> None:
+def test_the_table_has_the_given_name_or_the_frames() -> None:
     assert target(" AS main.flowers ", "df") == "main.flowers"
     assert target("  ", "df") == "df"
     with pytest.raises(SemanticError, match="unexpected 'SELECT 1' after --persist"):

@@ -84,14 +84,14 @@ def loaded(extension: Path, *cells: str) -> Any:
     return json.loads(run.stdout)
 
 
-def test_the_words_are_those_of_the_console(extension: Path) -> None:
+def test_the_words_equal_the_consoles(extension: Path) -> None:
     script = (extension / "highlighting.js").read_text(encoding="utf-8")
     words = re.search(r"KEYWORDS = new Set\(`([^`]*)`", script)
     assert words is not None
     assert words[1].split() == sorted({*EXTENDED, *SQL_WORDS})
 
 
-def test_the_version_is_that_of_the_package(extension: Path) -> None:
+def test_the_version_equals_the_packages(extension: Path) -> None:
     assert json.loads((extension / "package.json").read_text())["version"] == VERSION
 
 

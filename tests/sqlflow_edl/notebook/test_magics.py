@@ -175,7 +175,7 @@ def test_a_result_is_persisted_as_a_frame_is(connected: Notebook) -> None:
     assert list(connected("%sqlflow SELECT sum(i) AS total FROM kept").value) == [(3,)]
 
 
-def test_the_workers_of_a_cell_are_not_those_of_the_next(connected: Notebook) -> None:
+def test_the_next_cell_does_not_inherit_the_workers_of_a_cell(connected: Notebook) -> None:
     plan = "EXPLAIN SELECT i, 2.0 * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m"
 
     def workers(options: str) -> str | None:

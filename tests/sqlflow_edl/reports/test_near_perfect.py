@@ -57,7 +57,7 @@ def test_metrics_of_classes_that_are_nearly_perfect_are_doubted(
         ({"accuracy": 0.98, "auc": 0.9963}, 569, 627),  # breast_cancer
     ],
 )
-def test_good_metrics_and_those_of_few_rows_are_not(
+def test_good_metrics_and_metrics_of_few_rows_are_not(
     figures: dict[str, float], rows: int, most_frequent: int
 ) -> None:
     assert doubt(CHURNED, figures, "test", rows, of_rows(most_frequent), "m") == ""

@@ -77,7 +77,7 @@ def test_contributions_have_a_sign_and_two_digits() -> None:
     ]
 
 
-def test_the_unit_is_that_of_the_label_or_of_the_margin_of_trees() -> None:
+def test_the_unit_is_the_labels_or_the_unit_of_the_margin_of_trees() -> None:
     number, classes = RegressionLabel("cost"), ClassLabel("kind", ("a", "b", "c"))
     two = ClassLabel("late", (False, True))
     assert unit(spec(label=number), is_margin=True) == "the unit of cost"

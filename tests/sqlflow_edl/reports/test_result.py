@@ -39,7 +39,7 @@ def test_without_pandas_the_way_out_is_named(url: str, monkeypatch: pytest.Monke
         assert result.to_arrow().num_rows == 2
 
 
-def test_a_program_whose_results_nobody_asks_for_did_not_run_and_says_so() -> None:
+def test_a_program_says_that_it_did_not_run_if_nobody_asks_for_its_results() -> None:
     with sqlflow_edl.connect("duckdb:") as session:
         with pytest.warns(RuntimeWarning, match="no statement ran"):
             session.run("CREATE TABLE t (a INT)")

@@ -125,7 +125,7 @@ def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     assert told[2] == f"job {good.id} had finished: stored the model m@2"
 
 
-def test_a_job_whose_client_died_before_it_stored_anything_has_died_and_keeps_its_model(url: str) -> None:
+def test_a_job_has_died_and_keeps_its_model_if_its_client_died_before_it_stored_anything(url: str) -> None:
     job = left(url)
     (job.path / "intent.json").unlink()
     assert notes(url) == []

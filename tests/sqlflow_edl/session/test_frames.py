@@ -137,7 +137,7 @@ def test_a_session_on_a_connection_of_duckdb_leaves_its_settings_and_its_transac
 
 
 @pytest.mark.soak
-def test_models_of_a_session_on_a_file_are_those_of_its_url(tmp_path: Path) -> None:
+def test_a_session_on_a_file_has_the_models_of_its_url(tmp_path: Path) -> None:
     path = tmp_path / "pairs.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute(PAIRS)

@@ -93,7 +93,7 @@ def test_probabilities_sum_to_one_and_the_class_has_the_largest(workshop: Worksh
     assert "kind" in found.column_names
 
 
-def test_figures_equal_those_of_scikit_learn(workshop: Workshop) -> None:
+def test_figures_equal_scikit_learn(workshop: Workshop) -> None:
     rows = "SELECT * FROM cancer WHERE id % 4 = 0"
     wanted = "validation.metrics = 'accuracy, auc, log_loss, precision, recall, f1'"
     found = workshop.rows(f"{rows} TO EVALUATE clinic.tumours WITH {wanted}").to_pylist()[0]

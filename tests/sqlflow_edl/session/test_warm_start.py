@@ -58,7 +58,7 @@ def test_training_goes_on_and_makes_a_version_of_its_own(workshop: Workshop, tmp
     assert "teams@1" in described.to_arrow()["value"].to_pylist()
 
 
-def test_rows_that_are_far_from_those_of_the_model_are_noted(workshop: Workshop) -> None:
+def test_rows_far_from_the_models_rows_are_noted(workshop: Workshop) -> None:
     [compiled] = workshop.session.compile(f"{NEW} TO TRAIN DNNClassifier LABEL side USING teams@1 INTO m")
     assert compiled.notes[1:] == (
         "age is 59.5 on average, and was 34.67 for teams@1",
@@ -66,7 +66,7 @@ def test_rows_that_are_far_from_those_of_the_model_are_noted(workshop: Workshop)
     )
 
 
-def test_written_columns_are_those_of_the_model(workshop: Workshop) -> None:
+def test_written_columns_are_the_models(workshop: Workshop) -> None:
     [compiled] = workshop.session.compile(
         f"{OLD} TO TRAIN DNNClassifier COLUMN hash(city, 20), {SHARED} LABEL team USING teams@1 INTO m"
     )

@@ -89,6 +89,6 @@ def test_a_layout_with_another_meaning_is_refused(monkeypatch: pytest.MonkeyPatc
         laid_out("SELECT 1 TO PREDICT USING m", "duckdb")
 
 
-def test_errors_are_those_of_the_program() -> None:
+def test_errors_are_the_programs() -> None:
     with pytest.raises(SQLFlowError, match="unexpected trian"):
         laid_out("SELECT 1; SELECT 1 to trian M label y into m", "duckdb")

@@ -90,7 +90,7 @@ def test_more_predictions_than_wait_are_refused(source: str) -> None:
 
 
 @pytest.mark.soak
-def test_the_reasons_are_those_of_explain(browser: Browser, source: str, tmp_path: Path) -> None:
+def test_the_reasons_equal_explain(browser: Browser, source: str, tmp_path: Path) -> None:
     statement = "SELECT 7.25 AS amount, 'Bonn' AS city, TRUE AS is_new TO EXPLAIN costs"
     with Session(source) as session:
         [explained] = session.run(statement)

@@ -235,7 +235,7 @@ def test_a_watch_that_breaks_in_the_midst_goes_on_where_it_was(site: Sites, foll
 
 
 @pytest.mark.soak
-def test_a_watch_whose_time_is_over_goes_on_where_it_was(site: Sites, followed: Followed) -> None:
+def test_a_watch_goes_on_where_it_was_after_its_time_is_over(site: Sites, followed: Followed) -> None:
     place = site()
     cluster = place.cluster(watch_secs=1.0)
     place.double.requests()
@@ -425,7 +425,7 @@ def test_an_image_that_no_node_gets_is_a_failure_in_the_registrys_words(
 
 
 @pytest.mark.soak
-def test_one_whose_place_a_more_important_one_takes_was_preempted(
+def test_a_pod_was_preempted_if_a_more_important_one_takes_its_place(
     site: Sites, followed: Followed, tmp_path: Path
 ) -> None:
     with api_server(tmp_path) as double:

@@ -50,7 +50,7 @@ def test_without_a_limit_more_is_asked_for() -> None:
         (Memory(), "(that of its node)"),
     ],
 )
-def test_it_is_told_whose_memory_ran_out(memory: Memory, words: str) -> None:
+def test_it_is_told_if_the_memory_of_the_pod_or_of_its_node_ran_out(memory: Memory, words: str) -> None:
     assert str(memory) == words
 
 

@@ -61,7 +61,7 @@ def test_the_first_workers_have_the_high_priority(fraction: float, high: int) ->
 
 
 @pytest.mark.parametrize(("role", "name"), [("ps", "theirs"), ("worker", "theirs")])
-def test_who_has_no_class_of_ours_has_that_of_the_manifest(role: Role, name: str) -> None:
+def test_who_has_no_class_of_ours_has_the_manifests(role: Role, name: str) -> None:
     placed = deployment(priorities=Priorities("high" if role == "ps" else "", ""))
     assert pod(placed, Instance(f"{role}-0", role), 4)["spec"]["priorityClassName"] == name
 

@@ -119,7 +119,7 @@ def test_one_that_cannot_be_read_is_said_to_be(site: Sites, key: str, said: str)
         state_store(place).read()
 
 
-def test_a_master_whose_job_is_deleted_says_so(site: Sites) -> None:
+def test_a_master_says_that_its_job_is_deleted(site: Sites) -> None:
     place = site()
     running = state_store(place)
     name = names.state_store(place.deployment.name)

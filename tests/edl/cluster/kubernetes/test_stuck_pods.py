@@ -53,7 +53,7 @@ def test_who_has_a_gate_waits_as_long_as_it_takes_and_then_for_a_node_from_then_
     assert waits.look(pod(conditions=UNSCHEDULED), SERVER, 1e6 + 301.0) is not None
 
 
-def test_a_server_whose_node_gets_its_image_does_not_wait_for_a_node(waits: PodWaits) -> None:
+def test_a_server_does_not_wait_for_a_node_while_its_node_gets_its_image(waits: PodWaits) -> None:
     assert waits.look(pod(conditions=UNSCHEDULED), SERVER, 0.0) is None
     assert waits.look(pod(waiting="ContainerCreating"), SERVER, 299.0) is None
     assert waits.look(pod(waiting="ContainerCreating"), SERVER, 1e6) is None

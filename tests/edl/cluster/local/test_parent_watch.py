@@ -87,7 +87,7 @@ def test_a_process_without_threads_ends_with_its_parent() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the kernel of Linux")
-def test_a_process_whose_parent_has_gone_already_ends_at_once() -> None:
+def test_a_process_ends_at_once_if_its_parent_has_gone_already() -> None:
     code = "from edl.cluster.local.parent_watch import die_with_parent; die_with_parent(1)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == exit_codes.ABANDONED
 

@@ -96,7 +96,7 @@ def test_the_next_master_hears_what_room_there_is(stage: Stage, tmp_path: Path) 
     assert stage.enter().who["room"] == {"slots": 1}
 
 
-def test_a_job_whose_quota_is_gone_fails_and_says_so(stage: Stage, tmp_path: Path) -> None:
+def test_a_job_without_its_quota_fails_and_says_so(stage: Stage, tmp_path: Path) -> None:
     use = QuotaUse(str(tmp_path / "nowhere"), SlotRequest(1, 2))
     stage.spec = msgspec.structs.replace(stage.spec, quota=use)
     with pytest.raises(ClusterError, match="there is no quota"):

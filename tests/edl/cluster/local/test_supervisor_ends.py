@@ -56,7 +56,7 @@ def test_a_job_goes_on_while_its_supervisor_is_stopped_and_ends_when_it_is_conti
     worker.wait()
 
 
-def test_a_job_whose_supervisor_is_stopped_can_be_cancelled(
+def test_a_job_with_a_stopped_supervisor_can_be_cancelled(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "END_SECONDS", 0.2)

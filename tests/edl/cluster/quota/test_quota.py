@@ -154,7 +154,7 @@ def test_a_folder_with_something_else_in_it_is_not_made_a_quota(tmp_path: Path) 
     assert theirs.read_text() == "years of work"
 
 
-def test_a_quota_whose_making_was_cut_short_can_be_made_again(tmp_path: Path) -> None:
+def test_a_quota_can_be_made_again_after_its_making_was_cut_short(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / "quota.json.partial").touch()
     Quota(tmp_path).resize(4)

@@ -113,7 +113,7 @@ def test_a_column_is_of_a_type_when_all_its_values_are(
 
 
 @pytest.mark.soak
-def test_a_type_is_that_of_the_last_row_too(tmp_path: Path) -> None:
+def test_a_type_holds_for_the_last_row_too(tmp_path: Path) -> None:
     found = read(tmp_path, "v\n" + "1\n" * 300_000 + "x\n")
     assert found["v"].to_pylist()[-1] == "x"
     assert found.schema.field("v").type == pa.string()

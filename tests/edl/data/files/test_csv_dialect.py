@@ -134,9 +134,7 @@ def test_an_option_of_no_meaning_is_an_error(options: list[tuple[str, str]], wor
         settings(options)
 
 
-def test_options_after_a_bare_path_are_those_of_the_url(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_after_a_bare_path_are_the_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "semi.csv").write_text("x;y\n1;2\n")
     with connect("semi.csv?delim=;") as source:

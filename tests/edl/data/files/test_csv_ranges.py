@@ -52,7 +52,7 @@ def through_sql(written: str) -> pa.Table:
 
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_and_types_are_those_of_the_source_of_sql(seed: int, tmp_path: Path) -> None:
+def test_rows_and_types_equal_the_sql_sources(seed: int, tmp_path: Path) -> None:
     source = random.Random(seed)  # noqa: S311
     path = tmp_path / "t.csv"
     with path.open("w", newline="", encoding="utf-8-sig" if seed % 2 else "utf-8") as file:
@@ -83,7 +83,7 @@ def test_an_empty_line_of_a_single_column_is_a_null_at_the_end_too(tmp_path: Pat
     assert found == [{"a": 1}, {"a": None}, {"a": 3}, {"a": None}]
 
 
-def test_types_are_those_of_all_files_together(tmp_path: Path) -> None:
+def test_types_hold_for_all_files_together(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,b\n1,2\n")
     (tmp_path / "2.csv").write_text("b,a\n3.5,x\n")
     found = rows_of(f"{tmp_path}/*.csv", tmp_path)

@@ -55,7 +55,7 @@ def test_cells_keep_their_types(tmp_path: Path) -> None:
         ]
 
 
-def test_texts_in_cells_are_read_as_those_of_csv(tmp_path: Path) -> None:
+def test_texts_in_cells_are_read_as_in_csv(tmp_path: Path) -> None:
     values, notes = read_column(tmp_path / "t.xlsx", ["€1.234,50", "€12,00", None])
     assert values == [1234.5, 12.0, None]
     assert "a decimal comma" in notes[0]
@@ -97,7 +97,7 @@ def test_the_first_visible_sheet_with_cells_is_read_and_another_by_its_name(tmp_
             assert (read_rows(source), source.notes) == ([{"a": 2}], [])
 
 
-def test_a_title_above_the_table_is_an_error_whose_url_reads_the_table(tmp_path: Path) -> None:
+def test_a_title_above_the_table_is_an_error_with_a_url_that_reads_the_table(tmp_path: Path) -> None:
     rows = [("Sales of May",), (), ("region", "item", "amount"), ("north", "a", 1), ("south", "b", 2)]
     url = write_workbook(tmp_path / "t.xlsx", {"Data": rows})
     with pytest.raises(

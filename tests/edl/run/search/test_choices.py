@@ -61,7 +61,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     unload(found.module)
 
 
-def test_the_choices_are_those_of_a_search_in_one_process(program: Program) -> None:
+def test_the_choices_equal_a_search_in_one_process(program: Program) -> None:
     records = Records(program)
     schedule, errors = Schedule(records.search, lag=LAG), dict[int, float]()
     for turn in range(TRIALS):

@@ -109,7 +109,7 @@ def test_the_importances_of_the_columns_are_measured_on_the_test_rows(searched: 
     assert searched.outcome.importances == found
 
 
-def test_the_weights_are_those_of_the_models_of_each_member_and_fold(searched: Searched) -> None:
+def test_the_weights_belong_to_the_models_of_each_member_and_fold(searched: Searched) -> None:
     weights = searched.archive.weights()
     members = range(len(searched.archive.spec.members))
     assert {name.rsplit(".", 1)[0] for name in weights} == {
@@ -136,7 +136,7 @@ def test_a_search_tells_of_each_trial_and_of_how_many_have_ended(searched: Searc
 
 
 @pytest.mark.soak
-def test_a_search_whose_process_is_killed_in_a_fold_finds_the_same_ensemble(
+def test_a_search_finds_the_same_ensemble_after_its_process_is_killed_in_a_fold(
     searched: Searched, tmp_path: Path
 ) -> None:
     killed = [PLAIN[0] | dies(tmp_path / "killed", 2), *PLAIN[1:]]
@@ -169,7 +169,7 @@ def test_a_candidate_that_fails_is_listed_with_its_error_and_ends_nothing(tmp_pa
 
 
 @pytest.mark.soak
-def test_a_candidate_whose_processes_always_die_is_given_up(
+def test_a_candidate_is_given_up_if_its_processes_always_die(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial_runner, "ATTEMPTS", 2)

@@ -40,7 +40,7 @@ def judge(tmp_path: Path, job: JobFolder) -> Judge:
 
 
 @pytest.mark.parametrize("file", ["archive.zip", SCORES])
-def test_a_trial_whose_files_have_changed_counts_as_failed(
+def test_a_trial_with_changed_files_counts_as_failed(
     judge: Judge, job: JobFolder, file: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sound = judge.trained()

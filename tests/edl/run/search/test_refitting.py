@@ -38,7 +38,7 @@ def test_the_chosen_models_learn_from_all_rows_at_the_end(tmp_path: Path) -> Non
 
 
 @pytest.mark.soak
-def test_the_figures_are_those_of_the_models_before_the_refit(tmp_path: Path) -> None:
+def test_the_figures_belong_to_the_models_before_the_refit(tmp_path: Path) -> None:
     found = [
         run(searching(tmp_path / f"{refit}", PLAIN[:2], rows=WITH_TEST, test=20, refit=refit))
         for refit in (False, True)
@@ -47,7 +47,7 @@ def test_the_figures_are_those_of_the_models_before_the_refit(tmp_path: Path) ->
     assert found[0].measured_on == "test"
 
 
-def test_a_refit_model_of_an_ensemble_takes_the_place_of_those_of_its_folds(tmp_path: Path) -> None:
+def test_a_refit_model_of_an_ensemble_replaces_the_models_of_its_folds(tmp_path: Path) -> None:
     job = new_job(waves())
     run(searching(tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 80, 40), folds=3, refit=True), job)
     members = read_archive(job.archive).spec.members
@@ -71,7 +71,7 @@ def test_a_refit_that_fails_leaves_the_model_of_its_trial(
 
 
 @pytest.mark.soak
-def test_a_refit_whose_process_dies_begins_again(tmp_path: Path) -> None:
+def test_a_refit_begins_again_if_its_process_dies(tmp_path: Path) -> None:
     outcome = run(searching(tmp_path / "program", [dies(tmp_path / "died", 2)], refit=True))
     assert [trial.refit for trial in outcome.trials] == [14]
     assert loads(tmp_path / "died") == 3

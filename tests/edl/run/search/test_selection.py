@@ -32,7 +32,7 @@ def test_the_best_model_stays_alone_where_none_helps_it() -> None:
     assert select({0: off_by(2), 1: off_by(1), 2: off_by(3)}, BY_NUMBER, 5) == {1: 1.0}
 
 
-def test_models_whose_errors_cancel_each_other_share_the_ensemble() -> None:
+def test_models_share_the_ensemble_if_their_errors_cancel_each_other() -> None:
     weights = select({0: off_by(1), 1: off_by(-1), 2: off_by(9)}, BY_NUMBER, 5)
     assert weights == {0: 0.5, 1: 0.5}
 

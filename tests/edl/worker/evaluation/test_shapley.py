@@ -137,7 +137,7 @@ def counting(scores_of: Callable[[Explainer, Block], Floats], rows: list[int]) -
 
 
 @pytest.mark.soak
-def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
+def test_values_follow_the_definition(tmp_path: Path) -> None:
     """An order and its reverse are exact where at most two columns work together."""
     rows = table(40)
     found = of_rows(tmp_path, NUMBER, rows)
@@ -256,7 +256,7 @@ def explainer(folder: Path, rows: pa.Table) -> tuple[Explainer, pa.RecordBatch]:
     return Explainer(found, adapter, 9, blocks, walks, threading.Event()), batch
 
 
-def test_sizes_are_those_of_all_walks_or_of_those_that_begin_in_time(tmp_path: Path) -> None:
+def test_sizes_count_all_walks_or_the_walks_that_begin_in_time(tmp_path: Path) -> None:
     rows = table(16)
     made, batch = explainer(tmp_path, rows)
     each = shapley(lambda x: x[:, 0] * x[:, 1] + 3 * x[:, 2], matrix(rows))

@@ -199,7 +199,7 @@ def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
 
 @pytest.mark.soak
 @of_torch
-def test_a_member_whose_program_fails_leaves_and_may_come_back(groups: Groups, tmp_path: Path) -> None:
+def test_a_member_leaves_if_its_program_fails_and_may_come_back(groups: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
     with groups.members(folder, 2) as members:
         groups.begin(members)

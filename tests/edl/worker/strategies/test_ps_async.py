@@ -131,7 +131,7 @@ def test_a_worker_alone_is_as_far_behind_as_it_has_pushes_under_way(tmp_path: Pa
     assert found == [expected, expected]
 
 
-def test_a23_a_push_whose_answer_is_lost_is_repeated_and_applied_once(
+def test_a23_a_push_with_a_lost_answer_is_repeated_and_applied_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = subject(tmp_path, "torch")

@@ -245,7 +245,7 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
 
 
 @pytest.mark.soak
-def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more(stage: Stage) -> None:
+def test_an_epoch_is_kept_once_more_if_nobody_alive_knows_that_its_end_is_concluded(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
     group = stage.form([one, other])
     first, second = (one, other) if group.members[0] == one.name else (other, one)

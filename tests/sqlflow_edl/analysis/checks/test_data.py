@@ -320,7 +320,7 @@ def test_a_number_that_is_the_same_in_all_validation_rows_is_named() -> None:
     assert found.startswith("y is the same in all 5 validation rows")
 
 
-def test_validation_rows_whose_numbers_are_far_from_the_others_are_said() -> None:
+def test_validation_rows_with_numbers_far_from_the_others_are_said() -> None:
     label = RANDOM.normal(0, 1, 600)
     label[500:] += 0.9
     [found] = warnings({"x": RANDOM.normal(size=600)}, label, validation=100)
@@ -388,7 +388,7 @@ def skewed(sigma: float) -> np.ndarray:
 SQUARED = spec.Component("mean_squared_error")
 
 
-def test_a_label_whose_variance_is_that_of_few_rows_is_named_with_a_robust_loss() -> None:
+def test_a_label_with_the_variance_of_few_rows_is_named_with_a_robust_loss() -> None:
     [said] = warnings({"x": RANDOM.normal(size=ROWS)}, skewed(2.0), loss=SQUARED)
     assert said.startswith(
         "1 % of the rows make up 79 % of the variance of y, so few rows decide the model; "

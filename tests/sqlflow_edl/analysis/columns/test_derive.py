@@ -93,7 +93,7 @@ def test_a_function_of_a_date_becomes_its_feature(session: Session, item: str, w
     assert dated(session, "born, seen", item).spec.features[0] == wanted
 
 
-def test_the_scale_of_a_year_is_that_of_calendar_years(session: Session) -> None:
+def test_the_scale_of_a_year_follows_calendar_years(session: Session) -> None:
     assert dated(session, "joined", "YEAR(joined)").spec.features == (spec.Year("joined", 2000.5, 0.5),)
 
 
@@ -253,7 +253,7 @@ def test_a_model_learns_from_the_presence_of_values(flags: Session, model: str) 
     assert not [note for note in train.notes if "left out" in note]
 
 
-def test_a_column_whose_null_is_the_information_is_a_feature(flags: Session) -> None:
+def test_a_column_is_a_feature_if_its_null_is_the_information(flags: Session) -> None:
     *_, predicted = flags.run(
         "SELECT * FROM null_decides TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 20 LABEL y INTO m;"
         "SELECT 9999.0 AS x UNION ALL SELECT NULL TO PREDICT USING m"

@@ -48,7 +48,7 @@ def fitted(drafts: list[Draft], *, trees: bool = False) -> list[object]:
     return [form(draft.fit({}), draft, trees=trees) for draft in drafts]
 
 
-def test_statistics_and_vocabularies_are_those_of_the_other_model() -> None:
+def test_statistics_and_vocabularies_are_the_other_models() -> None:
     found = reused("FEATURES(m)")
     assert [draft.origin for draft in found] == ["m@3"] * 4
     assert fitted(found) == [spec.Standardize("Age", 40.0, 12.5), CITY, *SHARED]

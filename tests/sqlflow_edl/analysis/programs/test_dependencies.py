@@ -71,7 +71,7 @@ def test_a_view_of_the_database_may_read_every_table() -> None:
         ("SELECT * FROM a TO TRAIN DNNRegressor LABEL y INTO m; SELECT * FROM sqlflow_edl_models", [[], [1]]),
     ],
 )
-def test_names_are_those_of_tables_where_they_stand(program: str, wanted: list[list[int]]) -> None:
+def test_names_mean_tables_where_they_stand(program: str, wanted: list[list[int]]) -> None:
     assert before(program) == wanted
 
 

@@ -65,7 +65,7 @@ def test_a_search_tries_the_portfolio_for_its_kind_of_label(duckdb: Session) -> 
     assert all(each.spec.model.name.endswith("Classifier") for each in classes.candidates)
 
 
-def test_the_columns_are_those_of_all_candidates(duckdb: Session) -> None:
+def test_the_columns_serve_all_candidates(duckdb: Session) -> None:
     found = compiled(duckdb, "SELECT age, city, height, income FROM people LABEL income INTO m")
     assert set(found.columns) == {"age", "city", "height"}
     assert found.inputs == {}

@@ -74,7 +74,7 @@ def test_no_number_lies_outside_of_its_range(low: float, width: float, log: bool
         assert low <= value <= low + width  # type: ignore[operator]
 
 
-def test_the_same_seed_draws_the_same_points_and_more_trials_begin_with_those_of_fewer() -> None:
+def test_the_same_seed_draws_the_same_points_and_more_trials_begin_with_the_points_of_fewer() -> None:
     text = "a = RANGE(0.0, 1.0), b = RANGE(1, 1000), c = CANDIDATES(x, y, z)"
     assert drawn(text, 9) == drawn(text, 9)
     assert drawn(text, 9) == drawn(text, 20)[:9]

@@ -361,7 +361,7 @@ def test_each_place_of_a_vector_has_the_mean_and_deviation_of_its_numbers(cuts: 
     assert found.error is None
 
 
-def test_far_from_zero_the_deviations_of_a_vector_are_those_of_the_population() -> None:
+def test_far_from_zero_the_deviations_of_a_vector_are_the_populations() -> None:
     drawn = np.random.default_rng(5).normal([1e9, -3.0], [1.0, 1e-3], (1000, 2))
     mean, std = of_cells(pa.array(drawn.tolist()), VECTORS, [10, 500]).vector
     np.testing.assert_allclose(mean, drawn.mean(axis=0))

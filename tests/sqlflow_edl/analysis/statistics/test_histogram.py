@@ -20,7 +20,7 @@ def histogram(values: list[float], cut: int = 0) -> Histogram:
     return found
 
 
-def test_bins_are_those_of_numpy_with_the_same_edges() -> None:
+def test_bins_equal_numpy_with_the_same_edges() -> None:
     values = np.random.default_rng(0).normal(100, 15, 10_000)
     found = histogram(values.tolist(), 10)
     edges = found.start + found.width * np.arange(len(found.counts) + 1)

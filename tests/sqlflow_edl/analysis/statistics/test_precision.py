@@ -17,7 +17,7 @@ from sqlflow_edl.analysis.statistics.precision import FLOAT64, centre, is_coarse
         (1e39, 1.001e39, 2e35),
     ],
 )
-def test_numbers_are_coarse_whose_deviation_is_few_steps_of_float32(
+def test_numbers_are_coarse_if_their_deviation_is_few_steps_of_float32(
     least: float, most: float, std: float
 ) -> None:
     assert is_coarse(least, most, std)

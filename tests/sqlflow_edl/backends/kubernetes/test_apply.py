@@ -164,7 +164,7 @@ apply(JobFolder(Path(sys.argv[1])), jobs.job_spec(), settings())
 """
 
 
-def test_a_job_whose_client_is_killed_before_it_hears_that_it_is_there_is_removed_by_who_looks(
+def test_a_job_is_removed_by_who_looks_if_its_client_is_killed_before_it_hears_of_it(
     kubernetes: Cluster, namespace: str, job: JobFolder
 ) -> None:
     kubernetes.go_wrong(Fault("lose", "POST .*/jobs", times=1000))

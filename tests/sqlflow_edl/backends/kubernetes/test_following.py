@@ -142,7 +142,7 @@ def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, t
 
 @pytest.mark.variants(1)
 @pytest.mark.parametrize("follow", ["follow", "wait_for_start"])
-def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, follow: str) -> None:
+def test_a_job_is_given_up_if_its_master_cannot_start(play: Play, told: Told, follow: str) -> None:
     play.start(image="missing/ours", image_secs=0.0)
     with pytest.raises(ClusterError, match=r"the master of the job cannot start: .*missing/ours"):
         getattr(play.handle, follow)(told)

@@ -125,7 +125,7 @@ def test_a_job_that_is_not_in_the_cluster_any_more_has_died(
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["run", "--source", "duckdb:", "-e", "SELECT 1"]])
-def test_of_a_job_whose_client_died_before_it_started_nothing_stays(
+def test_nothing_stays_of_a_job_if_its_client_died_before_it_started(
     play: Play, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     play.start(suspend=True)

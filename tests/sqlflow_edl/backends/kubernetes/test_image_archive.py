@@ -63,7 +63,7 @@ def entries_of(archive: Archive) -> dict[str, tarfile.TarInfo]:
         return {entry.name: entry for entry in tar}
 
 
-def test_its_layer_has_all_files_but_those_of_the_running_system(archive: Archive) -> None:
+def test_its_layer_has_all_files_but_the_running_systems(archive: Archive) -> None:
     [described] = archive.json("index.json")["manifests"]
     manifest = json.loads(archive.blob(described))
     [layer] = manifest["layers"]
@@ -102,7 +102,7 @@ def test_loaders_of_either_kind_find_its_name(archive: Archive) -> None:
     assert saved["Layers"] == ["blobs/" + each["digest"].replace(":", "/") for each in manifest["layers"]]
 
 
-def test_its_settings_are_those_of_the_dockerfile(archive: Archive, repository: Path) -> None:
+def test_its_settings_equal_the_dockerfiles(archive: Archive, repository: Path) -> None:
     [saved] = archive.json("manifest.json")
     settings = archive.json(saved["Config"])["config"]
     text = (repository / "runtime" / "Dockerfile").read_text()

@@ -70,7 +70,7 @@ def schemas_are_read_once() -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_objects_are_those_of_the_golden_file(case: str, golden: Callable[[str, bytes], None]) -> None:
+def test_objects_equal_the_golden_file(case: str, golden: Callable[[str, bytes], None]) -> None:
     golden(f"kubernetes/{case}.yaml", format_yaml(rendered(case)).encode())
 
 
@@ -293,7 +293,7 @@ def test_certificates_stand_in_the_secret_alone_and_every_pod_uses_them() -> Non
         (Cluster(workers=2, strategy="sync"), False),
     ],
 )
-def test_a_job_whose_workers_would_talk_in_plain_is_refused(cluster: Cluster, refused: bool) -> None:
+def test_a_job_is_refused_if_its_workers_would_talk_in_plain(cluster: Cluster, refused: bool) -> None:
     job = jobs.job_spec(cluster=complete_settings(cluster))
     if refused:
         with pytest.raises(

@@ -80,7 +80,7 @@ def test_the_rights_of_users_in_the_base_are_those_that_are_checked(base):
     assert rights_of(more) == {*WITHOUT_ACCOUNT, *OF_MASTER}
 
 
-def test_the_rights_of_the_master_in_the_base_are_those_of_its_role(base):
+def test_the_master_in_the_base_has_the_rights_of_its_role(base):
     [role] = [each for each in jobs.objects() if each["kind"] == "Role"]
     assert rights_of(base["Role", "sqlflow-master"]) == rights_of(role) == set(OF_MASTER)
 

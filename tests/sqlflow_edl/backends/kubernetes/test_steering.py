@@ -105,7 +105,7 @@ def test_a_training_is_paused_when_its_master_says_so_and_the_pod_with_its_check
         training.handle.resume()
 
 
-def test_a_job_whose_checkpoints_are_elsewhere_is_suspended(play: Play) -> None:
+def test_a_job_with_checkpoints_elsewhere_is_suspended(play: Play) -> None:
     begun(play, jobs.with_workers(2, servers=1), **{VARIABLE: "s3://bucket/checkpoints"})
     with master(play, step=7, epoch=1, paused=True):
         assert play.handle.pause() == f"job {play.folder.id} is paused after step 7, in epoch 1"
