@@ -278,7 +278,7 @@ SCHEDULES = Catalog(
 
 
 def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Setting]:
-    """Return the entry's parameters: the written values, else the defaults; those with neither are omitted."""
+    """Return the entry's parameters: the written values, else the defaults; parameters with neither are omitted."""
     values: dict[str, Setting] = {}
     for row in entry.params:
         value = resolved[row.name].value if row.name in resolved else row.default

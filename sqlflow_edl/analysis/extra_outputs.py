@@ -48,7 +48,7 @@ def output_names(
 ) -> tuple[tuple[str, ...], bool | None]:
     """Return the names of extra outputs, each once, and True if the probabilities of classes are among them.
 
-    Raises SemanticError for one that the model does not have.
+    Raises SemanticError for an output that the model does not have.
     """
     if not names_given:
         return (), None

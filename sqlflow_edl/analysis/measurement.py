@@ -180,7 +180,7 @@ class _Planner:
         return self._resolved(ast.Name((text,), text, value.span))
 
     def _by_class(self) -> dict[str, Span]:
-        """Return the columns of probabilities with their places, in the order in which they are written."""
+        """Return the columns of probabilities with their places, in written order."""
         resolved = self._found.get(PROBABILITY)
         if resolved is None:
             return {}
@@ -270,7 +270,7 @@ class _Planner:
     # Figures -------------------------------------------------------------------------------------------------
 
     def _metrics(self, kind: Kind, label: str) -> tuple[str, ...]:
-        """Return the written metrics, or those that the columns allow; add errors for others."""
+        """Return the written metrics, or all metrics that the columns allow; add errors for others."""
         some = ClassLabel(label, (0, 1)) if kind == "classification" else RegressionLabel(label, 0.0, 1.0)
         resolved = self._found.get(METRICS)
         span = resolved.span if resolved else None

@@ -248,7 +248,7 @@ class TrainingPlan(RowPlan):
     def _model_parameters(
         self, model: Model, inputs: ModelInputs, rows: int
     ) -> dict[str, spec.job.Parameter]:
-        """Return the parameters of the model itself, without those that its label has."""
+        """Return the parameters of the model itself, without the parameters of its label."""
         entry = model.with_defaults(_of_width(model, inputs))
         choice = self.settings.choice
         names = {row.name.removeprefix("model.") for row in entry.params if row.name.startswith("model.")}
@@ -505,7 +505,7 @@ def _unwritten(
 
 
 def _numbers_in_text(column: str, category: Sequence[Draft], resolver: Resolver, bins: int) -> list[Draft]:
-    """Return the drafts of a column of texts, of which statistics decide whether they are numbers."""
+    """Return the drafts of a column of texts; statistics decide whether the texts are numbers."""
     names = {decimal: resolver.number_in_text(column, decimal) for decimal in PATTERNS}
     numbers = {
         decimal: resolver.over_the_table(derive(name, resolver.schema, [], None, bins=bins))

@@ -35,7 +35,7 @@ class UnseenEndError(LostSightError):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers of instances of a job; None for one that stays as it is."""
+    """Numbers of instances of a job; None for a number that stays as it is."""
 
     workers: int | None = None
     servers: int | None = None

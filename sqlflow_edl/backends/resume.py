@@ -82,7 +82,7 @@ def _store(job: JobFolder, intent: Intent) -> str:
 
 
 def _folder(job: JobFolder) -> Path:
-    """Return the folder in which relative paths of the job are found; one without a supervisor has no record of it."""
+    """Return the folder of the job's relative paths; a job without a supervisor has no record of it."""
     cluster = ClusterFolder(job.path)
     return Path(cluster.run_spec().folder) if cluster.has_run_spec else Path.cwd()
 

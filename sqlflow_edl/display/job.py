@@ -112,7 +112,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
 
 
 def _remarkable(rows: Sequence[Row], most: int) -> list[int]:
-    """Return the places of so many instances, in order: those that do not run or have a note before others."""
+    """Return the places of so many instances, in order: instances that do not run or have a note before others."""
     places = sorted(
         range(len(rows)), key=lambda place: rows[place].state == "running" and not rows[place].note
     )

@@ -40,7 +40,7 @@ class Listing:
 
 
 def listing(columns: Sequence[str], rows: Sequence[Row], layout: ListLayout, width: int) -> Listing:
-    """Fit the rows into lines of `width` cells, without empty columns and those that do not fit."""
+    """Fit the rows into lines of `width` cells; empty columns and columns that do not fit are left out."""
     from rich.cells import cell_len
 
     widths = {

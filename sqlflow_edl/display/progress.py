@@ -78,7 +78,7 @@ def bar(share: float) -> str:
 
 
 def epoch(event: EpochEnd) -> str:
-    """Format the training loss and the validation metrics of an epoch, without those that no training changes."""
+    """Format the training loss and the validation metrics of an epoch, without metrics that no training changes."""
     changing = {name: value for name, value in event.metrics.items() if not name.startswith(BASELINES)}
     validation = f"; validation {figures(changing)}" if changing else ""
     at = "" if event.final else f", step {event.step:,}"

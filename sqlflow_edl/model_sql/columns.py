@@ -247,7 +247,7 @@ class Columns:
         return _bucket_of(category, [_is_known(self.raw(name))], self._hash(category, name, [name]))
 
     def _cross(self, category: Cross) -> Expression:
-        """Return the bucket of the hashes, each of which is mixed with those before it."""
+        """Return the bucket of the hashes; each hash is mixed with the hashes before it."""
         hashed, conditions = whole(0), []
         names = tuple(source_columns(category))
         for part in category.columns:

@@ -103,7 +103,7 @@ class _Layers:
         return hidden_units
 
     def products(self, items: Sequence[Item], weights: Floats) -> list[Expression]:
-        """Return the products of the items with their weights; those with 0 are left out."""
+        """Return the products of the items with their weights; products with 0 are left out."""
         terms: list[Expression] = []
         first = 0
         for item in items:

@@ -1,4 +1,4 @@
-"""Chain of common table expressions, each of which computes columns from those before it."""
+"""Chain of common table expressions. Each of them computes columns from the columns before it."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _standardized_weight(number: float, moments: tuple[float, float] | None) -> 
 
 
 def _categories(part: _WeightsOfFeature) -> list[str | None]:
-    """Return the names of a feature's values, of one that is a number none; NULL stands for missing or unseen."""
+    """Return the names of a feature's values, none for a number; NULL stands for missing or unseen."""
     if isinstance(part.feature, OneHot | Embedding):
         texts = levels(part.feature.category, np.arange(len(part.values)))
         return [None if value is None else str(value) for value in texts.to_pylist()]

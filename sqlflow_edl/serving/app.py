@@ -306,7 +306,7 @@ class PredictionServer:
         return loaded
 
     async def _body(self, request: Request) -> bytes:
-        """Return the body. Raises TooLargeError for one that is too long, if possible before it is received."""
+        """Return the body. Raises TooLargeError for a body that is too long, if possible before it is received."""
         most = self._limits.bytes
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > most:

@@ -1,4 +1,4 @@
-"""Batching of small requests: those that arrive while a prediction is under way are predicted together.
+"""Batching of small requests: requests that arrive during a prediction are predicted together.
 
 No request waits for others to come: a prediction begins as soon as the one before has ended, with all that waits.
 """

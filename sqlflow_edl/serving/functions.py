@@ -148,7 +148,7 @@ def _struct(predicted: pa.RecordBatch) -> pa.Array:
 
 
 def _duckdb_type(field: pa.Field) -> str:
-    """Return the type of DuckDB. Raises SemanticError for one that DuckDB does not have."""
+    """Return the type of DuckDB. Raises SemanticError for a type that DuckDB does not have."""
     kind = field.type
     if types.is_timestamp(kind):
         return (

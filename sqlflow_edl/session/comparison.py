@@ -1,4 +1,4 @@
-"""Comparison of rows with those that a model was fitted to: unknown values, drift, and rows that trained the model."""
+"""Comparison of rows with the training rows of a model: unknown values, drift, and rows that trained the model."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def trained_rows(model: Archive, total: int) -> int:
 
 
 def pin_unseen(seen: SeenRows, pinned: Pinned, source: data.Source, job: JobFolder) -> Pinned:
-    """Pin the rows of the job anew, without those that trained the model, as a file in its folder."""
+    """Pin the rows of the job anew, without the rows that trained the model, as a file in its folder."""
     reader = data.open_reader(pinned, job.rows)
     unseen = pa.array(~seen.rows)
 
@@ -293,7 +293,7 @@ def pin_unseen(seen: SeenRows, pinned: Pinned, source: data.Source, job: JobFold
 
 
 def _are_comparable(before: str, now: str) -> bool:
-    """Return True for types of columns of which equal values have equal hashes."""
+    """Return True for types of columns if their equal values have equal hashes."""
     if before.startswith(_NESTED):
         return False
     return before == now or (before.startswith(_NUMBERS) and now.startswith(_NUMBERS))

@@ -224,7 +224,7 @@ def _with_computed(
 def _fix_expressions(
     computed: Mapping[str, spec.Computed], statistics: Statistics
 ) -> Iterator[tuple[str, spec.Computed]]:
-    """Yield expressions with the numbers of their statistics; of one that has none, the feature raises the error."""
+    """Yield expressions with the numbers of their statistics; if one has none, the feature raises the error."""
     for name, source in computed.items():
         with contextlib.suppress(SemanticError):
             yield name, fix_statistics(source, statistics)

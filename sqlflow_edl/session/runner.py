@@ -364,8 +364,9 @@ class JobRunner:
 
     @contextlib.contextmanager
     def _job(self, statement: Statement) -> Iterator[JobFolder]:
-        """Create a job folder and record in it how the job ended. A cancelled job leaves only its log; one that was
-        interrupted keeps what it needs to be resumed.
+        """Create a job folder and record in it how the job ended.
+
+        A cancelled job leaves only its log; an interrupted job keeps all that it needs to be resumed.
         """
         if (kind := statement.traits.job) is None:
             raise RuntimeError(f"a statement of the kind {statement.kind} has no job")

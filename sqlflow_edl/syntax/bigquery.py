@@ -346,7 +346,7 @@ def _labels(
 
 
 def _map_option(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
-    """Yield the attributes of an option; add an error for one that is not here."""
+    """Yield the attributes of an option; add an error for an option that is not available here."""
     key = option.key.casefold()
     if key in _SPECIAL:
         yield from _SPECIAL[key](option, errors)

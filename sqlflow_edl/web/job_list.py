@@ -106,7 +106,7 @@ class JobList:
         ]
 
     def page(self, summaries: Sequence[JobSummary], query: JobQuery) -> JobPage:
-        """Return the page that is wanted of these jobs, the last started of which are first."""
+        """Return the wanted page of these jobs, the last started first."""
         jobs = [job for job in summaries if self._is_wanted(job, query)]
         if query.sort:
             jobs = self._sorted(jobs[:MOST_SORTED], query.sort) + jobs[MOST_SORTED:]

@@ -123,7 +123,7 @@ def skew(label: spec.Label, labels: Floats, job: spec.JobSpec) -> Iterator[DataW
 def held_out(
     label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics
 ) -> Iterator[DataWarning]:
-    """Yield warnings about the labels of the validation rows, by which their metrics say little."""
+    """Yield warnings about the labels of the validation rows if metrics over them say little."""
     if held_out.rows < 2:
         return
     if not isinstance(label, spec.ClassLabel):

@@ -311,7 +311,7 @@ class _Classes:
         return 1.0 - float(mistakes.sum()) / self._others
 
     def _balanced(self, mistakes: Ints) -> float:
-        """Return the score with the same weight of each class, of which a constant guess has one right."""
+        """Return the score with the same weight of each class: a constant guess has one class right."""
         return 1.0 - float((mistakes / self._sizes).sum()) / (len(self._sizes) - 1)
 
 

@@ -27,7 +27,7 @@ class MissingColumnsError(SemanticError):
 
 
 class UnfitColumnError(SemanticError):
-    """A column has another type than in the training. wanted: its type there. made: by which expression, or empty."""
+    """A column has another type than in the training. wanted: its type there. made: the expression of it, or empty."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ def _bare(text: str, reading: NumberReading) -> str:
 
 
 def _null_exceptions(text: str, reading: TextReading) -> str:
-    """Return the text, NULL where it is one of those that cannot be read."""
+    """Return the text, NULL where it is one of the unreadable texts."""
     if reading.others:
         text = f"TRIM({text})"
     for other in reading.others:

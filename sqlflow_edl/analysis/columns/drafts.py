@@ -50,7 +50,7 @@ class Draft:
 
     @property
     def leaves(self) -> Iterator[Draft]:
-        """Drafts without parts, of which it is made; itself if it has none."""
+        """Drafts without parts that it is made of; itself if it has none."""
         for part in self.parts:
             yield from part.leaves
         if not self.parts:

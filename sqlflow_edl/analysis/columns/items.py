@@ -245,7 +245,7 @@ class Resolver:
         return [_convert_value(function, parameter, value)]
 
     def _embedded(self, value: ast.Value, function: ColumnFunction) -> list[Draft]:
-        """Return categories, of which those in brackets share their vectors."""
+        """Return categories; categories in brackets share their vectors."""
         if not isinstance(value, ast.ListValue):
             return self._categories(value, function)
         if not value.items:

@@ -7,6 +7,6 @@ from sqlflow_edl.syntax import ast
 
 
 def of_path(name: ast.Name, schema: Schema) -> str | None:
-    """Return the hint for a name such as `payload.user.age`, of which the first part alone is a column."""
+    """Return the hint for a name such as `payload.user.age` if only its first part is a column."""
     column = schema.find(name.parts[0]) if len(name.parts) > 1 else None
     return f"a value in a JSON text is JSON({column}, '$.{'.'.join(name.parts[1:])}')" if column else None

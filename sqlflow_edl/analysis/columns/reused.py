@@ -38,7 +38,7 @@ Models = Mapping[str, Reused]  # by the name that the statement has
 
 
 def item_only(bound: Bound) -> Draft:
-    """Refuse FEATURES as an argument, of which it would be several."""
+    """Refuse FEATURES as an argument, because it would be several arguments."""
     raise bound.fail("FEATURES(m) is an item of COLUMN by itself, and no argument")
 
 

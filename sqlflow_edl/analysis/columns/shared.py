@@ -129,7 +129,7 @@ def _describe_category(category: Fitted) -> str:
 
 
 def _normalize_category(category: Fitted) -> Fitted:
-    """Return the category without what may differ in those that share vectors: columns and delimiters."""
+    """Return the category without its columns and delimiters, which may differ between categories of shared vectors."""
     names: Mapping[str, spec.Source] = {
         column: f"f{place}" for place, column in enumerate(dict.fromkeys(map(str, spec.sources(category))))
     }

@@ -134,7 +134,7 @@ def one_row_explanation(
 
 
 def _background(model: Archive, attributes: Mapping[str, Resolved]) -> Literal["query"] | msgspec.UnsetType:
-    """Return whether rows are compared with rows of the query instead of those that the model keeps."""
+    """Return whether rows are compared with rows of the query instead of the rows that the model keeps."""
     asks_for_query = "explain.background" in attributes and attributes["explain.background"].value == "query"
     if model.spec.framework in spec.TREES:
         return msgspec.UNSET

@@ -132,7 +132,7 @@ def _figures_of(trained: JobSpec) -> Mapping[str, str]:
 
 
 def _evaluation(answer: _Answer) -> pa.Table:
-    """Return one row of figures; NULL for those that were not measured in the training."""
+    """Return one row of figures, NULL for figures that the training did not measure."""
     names = _figures_of(answer.trained)
     if not names:
         return answer.rows

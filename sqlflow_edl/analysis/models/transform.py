@@ -41,7 +41,7 @@ def _feature(placed: Placed) -> spec.Feature:
 
 
 def check_predicts(job: spec.JobSpec, reference: str) -> None:
-    """Raise SemanticError if the model is a transform, of which there is no program and no prediction."""
+    """Raise SemanticError if the model is a transform: it has no program and no prediction."""
     if job.framework == spec.NO_FRAMEWORK:
         name = expressions.model(reference)
         raise SemanticError(

@@ -228,7 +228,7 @@ def _nothing_to_split(settings: TrainSettings, held_out: HeldOut) -> tuple[str, 
 def _of_ranking(
     settings: TrainSettings, schema: Schema, label: str, amount: spec.Split, group: str
 ) -> Splitting:
-    """Return the split into whole groups, by their column or by a written one of which each is a part."""
+    """Return the split into whole groups, by their column or by a written column of larger groups."""
     how = str(settings.get(SPLIT) or "auto")
     if how not in ("auto", "group"):
         raise SemanticError(

@@ -52,7 +52,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Settings of one kind of model, of which `count` points are candidates."""
+    """Settings of one kind of model; `count` points of them are candidates."""
 
     model: Variant
     axes: tuple[Axis, ...]

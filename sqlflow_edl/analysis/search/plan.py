@@ -143,7 +143,7 @@ class SearchPlan(RowPlan):
     def _encoded(
         self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
     ) -> tuple[CandidateDraft, train.TrainingPlan]:
-        """Return a candidate that encodes texts without those that are left out of the others."""
+        """Return a candidate that encodes texts, but not the columns of texts that other candidates leave out."""
         converts = training_plan.settings.get(train.TEXT_NUMBERS) == "convert"
         useful = [
             column
@@ -376,5 +376,5 @@ def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:
 
 
 def default_seconds(rows: int) -> float:
-    """Return the time limit of a search by the number of its rows, of which wide ones count several times."""
+    """Return the time limit of a search by the number of its rows; wide rows count several times."""
     return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)

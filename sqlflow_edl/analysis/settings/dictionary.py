@@ -218,7 +218,7 @@ class Dictionary:
         return words[near] if near else None
 
     def _listed(self, key: str) -> str:
-        """Return a list of known names for `key`: those with its prefix, or all if they are few."""
+        """Return a list of known names for `key`: the names with its prefix, or all if they are few."""
         prefix = key.partition(".")[0].casefold() + "."
         alike = sorted(name for name in self.rows if name.startswith(prefix))
         few = sorted({f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows})

@@ -1,4 +1,4 @@
-"""WITH attributes of the statements that use a trained model, and those that they share with TRAIN."""
+"""WITH attributes of the statements that use a trained model, and attributes that they share with TRAIN."""
 
 from __future__ import annotations
 

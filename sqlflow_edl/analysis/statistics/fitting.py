@@ -89,7 +89,7 @@ class ValueCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnStatistics:
-    """Statistics of one column of the training rows; those that were not wanted have their defaults."""
+    """Statistics of one column of the training rows; statistics that were not wanted have their defaults."""
 
     rows: int = 0
     nulls: int = 0

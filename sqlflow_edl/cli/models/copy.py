@@ -136,7 +136,7 @@ def _save(copied: CopiedModel, options: argparse.Namespace) -> str:
 
 
 def _describe_tags(tags: Sequence[str], taken: Collection[str]) -> str:
-    """Name the tags of the copied version. taken: those that another version of the model has there already."""
+    """Name the tags of the copied version. taken: tags that another version of the model has there already."""
     parts = [
         f"{'tags' if len(some) > 1 else 'tag'} {', '.join(some)} {what}"
         for some, what in (

@@ -177,7 +177,7 @@ def _problems(
 
 
 def _problems_in(error: SQLFlowError, whole: Span | None) -> Iterator[LintProblem]:
-    """Yield each error of one that may be a list; those without a place are at `whole`."""
+    """Yield each error of one that may be a list; errors without a place are at `whole`."""
     for one in error.errors if isinstance(error, ErrorList) else [error]:
         yield LintProblem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
 
