@@ -120,7 +120,7 @@ def test_a_model_of_bigquery_ml_without_a_label_is_one(session: Session) -> None
             "unknown attribute train.epoch",
         ),
         ("SELECT * FROM trips TO TRAIN Transform COLUMN «TARGET_ENCODE(goal)» INTO v", "is a mean of labels"),
-        ("«SELECT * FROM trips WHERE km < 0» TO TRAIN Transform INTO v", "the query yields no rows"),
+        ("SELECT * FROM trips WHERE km < «0» TO TRAIN Transform INTO v", "the query yields no rows"),
     ],
 )
 def test_what_a_transform_cannot_do_is_an_error_at_its_place(

@@ -35,9 +35,8 @@ def test_an_unknown_page_is_told_with_the_nearest(capsys: pytest.CaptureFixture[
     [
         ("memory", "jobs", "Limit cores and memory"),
         ("limit cores", "jobs", "Limit cores and memory"),
-        ("explain", "language", "EXPLAIN"),
         ("importances", "search", "Importances"),
-        ("shap", "language", "EXPLAIN"),
+        ("shap", "explain", "EXPLAIN"),
         ("cron", "scheduling", "cron"),
         ("colleague", "models", "Give a model to a colleague"),
         ("imbalance", "tutorials/fraud", "Tutorial: rare frauds"),

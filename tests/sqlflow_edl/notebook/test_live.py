@@ -109,7 +109,7 @@ def test_a_terminal_has_a_line_for_the_epochs_and_leaves_the_end_to_the_result()
     first, rewritten = out.getvalue().split("\n")
     assert first == "  epoch 1: loss 0.5"
     assert rewritten.strip("\r ").startswith("epoch 2/10")
-    assert rewritten.endswith(" \r"), "the line is gone"
+    assert rewritten.endswith("\r\x1b[K"), "the line is gone"
 
 
 def test_trials_stay_above_the_share_of_those_that_have_ended() -> None:
