@@ -58,7 +58,7 @@ class Trained:
     history: Sequence[Figures] = field(repr=False)
     metrics: Figures
     outcome: Outcome = field(repr=False)
-    _adapter: Adapter | None = field(repr=False)  # None in a worker whose job is a later call
+    _adapter: Adapter | None = field(repr=False)  # None in a worker for the job of a later call
 
     def predict(self, features: Features) -> Array:
         """Return the model's outputs, also of one with row tables. Raises JobError in a worker."""

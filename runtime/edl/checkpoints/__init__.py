@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from edl.errors import JobError
 from edl.files import replace_file
 
-POSITION = "position.msgpack"  # last file of a trainer's checkpoint; that of servers is their manifest
+POSITION = "position.msgpack"  # last file of a trainer's checkpoint; servers end theirs with the manifest
 STATE = "state"  # state of the master, added once the checkpoint is complete
 DAMAGED = "damaged.txt"  # mark of a checkpoint that is damaged: the reason
 

@@ -67,7 +67,7 @@ def for_master(job: Path) -> CheckpointStore:
 def curves(job: Path) -> str:
     """Return the folder or URL with copies of a job's curves, or an empty text.
 
-    Only a job whose folder vanishes with its pods has copies.
+    A job has copies only if its folder vanishes with its pods.
     """
     named = _place(job)
     deployed = ClusterFolder(job).is_deployed

@@ -191,7 +191,7 @@ def check_json(data: bytes, file: str) -> None:
 
 
 def seal_msgpack(data: bytes) -> bytes:
-    """Set the checksum of a map whose last field is of four bytes."""
+    """Set the checksum of a map with a last field of four bytes."""
     return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "big")
 
 

@@ -37,7 +37,7 @@ class Sent(NamedTuple):
 
 
 class FilePiece(NamedTuple):
-    """Piece of a stored file. `size` and `crc` are those of the whole file."""
+    """Piece of a stored file. `size` and `crc` describe the whole file."""
 
     data: bytes
     size: int

@@ -22,7 +22,7 @@ from edl.spec import JobSpec, to_json
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: JobObserver) -> Outcome:
-    """Run the program in the job folder, whose rows are pinned, with the workers of the JobSpec."""
+    """Run the program in the job folder with the workers of the JobSpec; the folder's rows are pinned."""
     if options.weights is not None:
         take(job, options.weights)
     return follow(job, with_checkpoints(spec, options), options.threads, on_event, options.quota)
@@ -34,7 +34,7 @@ def follow(
     """Run the job of the spec in its folder, which is complete.
 
     `threads` is the size of each instance's pools; None divides the cores. `quota` is the folder of a shared quota of
-    slots; None uses that of the environment, if any.
+    slots; None uses the environment's quota, if any.
     """
     reachability.limit()  # else each process would fail
     (job.program / SPEC_FILE).write_bytes(to_json(spec))

@@ -120,7 +120,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser, and that of each command."""
+    """Return the main parser, and the parser of each command."""
     parser = argparse.ArgumentParser(
         prog="edl",
         description="Train, evaluate or predict with a program folder (model.py, job.json and reader.py), or with a "

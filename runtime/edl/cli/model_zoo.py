@@ -1,4 +1,4 @@
-"""Jobs of hand-written modules: the JobSpec is built from the command line, and the rows are those of files."""
+"""Jobs of hand-written modules: the JobSpec is built from the command line, and the rows come from files."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -
 def with_output(program: Program, schema: Iterable[Field]) -> Program:
     """Return the program with the output of a prediction: the columns to copy, and the name of the predicted column.
 
-    The latter is that of the module's LABEL if it has one. Binary columns, such as records, are not copied.
+    The latter is the name of the module's LABEL if it has one. Binary columns, such as records, are not copied.
     """
     label = program.module.__dict__.get("LABEL")
     column = label.spec.column if isinstance(label, Target) else PREDICTION
@@ -262,7 +262,7 @@ def _archive(options: argparse.Namespace) -> Path | None:
 
 
 def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
-    """Return the parameters on the command line, or else those of the trained model."""
+    """Return the parameters on the command line, or else the trained model's parameters."""
     weights = _archive(options)
     if options.model_params is None and weights is not None:
         return read_archive(weights).spec.model.params
@@ -270,7 +270,7 @@ def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
 
 
 def _precision(options: argparse.Namespace) -> Precision:
-    """Return the precision on the command line, or else that of the trained model."""
+    """Return the precision on the command line, or else the trained model's precision."""
     weights = _archive(options)
     if options.kind != "train" and weights is not None:
         return read_archive(weights).spec.precision

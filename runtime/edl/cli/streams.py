@@ -47,7 +47,7 @@ def discard_writes(stream: IO[str]) -> None:
 
 
 class _Outlasting:
-    """Text stream whose writes have no effect after the first `error`."""
+    """Text stream that ignores all writes after the first `error`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

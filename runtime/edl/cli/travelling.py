@@ -119,7 +119,7 @@ def _send_rows(folder: Path, most: int) -> None:
 
 
 def send_modules(zoo: Path, target: Path, most: int, package: str = "") -> None:
-    """Copy the Python files of a folder, a model zoo or that of a script, and all files of the package in it.
+    """Copy the Python files of a model zoo's or a script's folder, and all files of the package in it.
 
     Hidden files, which may hold secrets, are left out. Raises SemanticError if they are too many or too large.
     """

@@ -63,7 +63,7 @@ class Change(msgspec.Struct, frozen=True):
         no room        never ran, because there was no place for it; there may be later
         lost           the cause of the end is unknown
 
-    `exit_code` is that of its process, negative for a signal, or None if unknown. `detail` is a description, `hint`
+    `exit_code` is its process's exit code, negative for a signal, or None if unknown. `detail` is a description, `hint`
     a remedy for the user. `remedied` is True if the next incarnation gets the resources that this one lacked.
     """
 

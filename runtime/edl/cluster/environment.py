@@ -27,7 +27,7 @@ def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str
 
 
 def own_host() -> str:
-    """Return the host that this process listens on and announces: its pod's address, or that of the machine."""
+    """Return the host that this process listens on and announces: its pod's address, or the machine's."""
     return os.environ.get(HOST, "127.0.0.1")
 
 

@@ -50,7 +50,7 @@ class Group(Protocol):
         ...
 
     def fill(self, array: Array, source: int) -> None:
-        """Replace a contiguous array by that of the member `source`, of the same size."""
+        """Replace a contiguous array by the member `source`'s array of the same size."""
         ...
 
     def all_gather(self, block: Array, sizes: Sequence[int]) -> list[Array]:

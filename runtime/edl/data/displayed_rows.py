@@ -291,7 +291,7 @@ def _fitting(values: Any, convert: Callable[[pa.Array], pa.Array]) -> pa.Array |
 
 
 def common_type(kinds: set[pa.DataType]) -> pa.DataType | None:
-    """Return the type of a column whose batches have these types."""
+    """Return the type of a column from the types of its batches."""
     if len(kinds) > 1:
         is_flag = all(types.is_boolean(kind) or types.is_integer(kind) for kind in kinds)
         return pa.int64() if is_flag else pa.string()

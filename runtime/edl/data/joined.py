@@ -11,7 +11,7 @@ from edl.errors import SourceError, did_you_mean
 
 
 class JoinedReader:
-    """Reader of the rows of `first`, then those of `second`, with the column names of `first`.
+    """Reader of the rows of `first`, then the rows of `second`, with the column names of `first`.
 
     Names match exactly, else ignoring case; additional columns of the second are never read. A range must lie in one
     of the two, because their types may differ.

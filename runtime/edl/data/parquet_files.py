@@ -92,7 +92,7 @@ def _parquet_field(field: pa.Field) -> pa.Field:
 
 
 def _folder(out: BinaryIO) -> Path | None:
-    """Return the folder of a file, whose disk has room for it; None for a device or a pipe."""
+    """Return the folder of an output file: its disk has room for the rows. None for a device or a pipe."""
     name = getattr(out, "name", None)
     folder = Path(name).parent if isinstance(name, str) else None
     return folder if folder and out.seekable() and os.access(folder, os.W_OK) else None

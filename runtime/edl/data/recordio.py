@@ -41,7 +41,7 @@ _CODES: Mapping[str, int] = {"none": 0, "snappy": 1, "gzip": 2}
 
 
 class Chunk(NamedTuple):
-    """Header of a chunk. `offset` is the header's, in bytes; `size` is that of the stored body."""
+    """Header of a chunk. `offset` is the header's, in bytes; `size` is the stored body's."""
 
     offset: int
     checksum: int

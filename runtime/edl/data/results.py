@@ -69,7 +69,7 @@ class ResultFolder:
     def read(self, tasks: int, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
         """Read all rows of tasks 0 … tasks-1, in that order.
 
-        `schema` is that of the result if there are no tasks. Raises SourceError if a task has no file or other
+        `schema` is the result's schema if there are no tasks. Raises SourceError if a task has no file or other
         columns.
         """
         staged = self.staged()

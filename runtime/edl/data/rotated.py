@@ -10,7 +10,7 @@ from edl.data.source import Reader
 
 
 class RotatedReader:
-    """Reader whose row p < `size` is row (p + `rotation`) mod `size` of another one; later rows stay in their place."""
+    """Reader that yields row (p + `rotation`) mod `size` of another one as row p < `size`; later rows stay in place."""
 
     def __init__(self, reader: Reader, rotation: int, size: int) -> None:
         self._reader = reader

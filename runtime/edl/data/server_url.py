@@ -31,14 +31,14 @@ SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL, or account -> secret, as JSON,
 PROMPT: ContextVar[Callable[[ServerURL], str] | None] = ContextVar("password prompt", default=None)
 
 ALIASES = {"postgres": "postgresql"}  # other names of schemes
-LOCAL = ("postgresql",)  # schemes whose URL without a host names a server on this machine, by its socket
+LOCAL = ("postgresql",)  # schemes that reach a server on this machine by its socket if the URL has no host
 
 _NAME = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerURL:
-    """Parsed URL, whose text has no password. `path` follows the host, without the leading slash."""
+    """Parsed URL. Its text has no password. `path` follows the host, without the leading slash."""
 
     scheme: str
     host: str
@@ -117,7 +117,7 @@ def named_connection(name: str) -> str | None:
 
 
 def near_connection(name: str) -> str | None:
-    """Return a hint if the name is similar to that of a connection."""
+    """Return a hint if the name is similar to the name of a connection."""
     return did_you_mean(name, _connections(), list_up_to=0)
 
 

@@ -102,7 +102,7 @@ class Reader(Protocol):
 class Results(Protocol):
     """Tables made by jobs: rows are staged task by task and become a table in one step.
 
-    Errors are those of `Source`.
+    Methods raise the same errors as `Source`.
     """
 
     def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
@@ -195,7 +195,7 @@ class Source(Results, Protocol):
         ...
 
     def unpin_abandoned(self) -> int:
-        """Drop the tables of pinned rows whose folders are gone because their client died. Return their number."""
+        """Drop the tables of pinned rows without a folder, which are left when a client dies. Return their number."""
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:

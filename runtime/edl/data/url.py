@@ -239,7 +239,7 @@ def parse_files(text: str) -> SourceURL:
 def redacted(url: str) -> str:
     """Return the URL without password and other secrets: safe to display, log and store.
 
-    Never fails; it removes rather too much from a URL whose password has unescaped characters.
+    Never fails; it removes rather too much if the URL's password has unescaped characters.
     """
     scheme, separator, rest = url.partition("://")
     if not separator or not _SCHEME_ALONE.fullmatch(scheme):  # a path, or a URL with a slip
@@ -279,9 +279,9 @@ def _open_source(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
 def open_beside(connection: object) -> Source:
     """Open a source over the database of a caller's connection of DuckDB or SQLite.
 
-    It is a connection of its own beside the caller's, whose settings and transactions stay as they are: it sees what
-    is committed, and no temporary tables. Raises SourceError for a connection of another kind, or to a SQLite database
-    in memory.
+    The source has a connection of its own, and the caller's settings and transactions stay as they are. It sees
+    committed data, and no temporary tables. Raises SourceError for a connection of another kind, or to a SQLite
+    database in memory.
     """
     handle = connection
     if not _scheme_of(handle) and hasattr(handle, "cursor"):
@@ -339,7 +339,7 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
 
 
 def names_file(path: str) -> bool:
-    """Return True for the path of a file whose suffix is that of a file with rows, as .csv or .parquet."""
+    """Return True for a path with the suffix of a file of rows, such as .csv or .parquet."""
     return _scheme_by_suffix(path) not in (None, *DATABASES) and Path(path).is_file()
 
 

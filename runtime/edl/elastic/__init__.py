@@ -177,11 +177,11 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 def on_change(function: Changed) -> Changed:
-    """Decorate a function of the old and the new `World` that is to be called when the group has other members.
+    """Decorate a function of the old and the new `World` to be called when the members of the group have changed.
 
-    It is called in each worker that enters the group, when all have the same state and before the loop goes on, also
-    for the first group of a worker, whose old world is None. Other members wait for it at the next step. Its exceptions
-    are those of the script.
+    It is called in each worker that enters the group, when all have the same state and before the loop goes on. It is
+    also called for the first group of a worker; the old world is None then. Other members wait for it at the next step.
+    Its exceptions count as exceptions of the script.
     """
     sessions.add_hook(function)
     return function
@@ -211,8 +211,8 @@ def on_leave(function: Left) -> Left:
 def broadcast(value: Plain) -> Plain:
     """Return the value of rank 0 in all workers: a number, a text, or a list of such.
 
-    What one worker alone knows, such as the time, decides alike everywhere then. Raises SemanticError for a single
-    dataset with a number of epochs, whose loop has no decision to make.
+    Use it where a decision depends on what one worker alone knows, such as the time: all workers then decide alike.
+    Raises SemanticError for a single dataset with a number of epochs: its loop has no decision to make.
     """
     received: Plain = sessions.current("edl.elastic.broadcast").broadcast(value)
     return received

@@ -1,4 +1,4 @@
-"""Sums over a group, each with a mark of its kind: workers whose loops differ would add up different things."""
+"""Sums over a group, each with a mark of its kind: workers with different loops would add up different things."""
 
 from __future__ import annotations
 

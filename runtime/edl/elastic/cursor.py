@@ -25,8 +25,8 @@ class Cursor:
     """Position in the rows of a dataset that is trained on.
 
     `epoch` is counted from 0. `row` is a position in its order: the steps of the rows before are taken. `loops`: the
-    epoch was given to a loop over epochs, so it is over when that comes back, and not with its last row. `loop` is that
-    of this process. `closed`: the script has left an iteration in the middle of an epoch.
+    epoch was given to a loop over epochs, so it is over when that loop comes back, and not with its last row.
+    `loop` is the loop of this process. `closed`: the script has left an iteration in the middle of an epoch.
     """
 
     def __init__(self, name: str, rows: NamedRows, micro_batch: int) -> None:

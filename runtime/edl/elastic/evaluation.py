@@ -1,4 +1,4 @@
-"""Evaluation in all workers: each measures its share of the rows, and the sums are those of all rows."""
+"""Evaluation in all workers: each measures its share of the rows, and the sums cover all rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Gradients(ABC):
             self.clear()
 
     def sum(self, group: Group | None, share: float) -> None:
-        """Set gradients and buffers to the sum over the group; `share` is that of this worker. Raises as `summed`."""
+        """Set gradients and buffers to the sum over the group; `share` is this worker's share. Raises as `summed`."""
         self._sum(group, share)
         self._forget()
 

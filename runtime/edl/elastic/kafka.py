@@ -1,7 +1,7 @@
 """Topics of Kafka as sources of `edl.elastic.stream`, read by `confluent-kafka`.
 
-The offsets are those of the topic's partitions. They are kept with the model, not by Kafka: no group of consumers is
-used, and nothing is committed to the broker.
+The offsets are the offsets in the topic's partitions. They are kept with the model, not by Kafka: no group of consumers
+is used, and nothing is committed to the broker.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ WAIT_MS = 20  # of a broker for more messages: a worker reads another place with
 class Topic:
     """Topic of Kafka. Its records are the values of the messages, bytes.
 
-    `servers` are addresses of brokers, host:port, with commas between several. `settings` are those of librdkafka, such
-    as {"security.protocol": "SSL"}. Connects at the first use. Raises SemanticError if the package is missing, and
+    `servers` are addresses of brokers, host:port, with commas between several. `settings` are librdkafka's, such as
+    {"security.protocol": "SSL"}. Connects at the first use. Raises SemanticError if the package is missing, and
     SourceError if the brokers do not answer.
     """
 

@@ -26,7 +26,7 @@ def is_keras(model: Any) -> bool:
 class KerasGradients(Gradients):
     """Gradients of a keras.Optimizer, and the floating-point weights of a keras.Model that are not trained.
 
-    Raises SemanticError for a model without weights, and for a backend whose optimizers keep no state.
+    Raises SemanticError for a model without weights, and for a backend with optimizers that keep no state.
     """
 
     def __init__(self, model: Any, optimizer: Any) -> None:

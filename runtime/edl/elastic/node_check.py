@@ -48,7 +48,7 @@ def check(group: Group, members: Sequence[str]) -> None:
 
 
 def findings(members: Sequence[str], seconds: Sequence[float], took: float) -> list[str]:
-    """Return a sentence for each slow member, and for a slow sum. `seconds` are those of the product of each member."""
+    """Return a sentence for each slow member, and for a slow sum. `seconds` are the times of each member's product."""
     median = sorted(seconds)[(len(seconds) - 1) // 2]
     sentences = [
         f"{name} is slow: a matrix product takes {1000 * secs:.1f} ms there, and {1000 * median:.1f} ms elsewhere"

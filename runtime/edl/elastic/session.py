@@ -303,7 +303,7 @@ def add_hook(hook: Hook) -> None:
 
 
 def place() -> tuple[int, int]:
-    """Return rank and size of the group; before the first one, those of the worker."""
+    """Return rank and size of the group; before the first group, the worker's own."""
     return _session.place if _session is not None else _place_of_environment()
 
 

@@ -44,15 +44,15 @@ Leased = tuple[list[Range], int, int]  # ranges of a step, and the records of th
 
 
 class Regrouped(BaseException):
-    """Exit from a training loop whose group has changed, past its error handlers."""
+    """Exit from a training loop after a change of its group, past the loop's error handlers."""
 
 
 @dataclass(frozen=True)
 class _Issued:
     """Part of a step that was given to the loop.
 
-    The cursor is at `end` after the step, which has so many `rows`. `share` is that of the part in them, `whole` that
-    of this worker; `last` is True for the last part of this worker.
+    The cursor is at `end` after the step, which has so many `rows`. `share` is the part's share of them, `whole` this
+    worker's share; `last` is True for the last part of this worker.
     """
 
     cursor: AnyCursor
@@ -106,7 +106,7 @@ class Steps:
         self._latest: Report | None = None  # progress of the task of the last step, until that is told
         self._told: Report | None = None  # the same, once it is told
         self._began_at, self._passed = 0, False  # step at which the loop began an epoch; True at its end
-        self._ended = False  # True if the last step was that of an epoch's tasks, until that is told
+        self._ended = False  # True if the last step ended an epoch's tasks, until that is told
         self._groups = 0  # joined so far
 
     # The loop -------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Steps:
             raise Regrouped from None
 
     def next_issued(self) -> _Issued:
-        """Return the part whose gradients are there now. Raises JobError if there is none, or which one is unknown."""
+        """Return the part that has its gradients now. Raises JobError if there is none, or which one is unknown."""
         names = sorted({part.cursor.name for part in self._issued})
         if not names:
             raise JobError(
@@ -273,7 +273,7 @@ class Steps:
             self._begin_anew()
 
     def end(self) -> None:
-        """Wait for the end of the training, which is that of all workers' loops unless the tasks are bounded."""
+        """Wait for the end of the training: the end of all workers' loops unless the tasks are bounded."""
         self._issued.clear()
         self._tell()
         if not (self.bounded or self.positions.ended):

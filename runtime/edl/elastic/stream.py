@@ -28,7 +28,7 @@ Range = tuple[Key, int, int]  # partition, and its offsets [m, n)
 
 
 class Source(Protocol):
-    """Records in partitions. Those of a partition have the offsets 0, 1, 2, … and never change.
+    """Records in partitions. The records of a partition have the offsets 0, 1, 2, … and never change.
 
     Every worker has a source of its own, and all see the same records.
     """

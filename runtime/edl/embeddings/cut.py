@@ -44,9 +44,9 @@ class CutRows(NamedTuple):
 class TableCut:
     """Cut of a table with `count` rows and so many steps, and its counts of ids without a row.
 
-    `pieces` yields `rows` of them: all, or those that changed after the step `since`; `gone` are ids whose rows were
-    evicted after it, and may be there again. `arrays` returns the table's present arrays; it and `keep` are called with
-    `lock` held.
+    `pieces` yields `rows` of them: all, or the rows changed after the step `since`. `gone` are the ids of rows evicted
+    after it; they may be there again. `arrays` returns the table's present arrays; it and `keep` are called with `lock`
+    held.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class TableCut:
 
 
 class Evictions:
-    """Ids whose rows were evicted, by step, from the first cut on. Called with the table's lock held."""
+    """Ids of evicted rows, by step, from the first cut on. Called with the table's lock held."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, Ids]] = []

@@ -70,7 +70,7 @@ def add(index: Array, row_ids: Array, count: int, ids: Array, numbers: Array) ->
 
 @jit
 def admit(cells: Array, ids: Array, numbers: Array, least: int) -> int:
-    """Count each id whose number is -1 in `cells`, uint8 (2^k,), and make the number -2 if its count is below `least`.
+    """Count each id with the number -1 in `cells`, uint8 (2^k,), and make the number -2 if its count is below `least`.
 
     An id has four cells, found by double hashing; the least of them is its count, and only those equal to it grow.
     Return how many cells have become more than 0.
@@ -184,7 +184,7 @@ def first_rows(data: Array, dim: int, row_ids: Array, start: int, end: int, kind
 
 @jit
 def gather(data: Array, numbers: Array, ids: Array, kind: int, key: Any, scale: float, out: Array) -> None:
-    """Copy the rows into `out`, (n, dim), or the initial values of an id whose number is -1."""
+    """Copy the rows into `out`, (n, dim), or the initial values of an id with the number -1."""
     dim = out.shape[1]
     for i in range(len(numbers)):
         number = numbers[i]

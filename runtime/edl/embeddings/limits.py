@@ -2,8 +2,8 @@
 
 Ids without a row are counted in a counting Bloom filter (Fan et al. 2000) with conservative update (Estan and Varghese
 2002) and double hashing (Kirsch and Mitzenmacher 2008): memory is bounded, and a count is never too small. It is too
-large for an id whose four cells are shared. When more than half of the cells are in use, all counts are halved, as in
-TinyLFU (Einziger et al. 2017), so at most one new id in 16 begins with a count.
+large for an id if all its four cells are shared. When more than half of the cells are in use, all counts are halved, as
+in TinyLFU (Einziger et al. 2017), so at most one new id in 16 begins with a count.
 
 Rows are evicted after a step: those not trained for `ttl_steps` steps, and the least recently trained beyond
 `max_rows`. Both happen for a sixteenth of the bound at a time, since each pass reads the last step of every row. Rows
@@ -41,7 +41,7 @@ class CountingFilter:
         self._filled = 0
 
     def admit(self, ids: Ids, numbers: Ids) -> None:
-        """Count the ids whose row number is -1, and make it -2 for those that get no row yet."""
+        """Count the ids with the row number -1, and make the number -2 for ids that get no row yet."""
         self._filled += self._kernels.admit(self.cells, ids, numbers, self._least)
         if 2 * self._filled > len(self.cells):
             self.cells >>= 1

@@ -72,7 +72,7 @@ class _Group(NamedTuple):
 
 
 class Walk:
-    """Sequence of minibatches: fetch the rows of one, update them, fetch those of the next."""
+    """Sequence of minibatches: fetch the rows of one, update them, fetch the rows of the next."""
 
     def __init__(self, tables: Tables, keys: Keys, size: int) -> None:
         self._tables = tables
@@ -95,7 +95,7 @@ class Walk:
 class Tables:
     """Row tables, empty until `discovered` has observed a call of the model; a model without row layers has none.
 
-    `limits` are those of the job. `source` provides fetched rows, at first from the tables themselves. `listed` has the
+    `limits` are the job's limits. `source` provides fetched rows, at first from the tables themselves. `listed` has the
     tables that are read by lists of ids, with True if these have weights.
     """
 
@@ -112,7 +112,7 @@ class Tables:
 
     @property
     def largest(self) -> int:
-        """Bytes of the rows of all ids with their slots, over the tables whose number of ids is known."""
+        """Bytes of the rows of all ids with their slots, over the tables with a known number of ids."""
         return sum(table.spec.num_ids * table.row_bytes for table in self.tables.values())
 
     @contextmanager
@@ -155,8 +155,8 @@ class Tables:
         return {read: read.ids(by_path) for read in reads}
 
     def need(self, keys: Keys, start: int, end: int, some: slice | None = None) -> Need:
-        """Return what the minibatch [start, end) reads. `some` selects the rows whose positions are wanted, None all
-        of them.
+        """Return what the minibatch [start, end) reads. `some` selects the rows to return positions for, None all of
+        them.
         """
         ids: dict[str, Ids] = {}
         places: list[Any] = []
@@ -252,7 +252,7 @@ class Tables:
         return shapes
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        """Load the tables' weights, whose shapes are checked; slots are initialized.
+        """Load the tables' weights and check their shapes; slots are initialized.
 
         Raises JobError, without any change, if they are no table's.
         """

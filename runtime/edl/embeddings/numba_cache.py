@@ -1,4 +1,4 @@
-"""Compilation of the row kernels by numba, whose machine code is cached in a folder of the user's.
+"""Compilation of the row kernels by numba. The machine code is cached in a folder of the user's.
 
 numba raises at import if it cannot cache its code (a missing or read-only home), so the folder is chosen and tested
 here; without one, every process compiles for a few seconds. numba writes where it reads, so code that an image

@@ -85,7 +85,7 @@ def refuse_sequence(entry: Entry) -> None:
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:
-    """Return the first id of each category among those of all, and the total number of ids.
+    """Return the first id of each category among the ids of all categories, and the total number of ids.
 
     Categories that share a table have the same first id.
     """

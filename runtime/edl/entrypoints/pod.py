@@ -40,7 +40,7 @@ def main(role: str) -> NoReturn:
         module, *last = _command(role, spec)
     except SQLFlowError as error:
         print(error.report, file=sys.stderr)
-        if role == "master":  # whose output clients follow
+        if role == "master":  # clients follow its output
             EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)
     variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
@@ -49,9 +49,9 @@ def main(role: str) -> NoReturn:
 
 
 def read_spec(folder: ClusterFolder) -> RunSpec:
-    """Return the specification of the run, after a look at that of the job.
+    """Return the specification of the run, after a check of the job's specification.
 
-    Raises SpecError if this version cannot read one of them, and names the version that made them if that is another.
+    Raises SpecError if this version cannot read one of them, and names the version that made them if it is another.
     """
     try:
         if (job := folder.job / "program" / "job.json").exists():

@@ -15,7 +15,7 @@ from edl.cluster.local import parent_watch
 
 
 def main() -> int:
-    """Run the file as a main program, whose modules beside it can be imported."""
+    """Run the file as a main program; it can import the modules beside it."""
     lifeline, file = sys.argv[1:3]
     parent_watch.follow(int(lifeline))
     # A job in the background of a shell inherits that Ctrl-C is ignored.

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(job: Path) -> Outcome:
-    """Run the program over the rows, store its results, and return the outcome, whose `stored` names them."""
+    """Run the program over the rows, store its results, and return the outcome; its `stored` names them."""
     began, spec = time.monotonic(), read(job)
     pinned = read_pinned(job / "rows")
     local = RunnablePlace(str(job / "local" / FILE), str(job / "results"), spec.tables)

@@ -97,7 +97,7 @@ def _tasks(
 
 
 def _with_program(spec: JobSpec, folder: ClusterFolder, do: Callable[[Program], None]) -> None:
-    """Call `do` with the job's program: of a folder, of a module, or of the script whose call the job is."""
+    """Call `do` with the job's program: of a folder, of a module, or of the script that called for the job."""
     job, threads = JobFolder(folder.job), folder.run_spec().threads
     called = script.read_script(job)
     if called is None:

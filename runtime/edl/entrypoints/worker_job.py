@@ -182,7 +182,7 @@ class WorkerJob:
         weights: Mapping[str, Array] | None = None,
         strategy: Callable[[Adapter], Strategy] = Local,
     ) -> Trainer:
-        """Return the trainer of the job's rows, whose model goes to the storage."""
+        """Return the trainer of the job's rows; its model goes to the storage."""
         pinned, reader = job_runner.rows_of(self.program, self._job)
         rows, write = job_runner.training(self.program, self._job, pinned, reader)
         self._describe(training_metrics(self.program))
@@ -229,7 +229,7 @@ class WorkerJob:
         return None if self.resume else self._initial_weights()
 
     def _initial_weights(self) -> Mapping[str, Array] | None:
-        """Return the initial weights, or None for those of a new model."""
+        """Return the initial weights, or None for a new model's weights."""
         return job_runner.starting_weights(self.program, self.storage.model())
 
     def _describe(self, metrics: Mapping[str, Metric]) -> None:

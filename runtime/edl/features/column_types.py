@@ -1,4 +1,4 @@
-"""Columns whose types features and labels cannot be computed from, found without rows: by one made-up row."""
+"""Columns of unsuitable types for features and labels, found without rows: by one made-up row."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
 def find_unfit_columns(
     features: Iterable[Feature], label: Label | None, schema: pa.Schema, columns: Collection[str]
 ) -> dict[str, ColumnTypeError]:
-    """Return the error of each of the columns whose type in the schema a feature, or the label, does not take.
+    """Return an error for each column if a feature, or the label, does not take its type in the schema.
 
-    label: to be compared with predictions; None if it is not read. Other columns than `columns` are not looked at. What
-    a value means cannot be told from a type, so that rows may still have errors; a column that has only NULL has none,
-    whatever its type.
+    label: to be compared with predictions; None if it is not read. Other columns than `columns` are not looked at. A
+    type does not tell the meaning of a value, so rows may still have errors. A column of NULLs alone has none, whatever
+    its type.
     """
     selected = set(columns)
     batch = pa.RecordBatch.from_arrays([example(field.type) for field in schema], names=schema.names)

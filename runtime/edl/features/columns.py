@@ -204,7 +204,7 @@ def target_mean(
 
 
 def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:
-    """Return log(1 + n) of the number n of training rows with the row's category; `counts` are those of each id."""
+    """Return log(1 + n) of the number n of training rows with the row's category; `counts` holds n for each id."""
     return check(LogCount(category, tuple(counts), scaled))
 
 

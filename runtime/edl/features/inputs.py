@@ -14,7 +14,7 @@ from edl.features.transform import Entry, Features
 class Inputs:
     """Features by the name of the model's input; used like `Features`, and each input by `inputs["deep"]`.
 
-    The names of an input's arrays begin with its name (`deep_dense`, `wide_f0`), so that those of all inputs form one
+    The names of an input's arrays begin with its name (`deep_dense`, `wide_f0`), so the arrays of all inputs form one
     dict. The ids of a category that two inputs use are computed once.
     """
 

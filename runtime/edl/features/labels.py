@@ -1,6 +1,6 @@
 """Labels: the column to predict as a training array, and a model's outputs as values of that column.
 
-A target is the transform of one label, as `Features` is that of the features. Its four arrays, for n rows:
+A target is the transform of one label, as `Features` is the transform of the features. Its four arrays, for n rows:
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
              (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
@@ -136,7 +136,7 @@ class ClassTarget:
     def scores(self, outputs: Outputs) -> Floats:
         """Return the classes' probabilities, float64 of shape (n, number of classes); rows sum to 1.
 
-        Those of an ensemble are the mean of its members'.
+        An ensemble's probabilities are the mean of its members'.
         """
         _check_outputs(outputs, self.spec)
         if outputs.ndim == 3:
@@ -530,7 +530,7 @@ def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.A
 
 
 def _sql_name(column: str) -> str:
-    """Return the column as SQL names it, whose quotes depend on the database."""
+    """Return the column as SQL names it; the quotes depend on the database."""
     return column if column.isidentifier() else "…"
 
 

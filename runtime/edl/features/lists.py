@@ -21,7 +21,7 @@ LONGEST_SHOWN = 40  # characters of a cell in a message
 class Lists:
     """Items of a column's cells.
 
-    `items` are those of all rows, concatenated. `offsets` are the first item of each row, then the end, (n + 1,).
+    `items` are the items of all rows, concatenated. `offsets` are the first item of each row, then the end, (n + 1,).
     `weights` are the items' weights, float32, if a `separator` splits each item from its weight, else None.
     """
 
@@ -41,7 +41,7 @@ class Lists:
     def vectors(self, size: int = 0) -> Floats:
         """Return the numbers of each cell, float64 (n, size); all NaN for an empty cell.
 
-        A `size` of 0 means that of the first cell that is not empty.
+        A `size` of 0 means the size of the first cell that is not empty.
         """
         counts = np.diff(self.offsets)
         held = counts > 0

@@ -62,11 +62,11 @@ class Entry:
     """Array of the transform's result.
 
     `kind` is dense (float32, of trees float64, (n, width), the values of each feature), positions (float32 of shape (n,
-    number of features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their
+    number of features): bins below the number, with the fraction of its own bin, or -1; `width` is the width of their
     encodings), periodic (float32 of shape (n, number of features): numbers that the model embeds, all by as many
-    frequencies), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot
-    row or embedding vector), list (the same for lists of ids), or sequence (int64 (n, width) in [0, num_ids), see
-    `edl.spec.Sequence`).
+    frequencies), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is the width of its
+    one-hot row or embedding vector), list (the same for lists of ids), or sequence (int64 (n, width) in [0, num_ids),
+    see `edl.spec.Sequence`).
     """
 
     name: str  # "dense", "positions", "periodic_16", or "f" and the feature's position, after the prefix

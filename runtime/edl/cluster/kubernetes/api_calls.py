@@ -31,7 +31,7 @@ _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class APIRefusedError(ClusterError):
-    """Error of a request that the API server refuses. `status` is that of HTTP, `reason` a code such as
+    """Error of a request that the API server refuses. `status` is the HTTP status, `reason` a code such as
     `AlreadyExists`.
     """
 
@@ -76,9 +76,9 @@ class Calls:
     ) -> bytes:
         """Return the answer.
 
-        A request that is retried may have been carried out before, so that the object which it creates exists already.
-        Raises RefusedError, or UnreachableError without an answer within `patience` seconds, by default those of this
-        object.
+        A retried request may have been carried out before; the object that it creates then exists already. Raises
+        RefusedError, or UnreachableError without an answer within `patience` seconds, by default this object's
+        `patience`.
         """
         end = time.monotonic() + (self._patience if patience is None else patience)
         for number in range(1_000_000):

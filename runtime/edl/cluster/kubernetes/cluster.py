@@ -46,8 +46,8 @@ _lists = msgspec.json.Decoder(PodList)
 class KubernetesCluster:
     """Pods of one job. Thread-safe.
 
-    `workers` is the number of workers in the JobSpec. `watch_secs` is the duration of one watch. `patience` is that of
-    `Calls`.
+    `workers` is the number of workers in the JobSpec. `watch_secs` is the duration of one watch. `patience` has the
+    meaning of `Calls.patience`.
     """
 
     room: Room | None = None  # Kubernetes queues pods without limit
@@ -130,7 +130,7 @@ class KubernetesCluster:
     def poll(self) -> Changes:
         """Return the states as `list` does, after stuck pods were given up: for callers that do not watch.
 
-        An instance whose pod was deleted is reported once.
+        An instance with a deleted pod is reported once.
         """
         changes = {change.instance.key: change for change in self.list()}
         for change in self._look():
@@ -140,7 +140,7 @@ class KubernetesCluster:
         return [*changes.values()]
 
     def end_of(self, instance: Instance) -> Change | None:
-        """Return the end of an instance whose pod is gone, whoever was told of it; None for another instance."""
+        """Return the end of an instance without a pod, even if it was reported before; None for another instance."""
         with self._lock:
             return self._cache.end_of(instance.key)
 
@@ -255,7 +255,7 @@ class KubernetesCluster:
 
 
 def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
-    """Return all pods and the version of their list. A list whose pages expire is read again in one request."""
+    """Return all pods and the version of their list. If the list's pages expire, it is read again in one request."""
     query: dict[str, str | int] = {"labelSelector": selector, "limit": PAGE}
     pods: list[Pod] = []
     while True:

@@ -44,11 +44,11 @@ class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Location of a job's objects, and the manifests of its pods.
 
-    `name` is that of the Job, see `edl.cluster.kubernetes.names`, and `uid` its uid, empty until it is known to exist.
-    `job` is the job's id. `context` is that of the client's kubeconfig, empty for the current one. `worker` and `ps`
-    are pod manifests; the master adds name, labels, owner, EDL_INSTANCE, priority class and, after a pod ran out of it,
-    memory. In each, the first container is the instance's. `first` is the role of the pod of the Job itself. `outputs`
-    is the number of ConfigMaps in which the output of the job comes back to its client.
+    `name` is the Job's name, see `edl.cluster.kubernetes.names`, and `uid` its uid, empty until it is known to exist.
+    `job` is the job's id. `context` is a context of the client's kubeconfig, empty for the current one. `worker` and
+    `ps` are pod manifests; the master adds name, labels, owner, EDL_INSTANCE, priority class and, after a pod ran out
+    of it, memory. In each, the first container is the instance's. `first` is the role of the pod of the Job itself.
+    `outputs` is the number of ConfigMaps in which the output of the job comes back to its client.
     """
 
     name: str

@@ -70,7 +70,7 @@ def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
 
 
 def report_deleted_pod(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
-    """Return the end of an instance whose pod was deleted; `pod` is its last known version."""
+    """Return the end of an instance with a deleted pod; `pod` is the pod's last known version."""
     if pod.has_ended:
         return _report_end(pod, instance, stopped)
     unknown: _Why = ("lost", "its pod was deleted, and its exit code is unknown")
@@ -169,7 +169,7 @@ def _disruption(pod: Pod) -> _Why | None:
 
 
 def _without_end(pod: Pod) -> str:
-    """Return the reason for a failed pod whose instance never ran."""
+    """Return the reason for a failed pod in which the instance never ran."""
     for status in pod.status.init_container_statuses or ():
         end = status.state.terminated
         if end is not None and end.exit_code:

@@ -23,8 +23,8 @@ from edl.jobs.cluster_folder import OUTPUT, SCRIPT
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-ROOM = 900_000  # bytes in a ConfigMap, whose limit is 1 MiB
-MAPS = 36  # of a job whose output comes back: as much as its files may have
+ROOM = 900_000  # bytes in a ConfigMap; Kubernetes permits 1 MiB
+MAPS = 36  # per job with returned output: as much as its files may have
 TOO_LARGE = "write it where pods keep it: --output pod:/edl/volume/…, with --set volume=CLAIM"
 PATIENCE = 120.0  # seconds without the API server after which a file is refused
 _PART = re.compile(r"(.+)\.part-(\d+)-of-(\d+)")
@@ -110,7 +110,7 @@ def read_map(calls: Calls, path: str) -> dict[str, bytes]:
 
 
 def join_parts(parts: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files whose parts are all there."""
+    """Return the files that are there with all their parts."""
     files: dict[str, dict[int, bytes]] = {}
     counts: dict[str, int] = {}
     for key, content in parts.items():

@@ -109,7 +109,7 @@ class PodCache:
         return None if entry.ended else end
 
     def end_of(self, key: Key) -> Change | None:
-        """Return the end of an instance whose pod is gone, also after its report; None for another instance."""
+        """Return the end of an instance without a pod, also after its report; None for another instance."""
         return self._ends.get(key)
 
     # Required actions -----------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class PodCache:
         return pods
 
     def memory(self, name: str) -> Memory | None:
-        """Return the memory of the next pod of a name, or None for that of its manifest."""
+        """Return the memory of the next pod of a name, or None for its manifest's memory."""
         record = self._memory.get(name)
         return record[1] if record else None
 

@@ -84,7 +84,7 @@ def _set_memory(resources: Manifest, memory: Memory) -> None:
 
 
 def _priority(priorities: Priorities, instance: Instance, workers: int) -> str:
-    """Return the priority class of a worker; that of servers is in their manifest."""
+    """Return the priority class of a worker; servers have theirs in their manifest."""
     if instance.role != "worker":
         return ""
     number = int(instance.name.rpartition("-")[2])

@@ -90,7 +90,7 @@ class ConfigMapStateStore:
         return config_map
 
     def _put(self, kept: dict[str, str]) -> bool:
-        """Write; return False after a conflict, with another writer or with an own write whose answer was lost."""
+        """Write; return False after a conflict, with another writer or with an own write after a lost answer."""
         body = {**self._map, "data": {HOLDER: self._holder}, "binaryData": kept}
         try:
             self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body))

@@ -15,7 +15,7 @@ OVERDUE_SECS = 10.0  # after its grace period, until a pod counts as lost with i
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """End of an instance whose pod is given up. `withdraw` is True if its pod is still to be deleted."""
+    """End of an instance after its pod was given up. `withdraw` is True if its pod is still to be deleted."""
 
     reason: Reason
     detail: str

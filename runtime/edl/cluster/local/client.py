@@ -33,7 +33,7 @@ _left: list[subprocess.Popen[bytes]] = []
 
 
 class SupervisedJob:
-    """Job whose supervisor is a child of this process. It ends with this process, unless it is detached.
+    """Job with a child of this process as its supervisor. It ends with this process, unless it is detached.
 
     Call `follow` from one thread; `cancel` and `detach` from any.
     """
@@ -245,7 +245,7 @@ def _pass(
 
 
 def _death(job: JobFolder) -> JobError | ClusterError:
-    """Return the error for a job whose events don't contain its end."""
+    """Return the error for a job without an end in its events."""
     status = job.status()
     if status.state == "cancelled":
         return JobCancelledError()

@@ -1,7 +1,7 @@
 """Masters of a job: restarted one after another, until one ends the job or restarts are pointless.
 
-A master that died is replaced at once; if it dies again without progress, after increasing pauses. One whose event
-loop stands still (frozen, or hanging) is killed, and counts as died. Its silence is the time that passed while this
+A master that died is replaced at once; if it dies again without progress, after increasing pauses. A master is killed,
+and counts as died, if its event loop stands still (frozen, or hanging). Its silence is the time that passed while this
 process ran too: if the machine is suspended, neither counts.
 """
 

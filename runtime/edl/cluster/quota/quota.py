@@ -27,7 +27,7 @@ from edl.spec import Cluster
 
 FOLDER = "EDL_QUOTA"  # environment variable with the quota folder of all jobs
 LOCK_SECONDS = 5.0  # timeout for the lock, which is held for thousandths of a second
-TURN_SECONDS = 0.01  # the same for a supervisor, whose event loop must not block
+TURN_SECONDS = 0.01  # the same for a supervisor: its event loop must not block
 _SIZE, _PARTIAL, _LOCK = "quota.json", "quota.json.partial", "lock"
 
 
@@ -111,7 +111,7 @@ class Quota:
         return msgspec.json.decode((self.folder / _SIZE).read_bytes(), type=_Size).slots
 
     def demands(self) -> list[Demand]:
-        """Return the demands of running jobs; remove those of others."""
+        """Return the demands of running jobs; remove other jobs' demands."""
         decoded = []
         for path in self._jobs.iterdir():
             with path.open("rb") as file:
@@ -145,7 +145,7 @@ class Membership:
     def turn(self, occupied: int, range_wanted: tuple[int, int] | None = None) -> int:
         """Take and return slots; return the number of instances that the job may have from now on.
 
-        `occupied` counts present instances, whose slots are free for others once they have ended. `range_wanted`
+        `occupied` counts present instances; their slots are free for others once they have ended. `range_wanted`
         replaces the least number of slots and the number that the job can use. Raises ClusterError if that is
         impossible now; the previous state then holds.
         """

@@ -162,7 +162,7 @@ class Reading:
 
 
 def _are_exact(values: pa.Array) -> pa.BooleanArray:
-    """Return False for numbers whose whole part a float64 would change. Few are long enough to be looked at."""
+    """Return False for numbers if a float64 would change their whole part. Few are long enough to be looked at."""
     is_long = pc.match_substring_regex(values, rf"^[+-]?\d{{{_EXACT_DIGITS + 1},}}([.,]\d*)?$")
     wholes = pc.if_else(is_long, pc.replace_substring_regex(values, "[.,].*", ""), None).to_pylist()
     return pa.array([value is None or int(float(value)) == int(value) for value in wholes], pa.bool_())
@@ -539,7 +539,7 @@ def observe_columns(
 def describe(
     columns: Mapping[str, CSVColumn], names: Sequence[str]
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return what is to be said of columns whose reading is not plain, and the options that state these readings."""
+    """Return notes on columns with an uncertain reading, and the options that state these readings."""
     by_words: dict[str, list[str]] = {}
     options: dict[tuple[str, str], None] = {}
     for name in names:

@@ -39,10 +39,10 @@ Columns = tuple[str, ...] | None
 class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Index of the pieces of one file.
 
-    A relative `path` is that of a copy beside the index, sent with the job. `size` (bytes) and `modified`
-    (nanoseconds) are the file's when it was indexed. `starts` holds the first row of each piece, then the number of
-    rows. `offsets` holds the byte at which each piece begins, then the end of the last; it is empty for Parquet, where
-    pieces are row groups. `checksum` covers the contents that the index has read.
+    A relative `path` leads to a copy beside the index, sent with the job. `size` (bytes) and `modified` (nanoseconds)
+    are the file's when it was indexed. `starts` holds the first row of each piece, then the number of rows. `offsets`
+    holds the byte at which each piece begins, then the end of the last; it is empty for Parquet, where pieces are row
+    groups. `checksum` covers the contents that the index has read.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FileSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files of a job, in order, and how they are read. `types` are those of CSV columns, as DuckDB names them."""
+    """Files of a job, in order, and how they are read. `types` are DuckDB's names for the types of CSV columns."""
 
     format: str
     files: tuple[FileIndex, ...]

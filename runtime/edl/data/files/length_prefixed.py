@@ -102,7 +102,7 @@ def _footer(records: int, size: int) -> bytes:
 
 
 def _field(ids_on: int, kind: int, value: bytes) -> bytes:
-    """Encode a field whose number exceeds that of the field before it by `ids_on`."""
+    """Encode a field; its number exceeds the number of the field before it by `ids_on`."""
     return bytes([ids_on << 4 | kind]) + value
 
 

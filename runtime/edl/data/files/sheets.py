@@ -2,9 +2,9 @@
 
 A sheet is copied as text, and the copy is read by the rules of `edl.data.files.csv`, so the rows of a sheet become the
 rows that its program would export. A cell has a type of its own, which the text must not change: numbers are written
-with all their digits, days as ISO 8601, and a column whose cells are numbers and texts is a number only if every tool
-would read its texts as the same numbers. Formulas are the values that the file holds for them; a cell with an error
-such as #N/A is empty, that is, NULL.
+with all their digits, days as ISO 8601, and a column of numbers and texts is a number only if every tool would read its
+texts as the same numbers. Formulas are the values that the file holds for them; a cell with an error such as #N/A is
+empty, that is, NULL.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def open_sheets(
 
 
 def _read_rows(path: str, options: Mapping[str, str], url: SourceURL) -> tuple[list[list[Cell]], str]:
-    """Return the rows of the sheet from that of the names on, and a note on which sheet it is."""
+    """Return the rows of the sheet, beginning with the row of names, and a note on the choice of the sheet."""
     with _open_workbook(path) as workbook:
         sheet, note = _find_sheet(workbook, path, options, url)
         start = sheet.start
