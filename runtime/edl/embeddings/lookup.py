@@ -35,7 +35,7 @@ class Read(NamedTuple):
     first: tuple[int, ...]
 
     def ids(self, features: Mapping[str, Array | Ragged]) -> Ids | Ragged:
-        """Return the table's ids: the ids of one array in its shape, of several (n,) as (n, arrays), of lists as lists."""
+        """Return the table's ids: of one array in its shape, of several (n,) as (n, arrays), of lists as lists."""
         array = features[self.paths[0]]
         if isinstance(array, Ragged):
             return Ragged(array.values + self.first[0], array.offsets, array.weights)

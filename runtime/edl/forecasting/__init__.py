@@ -1,6 +1,6 @@
 """Forecasts of time series: a model of rows, over examples that hold what was known some steps before a row.
 
-`Series` makes the examples of a table: for a row of a series and a number of steps, the last values before, those of
+`Series` makes the examples of a table: for a row of a series and a number of steps, the last values before, values of
 earlier seasons, and means, all relative to the level and the scale of the series at that time.
 """
 

@@ -2,8 +2,8 @@
 
 Each series is forecast by the form with the least corrected Akaike criterion: without a trend, with one or a damped
 one; without a season, with an added or a multiplied one; with added or multiplied errors. The smoothing parameters of
-all series are searched for at once, by random candidates near the best ones, and the initial states are those of the
-first seasons; so it needs no Python loop over series, and no library that compiles.
+all series are searched for at once, by random candidates near the best ones, and the initial states come from the first
+seasons; so it needs no Python loop over series, and no library that compiles.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def auto_ets(values: Floats, ends: Ints, firsts: Ints, horizon: int, season: int
     """Return the forecasts (series, horizon) after each end.
 
     values: of all series, flat, NaN if unknown. ends, firsts: place after the last known value of each series, and
-    that of its first one.
+    place of its first one.
     """
     seasonal = 1 < season <= LONGEST_SEASON
     firsts = np.maximum(firsts, ends - max(MOST_VALUES, 8 * season * seasonal))
@@ -142,7 +142,7 @@ def _initial(rows: Floats, season: int, trend: Trend, kind: Season) -> _States:
     """Return the states before the first value, each with an axis of one candidate.
 
     The seasonal states are means of the differences or ratios to the mean of each of the first three seasons; level and
-    trend are those of a line through the first values without them.
+    trend describe a line through the first values without them.
     """
     count, width = rows.shape
     states = np.full((season, count, 1), 1.0 if kind == "multiplied" else 0.0)

@@ -4,14 +4,11 @@ A model of all series and all steps is learned from them (a direct global model;
 label is a number of the series' own unit; what the model sees is relative to the level and the scale at the origin, so
 that it also applies to values that no training row has.
 
-    step          steps from the origin to the time
-    level         mean of the last season before the origin, or the last value without a season
-    scale         standard deviation of the last two seasons, of 8 values at least
-    lag_1 …       last values, lag_1 at the origin
-    season_1 …    values at the same place of the last three seasons; season_mean, their mean
-    season_near   mean of season_1 and the two values before it
-    mean          mean of the last four seasons
-    trend         level less that of a season before
+    step          steps from the origin to the time level         mean of the last season before the origin, or the last
+    value without a season scale         standard deviation of the last two seasons, of 8 values at least lag_1 …
+    last values, lag_1 at the origin season_1 …    values at the same place of the last three seasons; season_mean,
+    their mean season_near   mean of season_1 and the two values before it mean          mean of the last four seasons
+    trend         level less the level of a season before
 
 All but the step are relative: (value - level) / scale; trend / scale. Unknown values are NaN.
 """
@@ -40,12 +37,12 @@ MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
 MOST_VALUES = 12_000_000  # of the lags of all examples
 ORIGIN = f"{PREFIX}origin"  # column of the places of origins, which AutoETS needs
 MOST_WINDOWS = 100  # of the backtest that AutoETS forecasts
-SEASONS = 3  # earlier seasons whose values are features
+SEASONS = 3  # earlier seasons with values among the features
 _FEWEST = 8  # values of a scale
 
 
 class Examples(NamedTuple):
-    """Examples as rows, those of training first. notes: about series and times that are left out."""
+    """Examples as rows, the training's first. notes: about series and times that are left out."""
 
     rows: pa.Table
     training: int
@@ -55,7 +52,8 @@ class Examples(NamedTuple):
 class Series:
     """Time series in a table of rows, and the examples that a model learns from. See `edl.spec.Forecast`.
 
-    `known` are the columns beside those of `edl.spec.Forecast` that the model reads of the rows to forecast.
+    `known` are the additional columns, beside the columns of `edl.spec.Forecast`, that the model reads of the rows to
+    forecast.
     """
 
     def __init__(
@@ -81,12 +79,13 @@ class Series:
     ) -> Examples:
         """Return the examples of a table.
 
-        seed: of the order of those of training, which networks need random. baseline: AutoETS forecasts the backtest.
+        seed: of the order of the training examples, which networks need random. baseline: AutoETS forecasts the
+        backtest.
 
-        In training they are of all times before the backtest, and after them those of the backtest: the last times of
-        each series in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and
-        has no backtest; evaluation takes the last window; prediction the rows after the last known label of each
-        series. If there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
+        In training they are of all times before the backtest, followed by the backtest's: the last times of each series
+        in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and has no
+        backtest; evaluation takes the last window; prediction the rows after the last known label of each series. If
+        there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
@@ -158,7 +157,7 @@ class Series:
 
 
 def _with_baseline(examples: Examples, series_grid: Grid, spec: Forecast) -> Examples:
-    """Return the examples with the forecasts of AutoETS for those of the backtest, or for some of its windows."""
+    """Return the examples with the forecasts of AutoETS for the backtest, or for some of its windows."""
     held_out = examples.rows.slice(examples.training)
     origins, steps = (held_out.column(name).to_numpy() for name in (ORIGIN, STEP))
     windows, place = np.unique(origins, return_inverse=True)
@@ -239,7 +238,7 @@ def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
 
 
 def _find_training_pairs(series_grid: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
-    """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES.
+    """Return all origins and steps with a time before the backtests, at most about MOST_EXAMPLES.
 
     They are fewer with many lags.
     """
@@ -262,7 +261,7 @@ def _find_training_pairs(series_grid: Grid, spec: Forecast, ends: Ints) -> tuple
 
 
 def _keep_known_pairs(series_grid: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
-    """Return the pairs whose labels are known at the origin and at the time."""
+    """Return the pairs with known labels at the origin and at the time."""
     has_label = ~np.isnan(series_grid.values)
     kept = has_label[origins] & has_label[origins + steps]
     return origins[kept], steps[kept]

@@ -100,7 +100,7 @@ def _series_prefix(rows: pa.Table, series: Sequence[str], row: int) -> str:
 
 
 def _codes(rows: pa.Table, series: Sequence[str]) -> Ints:
-    """Return a number of the series of each row, in the order of the values, whatever that of the rows is."""
+    """Return a number of the series of each row, in the order of the values, independent of the rows' order."""
     codes = np.zeros(rows.num_rows, dtype=np.int64)
     for column in series:
         encoded = _array(rows, column).dictionary_encode(null_encoding="encode")

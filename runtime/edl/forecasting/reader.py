@@ -17,7 +17,7 @@ from edl.spec.forecast import PREFIX
 class ExamplesReader:
     """Reader of examples in memory; `training` of them are training rows, and come first.
 
-    `refit` makes those of a training on all rows.
+    `refit` makes the examples of a training on all rows.
     """
 
     def __init__(self, examples: Examples, refit: Callable[[], ExamplesReader] | None = None) -> None:

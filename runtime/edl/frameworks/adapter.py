@@ -3,8 +3,8 @@
 An adapter owns one model and its optimizer. `Adapter` is what one worker needs to train and score it; `train` is the
 fast path of the local strategy: many steps in one compiled call, without Python between them. A `GradientAdapter` also
 computes losses and gradients of a minibatch, and gets and sets parameters by name; the use of gradients is up to a
-strategy (`edl.worker.strategies.base`). Trees have no gradients to share: workers that grow them together are a
-`PartitionedAdapter`, whose library adds up histograms over a group.
+strategy (`edl.worker.strategies.base`). Trees have no gradients to share: workers that grow them together have a
+`PartitionedAdapter`. Its library adds up histograms over a group.
 
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
 every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
@@ -78,7 +78,7 @@ class Adapter(Protocol):
         ...
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        """Return outputs and loss of the rows in inference mode; the loss is normalized as that of a minibatch."""
+        """Return outputs and loss of the rows in inference mode; the loss is normalized like a minibatch's."""
         ...
 
     def predict(self, features: Features) -> Array:
@@ -88,8 +88,8 @@ class Adapter(Protocol):
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         """Return outputs, and by name the extra outputs that are computed inside of the model, (n, width) each.
 
-        Names are those of `edl.spec.extra_outputs` that do not follow from the outputs. Raises JobError for a model
-        that has no such output.
+        Names are the names of `edl.spec.extra_outputs` that do not follow from the outputs. Raises JobError for a model
+        without such an output.
         """
         ...
 
@@ -142,7 +142,7 @@ class ExplainingAdapter(Adapter, Protocol):
 
 
 class PartitionedAdapter(Adapter, Protocol):
-    """Model whose steps several workers take together, each with its own rows: trees."""
+    """Model of trees: several workers take its steps together, each with its own rows."""
 
     def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
         """Take a step with the `workers` of a group, of which each has its own `rows`; return the mean loss of all
@@ -154,7 +154,7 @@ class PartitionedAdapter(Adapter, Protocol):
 
 
 class GradientAdapter(Adapter, Protocol):
-    """Model whose gradients several workers can combine: a network."""
+    """Network: several workers can combine its gradients."""
 
     tables: Tables
 
@@ -212,7 +212,7 @@ class GradientAdapter(Adapter, Protocol):
         ...
 
     def diverge(self, seed: int) -> None:
-        """Continue with a random stream that differs from those of other copies of the same state."""
+        """Continue with a random stream of its own, different from other copies of the same state."""
         ...
 
     def optimizer_elsewhere(self) -> Optimizer:
@@ -280,7 +280,7 @@ def check_outputs(
 
 
 def count_members(label_rank: int, outputs: tuple[int | None, ...], whole_labels: bool) -> int:
-    """Return the number of members of an ensemble whose outputs are (n, members, k), or 0 if there is no such axis.
+    """Return the number of members of an ensemble with outputs (n, members, k), or 0 if there is no such axis.
 
     The loss of a row is then the mean of its members' losses, each computed from outputs (n, k).
     """

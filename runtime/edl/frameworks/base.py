@@ -47,7 +47,7 @@ class NetworkAdapter(ABC):
 
     @abstractmethod
     def _optimizer_state(self) -> dict[str, Array]:
-        """Return copies of the training state besides that of tables."""
+        """Return copies of the training state, without the state of tables."""
 
     def get_state(self) -> dict[str, Array]:
         return self._optimizer_state() | self.tables.get_state()
@@ -111,7 +111,7 @@ def dtype_of(variable: Variable) -> str:
 
 
 def checked_shapes(variables: Mapping[str, Variable], weights: Mapping[str, Array]) -> None:
-    """Raise JobError if names or shapes of arrays differ from those of the variables."""
+    """Raise JobError if names or shapes of arrays differ from the variables'."""
     check_fit(_shapes(variables), weights)
 
 

@@ -14,7 +14,7 @@ from edl.logs import log
 from edl.spec.job import Device, Precision
 
 AUTO = "EDL_DEVICE"  # variable with what `auto` is on this machine: cpu or cuda
-LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with the rank of this process among those of its job on this machine
+LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with this process's rank among its job's on this machine
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 _own_process = False
@@ -54,7 +54,7 @@ def _explain_missing_gpu(library: str, with_cuda: bool) -> str:
 
 
 def local_rank() -> int:
-    """Return the rank of this process among those of its job on this machine, 0 without others."""
+    """Return the rank of this process among its job's processes on this machine, 0 without others."""
     return int(os.environ.get(LOCAL_RANK, "0"))
 
 

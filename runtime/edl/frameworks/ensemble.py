@@ -2,8 +2,8 @@
 
 The folder of an ensemble's program holds the programs of its members in `members/0`, `members/1`, …, and `job.json`
 their weights. Each member transforms the rows and predicts as it does alone, in its own framework. A member may be the
-mean of several models of its program, one for each fold of the rows. The weights of the ensemble are those of the
-models, with the numbers of member and fold before each name: `0.0.booster`, `1.4.dense.kernel`.
+mean of several models of its program, one for each fold of the rows. The weights of the ensemble are the models'
+weights, with the numbers of member and fold before each name: `0.0.booster`, `1.4.dense.kernel`.
 
 An ensemble is the result of a search and is not trained as a whole.
 """
@@ -67,7 +67,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
 
 
 class Ensemble:
-    """Members of an ensemble, whose programs lie in a folder beside the ensemble's own."""
+    """Members of an ensemble. Their programs lie in a folder beside the ensemble's own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class EnsembleAdapter:
         return self.predict_with(features, ())[0]
 
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
-        """Return the scores, and if named those of each member, the mean over its folds."""
+        """Return the scores, and if named each member's scores, the mean over its folds."""
         total: Array | None = None
         of_members: dict[str, Array] = {}
         shares = dict(

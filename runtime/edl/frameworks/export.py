@@ -3,13 +3,13 @@ ONNX, and the files of LightGBM and XGBoost.
 
 ONNX models of trees and of networks take the raw columns of the table, see `edl.frameworks.trees.onnx` and
 `edl.frameworks.networks.onnx`, unless a feature has no operator there; so do SavedModels of Keras, and programs of
-torch.export whose columns are no texts.
+torch.export without columns of texts.
 
 The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values.
 Another exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and
-ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
-members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
-`Ragged.padded`, with any number of ids per row.
+ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes; for an ensemble it returns the
+mean of its members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are
+given as by `Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def check_lists(framework: str, model: Any, features: Features, expected: Array)
 
 
 def average_members(framework: str, model: Any, label: Label) -> Any:
-    """Return a model that averages the outputs of an ensemble, (n, members, k), to those of one model, (n, k)."""
+    """Return a model that averages the outputs of an ensemble, (n, members, k), to outputs of one model, (n, k)."""
     regression, binary = not isinstance(label, ClassLabel), label.outputs == 1
     return (_averaged_keras if framework == "keras" else _averaged_torch)(model, regression, binary)
 

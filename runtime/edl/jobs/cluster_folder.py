@@ -41,12 +41,12 @@ SCRIPT_MASTER = "edl.master.scripts"  # of `edl run`
 SCRIPT_WORKER = "edl.entrypoints.script_worker:main"
 MASTER_SECS = 30.0  # default silence of a master before it is replaced
 MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
-DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
+DEPLOYMENT = "kubernetes.json"  # deployment of a job with pods as instances
 # Names under which pods send files through the master that are no checkpoints.
 ROWS, OUTPUT, SCRIPT = "rows", "output", "script"
 RELAYED = (ROWS, OUTPUT, SCRIPT)
 Role = Literal["supervisor", "master", "commit"]
-# Variables that the instances of a resumed job find as those of the first run did.
+# Variables that the instances of a resumed job find as in the first run.
 _REMEMBERED = ("EDL_CHECKPOINTS", "EDL_CHECKPOINTS_BYTES", "SQLFLOW_MODEL_PATH", "SQLFLOW_MODEL_PACKAGES")
 TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated by commas; for tests
 
@@ -84,12 +84,12 @@ class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Specification of a job that runs as processes.
 
-    `framework` is the one that workers import. `threads` is the size of each instance's thread pools, its share of
-    the cores. `slots` limits workers and servers together, 0 for no limit; `quota` is a shared limit in its place.
-    `master`, `worker` and `server` are the module and the module:function to run; only those of this package are
-    permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
+    `framework` is imported by workers. `threads` is the size of each instance's thread pools, its share of the cores.
+    `slots` limits workers and servers together, 0 for no limit; `quota` is a shared limit in its place. `master`,
+    `worker` and `server` are the module and the module:function to run; only modules of this package are permitted.
+    `master_arguments` follow the arguments of every master. `environment` is set for every instance, and has no
     secrets. A `detached` job continues without the client that started it. `folder` is the current folder of all
-    processes, in which relative paths of databases and modules are found; empty for that of the client.
+    processes, in which relative paths of databases and modules are found; empty for the client's folder.
     `master_timeout` is the seconds of silence after which a master is killed and replaced. `client` is the version of
     sqlflow-edl that made the job.
     """

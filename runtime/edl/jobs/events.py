@@ -41,8 +41,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
-    """Row of the learning curve. `metrics` are those of the validation rows, `loss` among them; empty without such
-    rows.
+    """Row of the learning curve. `metrics` are the metrics of the validation rows, `loss` among them; empty without
+    such rows.
 
     `final`: the epoch has ended; otherwise the row covers its rows so far.
     """

@@ -4,8 +4,8 @@ They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) u
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
 if the job's process died before it could. A training that failed, died or was interrupted (by SIGTERM) keeps what it
 needs to resume for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it until it is
-resumed or cancelled. A job whose result could not be stored is `failed`, and keeps that: a model for good,
-with its checkpoints and rows of predictions for KEPT.
+resumed or cancelled. If its result could not be stored, a job is `failed` and keeps the result: a model for good, with
+its checkpoints and rows of predictions for KEPT.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
 data source. A process of a detached job, or a session with its source, stores it: see `find_unclaimed_jobs` and
@@ -257,7 +257,7 @@ class JobFolder:
     def end(self, state: State, error: str = "") -> Status:
         """Record the end of the job, and then remove what it does not need any more.
 
-        A training that can be resumed keeps it, and a job whose result could not be stored.
+        A training that can be resumed keeps it, and so does a job without a stored result.
         """
         removal = removal_at_end(state, is_needed=self._is_resumable_as(state) or self.has_result)
         ended = msgspec.structs.replace(
@@ -369,7 +369,7 @@ class JobFolder:
         return self.path / "status.json"
 
     def _write(self, status: Status, *, durable: bool = False) -> Status:
-        """Write the status. That of a job which can be resumed after a crash of the machine has to survive it."""
+        """Write the status. It has to survive a crash of the machine if the job can be resumed after one."""
         durable = durable or ClusterFolder(self.path).has_run_spec
         fields = {**self._stored_fields(), **msgspec.structs.asdict(status)}
         replace_file(self._status, msgspec.json.encode(fields), durable=durable)
@@ -432,9 +432,9 @@ _settled: set[Path] = set()  # jobs that this process has seen at their end, whi
 
 
 def changing() -> Iterator[tuple[JobFolder, Status]]:
-    """Yield the jobs that may change or have just ended, the oldest first, without those whose status is damaged.
+    """Yield the jobs that may change or have just ended, the oldest first, without jobs that have a damaged status.
 
-    A user may have thousands of jobs: each that is done or cancelled is yielded, and read, once in a process.
+    A user may have thousands of jobs: a done or cancelled job is yielded, and read, once in a process.
     """
     for job in jobs():
         if job.path in _settled:
@@ -471,7 +471,7 @@ def find_unclaimed_jobs() -> list[JobFolder]:
 
 
 def find_unstarted_jobs() -> list[JobFolder]:
-    """Return jobs whose client died while it deployed them; some of their objects may exist."""
+    """Return jobs with a client that died while it deployed them; some of their objects may exist."""
     return [
         job for job, status in changing() if status.place == STARTING and status.alive and not status.attended
     ]
@@ -480,7 +480,7 @@ def find_unstarted_jobs() -> list[JobFolder]:
 def is_over(job_id: str) -> bool:
     """Return True if a job has no effect any more: it has ended on this machine, or is older than any job may get.
 
-    Remains in a data source may be of another machine or user, whose jobs are not known here.
+    Remains in a data source may be of another machine or user; their jobs are not known here.
     """
     folder = JobFolder(state_folder() / "jobs" / job_id)
     if re.fullmatch(r"[\w-]+", job_id) and folder.path.is_dir():
@@ -497,7 +497,7 @@ def is_over(job_id: str) -> bool:
 
 
 def sweep() -> list[JobFolder]:
-    """Mark jobs whose process is gone as died and return them; remove rows left by these and by ended jobs.
+    """Mark jobs without a living process as died and return them; remove rows left by these and by ended jobs.
 
     A training that can be resumed keeps its rows and checkpoints for KEPT, and so does a job with its result.
     """

@@ -52,7 +52,7 @@ class JobInterruptedError(JobError):
 
 
 class JobDiedError(ClusterError):
-    """Error of a job whose supervisor was killed, and all its processes with it."""
+    """Error of a job after its supervisor was killed, and all its processes with it."""
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="done"):
@@ -91,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
 
     @property
     def ending(self) -> str:
-        """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
+        """Reason why training ended, or empty if it took all its epochs and the model is the last one's."""
         tried = len(self.trials)
         length = epoch_of(self.by_rounds)
         after = f"{tried} trial{'' if tried == 1 else 's'}" if tried else f"{length} {self.epochs}"

@@ -22,8 +22,8 @@ from edl.jobs.cluster_folder import ClusterFolder
 
 
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder. Relative
-    paths are those of the job folder.
+    """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder. Paths may be
+    relative to the job folder.
 
     All `workers` are started again at most `max_restarts` times, unless the script uses `edl.elastic`.
     """
@@ -126,7 +126,7 @@ def agree(job: Path, workload: Workload) -> None:
 
 
 def check(first_workload: Workload | None, workload: Workload) -> None:
-    """Raise JobError unless the workload that all workers have agreed on is that of this worker."""
+    """Raise JobError unless this worker has the workload that all workers have agreed on."""
     agreed = first_workload.datasets if first_workload is not None else {}
     for name in {**workload.datasets, **agreed}:
         here, other_rows = workload.datasets.get(name), agreed.get(name)

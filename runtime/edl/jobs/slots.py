@@ -1,10 +1,10 @@
 """Allocation of a quota's slots to the jobs that request them; a slot is one worker or parameter server.
 
-1. A job gets at least its minimum, or nothing. A job that holds slots keeps its minimum. 2. Other jobs are admitted
-by rank (higher priority first, then the older) if their minimum fits beside those of the admitted jobs. If one does
-not fit, the next one is tried, since slots should not stay idle; so a job with a large minimum may be overtaken by
-jobs with small ones. 3. The remaining slots go by priority: a lower one gets none while a higher one can use more.
-Jobs of equal priority get equal numbers, as far as each can use them; odd slots go to the older ones.
+1. A job gets at least its minimum, or nothing. A job that holds slots keeps its minimum. 2. Other jobs are admitted by
+rank (higher priority first, then the older) if their minimum fits beside the minimums of the admitted jobs. If one does
+not fit, the next one is tried, since slots should not stay idle; so a job with a large minimum may be overtaken by jobs
+with small ones. 3. The remaining slots go by priority: a lower one gets none while a higher one can use more. Jobs of
+equal priority get equal numbers, as far as each can use them; odd slots go to the older ones.
 
 The result depends on the admitted jobs and their requests, not on the slots that each holds at the moment. So all
 processes that compute it agree, and it does not oscillate while jobs return and take slots.

@@ -58,7 +58,7 @@ class Staleness(msgspec.Struct, frozen=True):
 
 class ServerCounts(msgspec.Struct, frozen=True):
     """Events of parameter servers: `evicted` rows, `refused` gradients of ids without a row yet, `stale` gradients of
-    `sync`, which are computed again, and the staleness of those of `async`.
+    `sync`, which are computed again, and the staleness of gradients of `async`.
     """
 
     evicted: int = 0
@@ -76,10 +76,10 @@ class ServerCounts(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Status of an instance. `state` is that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
+    """Status of an instance. `state` is a state of `edl.cluster.Change`, or what the master knows better: `WAITING`.
 
     `address` is where its own server listens, if it has one. `relaunches` counts starts of its name after the first.
-    `task` describes its work. `rate` is a worker's recent rows per second. `load` is that of a parameter server.
+    `task` describes its work. `rate` is a worker's recent rows per second. `load` is the load of a parameter server.
     `note` is `hot` for a server with more load than the others, `straggling` for one slower than the others at equal
     load, and for a worker outside of the group `joins` or the reason why it is left out; what the instance does not
     reach; and the exit reason of the previous incarnation.
@@ -101,15 +101,15 @@ class Row(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True):
     """Status of a job. Times are UTC in ISO 8601. `epoch` counts from 1, 0 if there is none.
 
-    `rows` are done, over all epochs. `step` counts trained minibatches. `loss` is the mean of this epoch so far.
-    `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
-    grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
-    number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
-    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `counts` are those of all
-    servers since the start of the job, also of earlier ones. `workers` is the wanted number of workers, `servers` the
-    number of parameter servers, `wanted_servers` that after the change that is under way, which `server_change`
-    describes. `paused`: no instance runs, and none will until the job is resumed. `phase`, `total`, `seconds` and
-    `limit` are as in `edl.jobs.events.Progress`; of a search `rows` counts ended trials.
+    `rows` are done, over all epochs. `step` counts trained minibatches. `loss` is the mean of this epoch so far. `rate`
+    is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation` grows when
+    the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the number of the last
+    worker group of an all-reduce job, and `members` are its workers, the leader first. `lost_updates` and `lost_rows`
+    were applied by parameter servers, and lost. `counts` cover all servers since the start of the job, also earlier
+    ones. `workers` is the wanted number of workers, `servers` the number of parameter servers, `wanted_servers` their
+    number after the change that is under way, described by `server_change`. `paused`: no instance runs, and none will
+    until the job is resumed. `phase`, `total`, `seconds` and `limit` are as in `edl.jobs.events.Progress`; of a search
+    `rows` counts ended trials.
     """
 
     started: str

@@ -28,7 +28,7 @@ _NONE = frozenset({"", "false"})  # answers without a notice
 class InstanceMetadata:
     """HTTP address with a notice. 404, an empty answer and FALSE mean that there is none.
 
-    `prefix` begins the headers of a cloud whose metadata may require a token, and is "" for the others.
+    `prefix` begins the headers if the cloud's metadata may require a token, and is "" for the others.
     """
 
     address: str

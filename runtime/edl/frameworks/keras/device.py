@@ -48,7 +48,7 @@ def place_on_device(device: str) -> contextlib.AbstractContextManager[object]:
 
 
 def run_on_device(device: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose operations are made for the device."""
+    """Return a function with its operations made for the device."""
     if not device:
         return function
 

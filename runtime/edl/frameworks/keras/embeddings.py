@@ -38,7 +38,7 @@ def clip_gradients(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the gradients of variables and row blocks, clipped together as the optimizer would.
 
-    It clips those of the variables once more when it applies them, which has no further effect.
+    The optimizer clips the gradients of the variables once more when it applies them, without further effect.
     """
     every = [*gradients, *blocks.values()]
     if size := optimizer.clipnorm:

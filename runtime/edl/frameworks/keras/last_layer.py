@@ -17,7 +17,7 @@ _LINEAR = (keras.layers.Dense, keras.layers.EinsumDense, NTPDense)
 def last_inputs(model: keras.Model) -> Iterator[list[Any]]:
     """Yield a list that calls of the model fill with the input of the last linear layer that has run.
 
-    A Dense layer without bias, as that of the wide part of a model, is not one.
+    A Dense layer without bias, as in the wide part of a model, is not one.
     """
     captured: list[Any] = []
     layers = [

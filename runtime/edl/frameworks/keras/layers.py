@@ -152,7 +152,7 @@ def member_outputs(hidden: Any, outputs: int) -> Any:
 def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> Any:
     """Sum a weight for each number and for each id of each category: float32 (rows, units).
 
-    The result is that of a Dense layer without bias on one-hot rows, which are not made. Weights start at 0.
+    The result equals a Dense layer without bias on one-hot rows, but makes no such rows. Weights start at 0.
     """
     numbers = [entry for entry in features.entries if entry.kind in NUMBERS]
     categories = [entry for entry in features.entries if entry.kind == "category"]

@@ -1,6 +1,6 @@
 """Layers of RealMLP (Holzmüller, Grinsztajn and Steinwart, 2024) in Keras, for generated programs.
 
-They are those of `edl.frameworks.torch.real_mlp`, with the reasons there.
+They match the layers of `edl.frameworks.torch.real_mlp`, which gives the reasons.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def save(file: NetworkFile, path: Path) -> None:
-    """Write the model, whose function `serve` takes a dict of columns by their names, (rows,) each.
+    """Write the model. Its function `serve` takes a dict of columns by their names, (rows,) each.
 
-    It returns a dict with `outputs` and, for classes, `scores`, as the ONNX model does. The signature
-    `serving_default` names the columns; one whose name is no plain word is `column0` and so on, by its place.
+    It returns a dict with `outputs` and, for classes, `scores`, as the ONNX model does. The signature `serving_default`
+    names the columns; a column without a plain word as its name is `column0` and so on, by its place.
     """
     texts = {name for feature in file.spec.features if is_text(feature) for name in source_columns(feature)}
     columns = {
@@ -52,7 +52,7 @@ def _argument(name: str, place: int) -> str:
 
 
 class _KerasTensors(Tensors):
-    """Graph whose values are tensors of the function that is traced."""
+    """Graph with tensors of the traced function as its values."""
 
     def __init__(self, columns: Mapping[str, Any], tables: list[Any]) -> None:
         super().__init__(columns, _OPERATORS)

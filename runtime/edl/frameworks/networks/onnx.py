@@ -46,7 +46,7 @@ def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """Model for export as ONNX, whose JobSpec and weights have no reason against it."""
+    """Model for export as ONNX, with a JobSpec and weights that permit it."""
 
     spec: JobSpec
     weights: Mapping[str, Array]

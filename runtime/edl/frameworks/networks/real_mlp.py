@@ -9,7 +9,7 @@ import numpy as np
 
 from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Shape
 
-SCALE_RATE, BIAS_RATE = 6.0, 0.1  # learning rates of scales and biases, as factors of that of weights
+SCALE_RATE, BIAS_RATE = 6.0, 0.1  # learning rates of scales and biases, as factors of the weights' rate
 
 
 def network(

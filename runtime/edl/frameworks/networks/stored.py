@@ -1,4 +1,4 @@
-"""Network of the weights in an archive. PyTorch names them by modules; those of Keras are numbered along the layers."""
+"""Network of the weights in an archive. PyTorch names them by modules; Keras numbers them along the layers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def large_tables(weights: Weights) -> str:
 
 
 def network(spec: JobSpec, weights: Weights) -> Network:
-    """Return the network. Raises JobError if it is none, or the weights are those of another program."""
+    """Return the network. Raises JobError if it is none, or the weights belong to another program."""
     reason = find_unsupported_part(spec)
     if not reason and large_tables(weights):
         reason = (
@@ -75,7 +75,8 @@ def network(spec: JobSpec, weights: Weights) -> Network:
 
 
 def _in_units(plain: Network, label: Label) -> Network:
-    """Return the network whose last layers give several labels in their own units; of one label it is unchanged."""
+    """Return the network with last layers that give several labels in their own units; with one label it is
+    unchanged."""
     if not isinstance(label, SeveralLabels):
         return plain
     target = SeveralTarget(label)
@@ -289,7 +290,7 @@ def _keras_block(entry: Entry, left: _Numbered) -> FeatureBlock:
 
 
 def _keras_wide(shape: Shape, left: _Numbered) -> Iterator[tuple[FeatureBlock, Floats]]:
-    """Yield the linear part. Its layers are nearer to the output than those of a deep one, and so come last."""
+    """Yield the linear part. Its layers are nearer to the output than a deep part's layers, and so come last."""
     if shape.wide is None:
         return
     entries = shape.wide.entries

@@ -35,12 +35,12 @@ from edl.spec.computed import is_portable
 from edl.spec.features import Category, category_of
 
 _CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
-_FROM_ZERO = ("year", "hour", "minute")  # parts whose number is also their id
+_FROM_ZERO = ("year", "hour", "minute")  # parts with their number as their id
 _DAY = 86_400
 
 
 def find_unsupported_column(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
-    """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none.
+    """Return the column that has a feature without an operator, or is needed as text and as a number; empty if none.
 
     A value in a JSON text and a function of a user's own have none.
 

@@ -158,7 +158,7 @@ def of_columns(
 
 
 def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:
-    """Return the logits whose probabilities are the scores: of the second of two classes, or of each."""
+    """Return the logits of the scores as probabilities: of the second of two classes, or of each."""
     logits = graph.add("Log", scores)
     if not is_binary:
         return logits
@@ -170,7 +170,7 @@ def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:
 
 
 def apply_temperature(graph: Graph, scores: GraphValue, temperature: float) -> GraphValue:
-    """Return the probabilities whose logits are divided by the temperature, as `edl.metrics.calibration` does."""
+    """Return the probabilities after a division of their logits by the temperature, as in `edl.metrics.calibration`."""
     if temperature == 1:
         return scores
     return graph.add("Softmax", graph.add("Log", scores) * (1 / temperature), axis=-1)

@@ -1,4 +1,4 @@
-"""Graphs that are computed at once in another library, whose tensors take the place of nodes."""
+"""Graphs that are computed at once in another library, with the library's tensors in the place of nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edl.frameworks.onnx.graph import Graph, GraphValue
 
 
 class Tensors(Graph):
-    """Graph whose values are tensors. given: those of the columns, by name. operators: by their names in ONNX."""
+    """Graph with tensors as its values. given: the columns' tensors, by name. operators: by their names in ONNX."""
 
     def __init__(self, columns: Mapping[str, Any], operators: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(columns)

@@ -251,8 +251,8 @@ class TorchAdapter(NetworkAdapter):
             group["lr"] = rate
 
     def _turns(self, rows: Minibatches) -> Turns | None:
-        """Return the chooser of the threads of each step, or None if a trial step could have side effects on the
-        model, or the steps are not those of the CPU.
+        """Return the chooser of the threads of each step, or None if a trial step could have side effects on the model,
+        or the steps do not run on the CPU.
         """
         spec = self._program.spec
         if self._device.type != "cpu":
@@ -395,7 +395,7 @@ class TorchAdapter(NetworkAdapter):
         return (losses.reshape(-1) @ weights) / len(weights)
 
     def _wanted(self, labels: Array | torch.Tensor) -> tuple[int | None, ...]:
-        """Return the shape of the outputs that the labels need; those of forecasts hold more than what is forecast."""
+        """Return the shape of the outputs that the labels need; labels of forecasts hold more than what is forecast."""
         label = self._program.spec.label
         return (len(labels), label.outputs) if isinstance(label, ForecastLabel) else tuple(labels.shape)
 

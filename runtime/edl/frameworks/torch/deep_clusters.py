@@ -23,7 +23,7 @@ WINDOW = 4096  # rows over which the sizes of clusters are averaged
 class DeepClusters(nn.Module):
     """Squared distances of the codes of rows to the centres of clusters: (rows, width) to (rows, clusters).
 
-    dims: units of the encoder's layers, the last one those of the codes. starts: of k-means.
+    dims: units of the encoder's layers; the last number is the width of the codes. starts: of k-means.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class DeepClusters(nn.Module):
 class ClusterTargets(nn.Module):
     """Divergence of each row's soft assignment from its target: squared distances (rows, clusters) to (rows,).
 
-    The assignment q is that of Student's t distribution; the target is q² divided by the size of each cluster, the mean
-    of q over the last rows of the training, so that large clusters do not swallow small ones.
+    The assignment q follows Student's t distribution; the target is q² divided by the size of each cluster, the mean of
+    q over the last rows of the training, so that large clusters do not swallow small ones.
     """
 
     sizes: torch.Tensor
@@ -90,8 +90,8 @@ def dense(*widths: int) -> nn.Sequential:
 def pretrain(autoencoder: nn.Module, rows: torch.Tensor, epochs: int, rate: float) -> None:
     """Train the autoencoder by the squared error of its reconstruction, with gradient descent and momentum.
 
-    After an epoch that did not lower the error, its weights go back to those of the best one, and the rate is divided
-    by 10: the rate 1 of the paper is too high for most tables.
+    After an epoch that did not lower the error, its weights go back to the best epoch's weights, and the rate is
+    divided by 10: the rate 1 of the paper is too high for most tables.
     """
     rows = rows.detach()
     best, kept = _error(autoencoder, rows), copy.deepcopy(autoencoder.state_dict())

@@ -33,7 +33,7 @@ def save(file: NetworkFile, path: Path) -> None:
 
 
 class _Module(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
-    """Model whose constants are buffers, in the order in which the graph asks for them."""
+    """Model with its constants as buffers, in the order in which the graph asks for them."""
 
     def __init__(self, file: NetworkFile, columns: Mapping[str, torch.Tensor]) -> None:
         super().__init__()

@@ -24,8 +24,8 @@ _LEAST = 1e-6  # mean path, as a share of the average one
 class IsolationForest(nn.Module):
     """Log-odds of rows to be anomalies, from (rows, width) to (rows, 1): positive beyond the threshold.
 
-    The score of the article is s = 2^(-path / average path). The output is the difference of its log-odds to those of
-    the threshold, which keeps the order.
+    The score of the article is s = 2^(-path / average path). The output is the difference of its log-odds and the
+    threshold's, which keeps the order.
 
     sample_rows: of each tree; the depth is limited to its logarithm. contamination: share of the rows beyond the
     threshold.

@@ -19,7 +19,7 @@ _LINEAR = (nn.Linear, MemberOutputs, NTPLinear)
 def last_inputs(model: nn.Module) -> Iterator[list[torch.Tensor]]:
     """Yield a list that forward passes fill with the inputs of the linear layers, in the order in which they run.
 
-    A layer that the model calls `output`, as those of the compiler do, is the last one, and the others are ignored.
+    If the model calls a layer `output`, as the compiler's models do, it is the last one, and the others are ignored.
     """
     captured: list[torch.Tensor] = []
 

@@ -18,7 +18,7 @@ _KERNELS = {torch.optim.Adam: torch._fused_adam_, torch.optim.AdamW: torch._fuse
 
 
 class _ParameterGroup(NamedTuple):
-    """Parameters with their slots. `settings` is the optimizer's own dict, whose rate may change between two steps.
+    """Parameters with their slots. `settings` is the optimizer's own dict; its rate may change between two steps.
 
     `counts` has the numbers of steps, float32 (parameters,); `steps` has the same as views for the kernel.
     """

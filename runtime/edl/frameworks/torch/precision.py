@@ -54,8 +54,8 @@ class Autocast:
 class LossScale:
     """Scale of the loss, so that small gradients are numbers of float16 (Micikevicius et al., 2018).
 
-    It grows while steps succeed. A step whose gradients have overflowed is left out, and the scale shrinks. Members of
-    a group, which see the same sum of gradients, leave out the same steps and have the same scale.
+    It grows while steps succeed. If its gradients have overflowed, a step is left out, and the scale shrinks. Members
+    of a group, which see the same sum of gradients, leave out the same steps and have the same scale.
     """
 
     def __init__(self) -> None:
@@ -83,6 +83,6 @@ class LossScale:
         return {_SCALE: np.array(self._scale), _GOOD_STEPS: np.array(self._good_steps)}
 
     def set_state(self, state: Mapping[str, Array]) -> None:
-        """Set the scale, unless the state is that of another precision."""
+        """Set the scale, unless the state belongs to another precision."""
         self._scale = float(state.get(_SCALE, FIRST))
         self._good_steps = int(state.get(_GOOD_STEPS, 0))

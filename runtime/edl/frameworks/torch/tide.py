@@ -1,8 +1,8 @@
 """TiDE, a dense encoder and decoder of time series (Das et al., 2023), in PyTorch, for generated programs.
 
 A row is one step of a forecast: it has the values before the origin, and the columns of the time to forecast. Unlike in
-the paper, the encoder sees the columns of that one time, not those of all times of the past and the horizon, so a row
-needs no other row.
+the paper, the encoder sees the columns of that one time, not the columns of all times of the past and the horizon, so a
+row needs no other row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class TiDE(nn.Module):
     """Outputs relative to the series: of values (rows, lags), NaN if unknown, known columns (rows, known) and steps
     (rows, 1), to (rows, outputs).
 
-    Encoder and decoder are residual blocks; the decoder gives a vector for each step of the horizon. Of that of the
-    row's step, and its known columns, the temporal decoder makes the outputs. A linear function of the values is added
-    to the first output, and to each other one; it begins as the mean of the values at the same place of each
+    Encoder and decoder are residual blocks; the decoder gives a vector for each step of the horizon. From the vector of
+    the row's step, and its known columns, the temporal decoder makes the outputs. A linear function of the values is
+    added to the first output, and to each other one; it begins as the mean of the values at the same place of each
     season, the seasonal naive forecast.
     """
 
@@ -78,7 +78,7 @@ class Residual(nn.Module):
 def seasonal_naive(lags: int, horizon: int, season: int) -> torch.Tensor:
     """Return the weights (horizon, lags) of the mean of the values at the same place of each season.
 
-    Without a season, or with fewer lags than one, they are those of the last value.
+    Without a season, or with fewer lags than one, they select the last value.
     """
     steps = torch.arange(horizon).unsqueeze(1)
     same = (torch.arange(1, lags + 1) + steps) % season == 0

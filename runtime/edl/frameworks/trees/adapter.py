@@ -40,7 +40,7 @@ BOOSTER, ROUNDS = "booster", "rounds"
 
 
 class TreeAdapter:
-    """Adapter of one model of trees, whose library is behind `engine`."""
+    """Adapter of one model of trees. Its library is behind `engine`."""
 
     def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
         self.program = program
@@ -120,7 +120,7 @@ class TreeAdapter:
             self._rates.append(rate)
 
     def _weights(self, labels: Array, weights: Array | None) -> Array | None:
-        """Return the rows' weights times those of their classes."""
+        """Return the rows' weights times their classes' weights."""
         if not self.model.class_weights:
             return weights
         by_class = np.asarray(self.model.class_weights, dtype=np.float32)[labels.astype(np.int64)]
@@ -164,7 +164,7 @@ class TreeAdapter:
         return margins if objective.classifies else objective.predictions(margins)
 
     def _known_margins(self, matrix: Array) -> Array:
-        """Return margins, computed from those of the last time that the same rows were measured."""
+        """Return margins, computed from the margins of the same rows at their last measurement."""
         place = id(matrix)
         before = self._margins.get(place)
         kept_margins = before.known(matrix) if before is not None else None

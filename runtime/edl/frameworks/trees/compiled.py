@@ -23,7 +23,7 @@ def is_available() -> bool:
 
 
 class CompiledForest:
-    """Evaluation of a forest whose numbers are compared as float64, by `<=`."""
+    """Evaluation of a forest that compares numbers as float64, by `<=`."""
 
     def __init__(self, forest: Forest) -> None:
         from edl.frameworks.trees.kernels import add_up

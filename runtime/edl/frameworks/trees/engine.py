@@ -14,8 +14,8 @@ from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import Objective
 
-# Values of a matrix for which one more thread pays. A tree has a parallel region for each of its nodes, at whose end
-# threads wait for each other; with too little to do, and other processes beside them, they do nothing else.
+# Values of a matrix for which one more thread pays. A tree has a parallel region for each of its nodes, and threads
+# wait for each other at its end; with too little to do, and other processes beside them, they do nothing else.
 GROWING, SCORING = 1_000_000, 20_000
 
 
@@ -29,7 +29,7 @@ def threads_for(matrix: Array, most: int, cells_per_thread: int) -> int:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of a ranking whose rows follow each other: the number of rows of each, and the metric of the curve.
+    """Groups of a ranking, each with its rows in sequence: the number of rows of each, and the metric of the curve.
 
     `metric` is ndcg or map, of the first `k` rows; 0 takes all.
     """
@@ -77,15 +77,15 @@ class Engine(abc.ABC):
     ) -> None:
         """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,).
 
-        `groups` are those of a ranking. `workers` grow the same trees together, each from its own rows, which all
-        have the size of a share; they make the same calls of `begin` and `grow`. Raises GroupError if one is lost.
+        `groups` are a ranking's groups. `workers` grow the same trees together, each from its own rows, which all have
+        the size of a share; they make the same calls of `begin` and `grow`. Raises GroupError if one is lost.
         """
 
     @abc.abstractmethod
     def grow(self, rate: float) -> None:
         """Add a round with this learning rate. There may be nothing left to learn; then nothing is added.
 
-        Raises GroupError if one of the workers is lost; then all trees that are not additive, and those of this round,
+        Raises GroupError if one of the workers is lost; then all trees that are not additive, and this round's trees,
         are void.
         """
 
@@ -106,7 +106,7 @@ class Engine(abc.ABC):
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         """Return the margins of the first `last` rounds, (n, outputs).
 
-        `before` has those of some of these rounds, and their number; it is used if the engine is additive.
+        `before` has the margins of some of these rounds, and their number; it is used if the engine is additive.
         """
 
     @abc.abstractmethod
@@ -134,7 +134,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def load(self, data: bytes) -> None:
-        """Replace the trees by those of a file. Raises JobError if it is damaged."""
+        """Replace the trees by the trees of a file. Raises JobError if it is damaged."""
 
     @abc.abstractmethod
     def importances(self, last: int) -> Mapping[str, Array]:

@@ -35,13 +35,13 @@ def forecast_adapter(program: Program, model: Trees, engine: Engine, features: F
     for quantile in program.spec.label.quantiles if isinstance(program.spec.label, ForecastLabel) else ():
         quantile_model = copy.copy(model)
         quantile_model.params = {**model.params, "objective": "quantile", "alpha": quantile}
-        grown = type(engine)(quantile_model, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # that of LightGBM takes two
+        grown = type(engine)(quantile_model, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # LightGBM's takes two
         others.append(TreeAdapter(program, quantile_model, grown, matrix))
     return ForecastAdapter(program, model, engine, features, others)
 
 
 class ForecastAdapter(TreeAdapter):
-    """Adapter of one model of trees whose label is a `ForecastLabel`."""
+    """Adapter of one model of trees for a `ForecastLabel`."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ForecastAdapter(TreeAdapter):
     def _with_others(
         self, arrays_of_median: dict[str, Array], of: Callable[[TreeAdapter], Mapping[str, Array]]
     ) -> dict[str, Array]:
-        """Return the arrays of this adapter and, with their prefix, those of the quantiles' adapters."""
+        """Return the arrays of this adapter and, with their prefix, the arrays of the quantiles' adapters."""
         others = {
             prefix + name: array
             for prefix, adapter in self._quantiles.items()

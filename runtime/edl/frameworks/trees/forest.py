@@ -48,7 +48,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees whose leaves add up to the margins of the model's outputs, with `base` (outputs,).
+    """Trees of a model; their leaves, with `base` (outputs,), add up to the margins of its outputs.
 
     `roots` and `outputs` are by tree. A number passes if it is at most the threshold where `inclusive`, else if it is
     below; numbers are rounded to float32 before that unless they are `doubles`.
@@ -110,7 +110,7 @@ def _forest(trees: Sequence[Nodes], outputs: Ints, base: Floats, *, inclusive: b
 
 
 def _margin(scores: Floats, link: Link) -> Floats:
-    """Return the margins whose predictions are these."""
+    """Return the margins of these predictions."""
     if link == "log":
         logarithms: Floats = np.log(scores)
         return logarithms

@@ -129,7 +129,7 @@ class LightGBMEngine(Engine):
         return {"num_machines": workers.size, "tree_learner": "data", "min_data_in_leaf": least}
 
     def _intervals(self, matrix: Array, workers: Group) -> tuple[dict[str, Any], lightgbm.Dataset]:
-        """Return the intervals of the columns, which are those of one worker with all rows, and their parameters."""
+        """Return the intervals of the columns, as one worker with all rows would choose them, and their parameters."""
         sample, total = sample_rows(matrix, workers, self._params)
         least = int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)) * len(sample) // total
         params = {**self._params, "min_data_in_leaf": least}  # of the sample, by which columns are left out

@@ -130,7 +130,7 @@ class LightGBMNetwork:
 def sample_rows(matrix: Array, group: Group, params: Mapping[str, Any]) -> tuple[Array, int]:
     """Return the rows from which LightGBM would choose intervals if one worker had all rows, and the number of rows.
 
-    `matrix` are the rows of this worker; those of the group follow each other in the order of ranks.
+    `matrix` are the rows of this worker; the group's rows follow each other in the order of ranks.
     """
     sizes = group.gather(np.array([len(matrix)]))[:, 0]
     total, first = int(sizes.sum()), int(sizes[: group.rank].sum())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating[Any]]
 Link = Literal["identity", "log", "logit", "softmax"]
-_LEAST = 1e-15  # probability whose logarithm is taken for that of 0
+_LEAST = 1e-15  # least probability before a logarithm, in place of 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _margins(graph: Graph, forest: Forest, dense: GraphValue) -> GraphValue:
 def _ensemble(forest: Forest) -> dict[str, Any]:
     """Return the attributes of TreeEnsemble, which numbers inner nodes and leaves apart.
 
-    A tree of a single leaf has a root whose both children are that leaf.
+    A tree of a single leaf has a root with that leaf as both children.
     """
     nodes, leaf = forest.nodes, forest.nodes.is_leaf
     lone = forest.roots[leaf[forest.roots]]

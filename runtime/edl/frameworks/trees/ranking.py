@@ -1,8 +1,8 @@
 """Adapter of trees that rank: the labels of a row are its relevance and the number of its group.
 
-Libraries take rows whose groups follow each other, so the rows are sorted by group, and within a group they stay in
-their order. The loss of a round is 1 less the program's first metric of rankings over the training rows, by the
-library's own figure, without groups in which nothing is relevant.
+Libraries take the rows group by group, so the rows are sorted by group, and within a group they stay in their order.
+The loss of a round is 1 less the program's first metric of rankings over the training rows, by the library's own
+figure, without groups in which nothing is relevant.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def adapter(program: Program, model: Trees, engine: Engine, features: Features) 
 
 
 class RankingAdapter(TreeAdapter):
-    """Adapter of one model of trees whose label is a `RankingLabel`."""
+    """Adapter of one model of trees for a `RankingLabel`."""
 
     def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
         super().__init__(program, model, engine, features)
@@ -67,7 +67,8 @@ class RankingAdapter(TreeAdapter):
         return Evaluated(self._known_margins(matrix_of(features)), 0.0)
 
     def _sorted(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
-        """Give the engine the rows in the order of their groups; of several workers, those of this one's groups."""
+        """Give the engine the rows in the order of their groups; with several workers, the rows of this one's
+        groups."""
         ranked = Ranked(matrix, rows.labels, rows.weights)
         if workers is not None:
             ranked = exchange_groups(ranked, workers)
@@ -108,9 +109,9 @@ class RankingAdapter(TreeAdapter):
 def _relevant(metric: str, weights: Array, irrelevant: Array, mean: float) -> tuple[float, float]:
     """Return the sum over the groups in which something is relevant, and their weight.
 
-    mean: over all groups, whose weights are `weights`.
+    mean: over all groups, with the weights `weights`.
 
-    Both libraries count 1 for another group, in the mean of ndcg with a weight of 1, in that of map with its own.
+    Both libraries count 1 for another group, in the mean of ndcg with a weight of 1, in the mean of map with its own.
     """
     others = irrelevant.sum() if metric == "ndcg" else weights[irrelevant].sum()
     return float(mean * weights.sum() - others), float(weights[~irrelevant].sum())

@@ -1,8 +1,8 @@
 """Rows of a ranking for each of several workers: a group of rows is on one worker only.
 
 Workers read ranges of the table, in which the rows of a group may be anywhere. So they exchange their rows once, one
-worker after the other, and each keeps those of its groups: an equal part of them, in the order of their numbers. Beside
-its own rows, a worker holds those of one other meanwhile.
+worker after the other, and each keeps the rows of its groups: an equal part of the groups, in the order of their
+numbers. Beside its own rows, a worker holds one other's rows meanwhile.
 """
 
 from __future__ import annotations

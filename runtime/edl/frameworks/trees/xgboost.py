@@ -128,7 +128,7 @@ class XGBoostEngine(Engine):
         self._call(self._grow, rate)
 
     def _grow(self, rate: float) -> None:
-        """Add a round. Its first question to the booster sets the seed, which is that of the calling thread alone."""
+        """Add a round. Its first question to the booster sets the seed, for the calling thread alone."""
         if rate != self._rate:
             self._trees.set_param("learning_rate", rate)
             self._rate = rate
@@ -264,7 +264,7 @@ def _within_float32(matrix: Array) -> Array:
 
 
 def _of_groups(weights: Array | None, groups: Groups | None) -> Array | None:
-    """Return the weights of the rows, or those of their groups, the mean of their rows."""
+    """Return the weights of the rows, or of their groups, the mean of their rows."""
     if weights is None or groups is None:
         return weights
     return np.add.reduceat(weights, np.cumsum(groups.sizes) - groups.sizes) / groups.sizes

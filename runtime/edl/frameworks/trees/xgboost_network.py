@@ -38,7 +38,7 @@ class XGBoostNetwork:
     def __init__(self, group: Group) -> None:
         self._group = group
         self._member = _Member()
-        # The library aborts a process whose communicator is open at the end.
+        # The library aborts a process with an open communicator at the end.
         self._at_exit = weakref.finalize(self, self._member.leave)
         timeout = math.ceil(group.timeout)
         address = b""
