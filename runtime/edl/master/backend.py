@@ -34,7 +34,7 @@ class ResultStore(Protocol):
 
 
 class ClientResultStore:
-    """Result store of a job whose client fetches the result from the job folder."""
+    """Result store of a job with a client that fetches the result from the job folder."""
 
     def end(self, end: End) -> End:
         return end
@@ -49,12 +49,12 @@ class Backend:
     (None). SIGTERM asks for a replacement of the master.
 
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
-    calls `beat` about once a second. None of these may block. `wishes` reads those of users, if no call brings them,
-    and `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
-    `metrics_port` the port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none),
-    `clock` returns seconds that never go back, `interval` is those between two progress events, `register_secs` the
-    time for a running process to register. `relayed` holds the output and other files of a job whose client sees no
-    folder of its instances.
+    calls `beat` about once a second. None of these may block. `wishes` reads users' wishes, if no call brings them, and
+    `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
+    `metrics_port` the port of /metrics (0: any free port), `health_port` the port of the liveness probe (0: none),
+    `clock` returns seconds that never go back, `interval` is the number of seconds between two progress events,
+    `register_secs` the time for a running process to register. `relayed` holds the output and other files of a job if
+    its client sees no folder of the instances.
     """
 
     cluster: Cluster

@@ -32,7 +32,7 @@ BOUNDARY_SECS = 2.0  # the same when the group was to end: members may be in the
 JOIN_SECS = 1.0  # time for further workers before the first group, and for others after a joiner
 PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
 
-# Members of a group whose addresses all are told; they only serve to say which are not reached.
+# Most members of a group for which all addresses are told; they only serve to say which are not reached.
 ADDRESSED = 1000
 LONGEST_STEP = 10.0  # seconds; a longer interval is no step
 
@@ -40,7 +40,7 @@ Key = tuple[str, int]  # name and incarnation
 
 
 class NoGroups:
-    """Rendezvous of jobs whose workers do not depend on each other.
+    """Rendezvous of jobs with independent workers.
 
     `independent`: the rows that a worker has done show its speed. `signal` changes when there may be news for a waiting
     worker. `wanted` is the number of wanted workers.
@@ -194,7 +194,7 @@ class RendezvousManager:
         return holder is not None and holder.group < request.group
 
     def was_in(self, request: Request) -> bool:
-        """Return True if the group of this request is one whose state the present group includes."""
+        """Return True if the present group includes the state of this request's group."""
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.group == request.group
 

@@ -185,8 +185,8 @@ def point(job: JobFolder) -> Resumption:
 def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     """Remove the end of the job from the state of its master; return where the job continues.
 
-    That is the newest sound checkpoint, which becomes the one of the state. A state that is damaged is replaced by that
-    of the checkpoint.
+    That is the newest sound checkpoint, which becomes the one of the state. A damaged state is replaced by the
+    checkpoint's.
     """
     spec = _spec(job)
     checkpoints = stored_checkpoints(spec, factory.for_master(job.path))

@@ -3,7 +3,7 @@
     start all ─▶ one fails ─▶ stop all ─▶ start all again …         as torchrun does
     start all ─▶ the script calls edl.elastic ─▶ train in groups ─▶ serve until the scripts have ended
 
-At first it keeps no state: what it must know after a restart is in the list of instances, whose incarnation is the
+At first it keeps no state: what it must know after a restart is in the list of instances: their incarnation is the
 number of restarts. When a worker has recorded a workload, the master of training jobs takes over in this process, with
 the workers that run (`edl.master.master`).
 """
@@ -221,7 +221,7 @@ class ScriptMaster:
         )
 
     def _tell(self, changes: list[Change]) -> None:
-        """Write an event if the number of running workers, or that of restarts, has changed."""
+        """Write an event if the number of running workers, or the number of restarts, has changed."""
         running = sum(change.state == "running" for change in changes)
         restarts = max((change.instance.incarnation for change in changes), default=0)
         tally = Tally(
@@ -313,7 +313,7 @@ class ScriptEnds:
 
 
 def _training_spec(spec: JobSpec, workload: Workload | None) -> JobSpec:
-    """Return the JobSpec of the training of this workload, whose rows the workers permute.
+    """Return the JobSpec of the training of this workload; the workers permute its rows.
 
     If the script decides when it ends, the master leases ranges of steps instead of ranges of rows.
     """

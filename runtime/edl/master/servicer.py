@@ -31,8 +31,8 @@ T = TypeVar("T")
 class FileService(MasterServicer):
     """Servicer of files that instances send and fetch.
 
-    `keeper` stores the checkpoints of instances that share no disk, None if they do; `relayed` the other files of a
-    job whose client waits for its output, see `edl.jobs.cluster_folder.RELAYED`.
+    `keeper` stores the checkpoints of instances that share no disk, None if they do; `relayed` the other files of a job
+    if its client waits for its output, see `edl.jobs.cluster_folder.RELAYED`.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class ServerRecord(msgspec.Struct, array_like=True):
 
     `address` is host:port, or empty if the instance is lost or has not registered yet. `epoch` counts the processes
     that served the index, from 0; it is -1 before the first. `home` is the name of the instance that serves the index
-    unless a worker stands in, `ps-INDEX` if it is empty. `counts` are those of the present process in this generation.
+    unless a worker stands in, `ps-INDEX` if it is empty. `counts` are the present process's in this generation.
     """
 
     instance: str = ""
@@ -87,7 +87,7 @@ class ServerRecord(msgspec.Struct, array_like=True):
 
 class ServerChange(msgspec.Struct):
     """Change of the set of parameter servers that is under way. `homes` are the instances to come, by index; `joining`
-    are those of them that serve no index yet.
+    are the instances among them that serve no index yet.
     """
 
     homes: list[str]
@@ -132,9 +132,9 @@ class Pause(msgspec.Struct, array_like=True):
 class RendezvousState(msgspec.Struct):
     """Durable state of the rendezvous.
 
-    `number` is that of the last group, `present` the current group, `incarnations` those of its members. `holders` hold
-    the trained state, the longest holder first. `pauses` are by instance. `vain` counts consecutive groups that trained
-    nothing though all members came back.
+    `number` is the last group's number, `present` the current group, `incarnations` its members' incarnations.
+    `holders` hold the trained state, the longest holder first. `pauses` are by instance. `vain` counts consecutive
+    groups that trained nothing though all members came back.
     """
 
     number: int = 0
@@ -148,13 +148,13 @@ class RendezvousState(msgspec.Struct):
 class MasterState(msgspec.Struct):
     """Durable state of a job. `seconds` count from the start of the job.
 
-    `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
-    progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
-    the JobSpec; `server_count` is that of servers in the same way, and `server_change` a change that is under way.
-    Servers that join get names from the number `next_server`, because the cluster knows the incarnations of earlier
-    ones. `server_counts` are those of earlier processes and generations. `began` is the second from which the job's
-    deadline counts: its start, or its last resumption. `digest` is that of the rows, which all masters of the job have
-    in common.
+    `revoking` holds leases of lost workers' training tasks until the parameter servers have reported their progress.
+    `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from the JobSpec's;
+    `server_count` is the number of servers in the same way, and `server_change` a change that is under way. Servers
+    that join get names from the number `next_server`, because the cluster knows the incarnations of earlier ones.
+    `server_counts` are the counts of earlier processes and generations. `began` is the second from which the job's
+    deadline counts: its start, or its last resumption. `digest` is the digest of the rows, the same for all masters of
+    the job.
     """
 
     epoch: int = 0  # epoch of the master
@@ -184,7 +184,7 @@ class MasterState(msgspec.Struct):
     server_counts: ServerCounts = ServerCounts()
 
     def begin_epoch(self) -> None:
-        """Begin the epoch of a new master, from whose point of view every member was seen just now."""
+        """Begin the epoch of a new master. From its point of view, every member was seen just now."""
         self.epoch += 1
         self.counter = 0
         for member in self.members.values():

@@ -33,7 +33,7 @@ from edl.ps.checkpoint import manifests
 from edl.spec import JobSpec
 from edl.tasks import encoding
 
-LEAP = 100  # more masters, and generations, than can have followed a checkpoint whose state is resumed from
+LEAP = 100  # more masters, and generations, than can have followed the checkpoint that a job resumes from
 
 
 def stored_checkpoints(spec: JobSpec, store: CheckpointStore) -> StoredCheckpoints:
@@ -57,7 +57,7 @@ class StoredCheckpoints:
     def __init__(self, store: CheckpointStore, last: str) -> None:
         self._store = store
         self._last = last
-        self._damaged: set[str] = set()  # whose marks may not have been written
+        self._damaged: set[str] = set()  # their marks may not have been written
 
     def is_there(self, name: str) -> bool:
         """Return True if the checkpoint exists and is not known to be damaged."""

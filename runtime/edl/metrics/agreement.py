@@ -138,7 +138,7 @@ class MCC(PerClass):
 
 
 class ErrorRate(Accuracy):
-    """Share of rows whose class is not predicted."""
+    """Share of rows with a wrongly predicted class."""
 
     name = "error_rate"
     higher_is_better = False
@@ -149,7 +149,7 @@ class ErrorRate(Accuracy):
 
 @dataclass(frozen=True)
 class TopKAccuracy(Accuracy):
-    """Share of rows whose class is among the `k` most probable; of equal ones, the first."""
+    """Share of rows with their class among the `k` most probable; of equal ones, the first."""
 
     k: int = 5
 

@@ -105,7 +105,7 @@ def _merge_runs(runs: Sequence[_Run]) -> _Run:
 
 
 def _bound_state(dropped: int, run: _Run) -> State:
-    """Return the state of one run whose keys lose their `dropped` lowest bits, or more if that leaves too many.
+    """Return the state of one run after its keys lose their `dropped` lowest bits, or more if that leaves too many.
 
     Dropping is nested, and what is too much for a part is so for the whole, so any order of merging ends alike.
     """

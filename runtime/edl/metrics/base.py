@@ -84,7 +84,7 @@ class Metric(abc.ABC):
         """Return the figure of a state that is not empty."""
 
     def _merge(self, a: State, b: State) -> State:
-        """Add the states; metrics whose states are not sums override this."""
+        """Add the states; metrics with states other than sums override this."""
         if any(left.shape != right.shape for left, right in zip(a, b, strict=True)):
             raise self._other_classes()
         return tuple(left + right for left, right in zip(a, b, strict=True))
@@ -110,7 +110,7 @@ def row_weights(weights: Array | None, rows: int) -> Floats:
 
 
 def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
-    """Return labels, scores and weights, each float64 of shape (n,). Labels may be those of forecasts."""
+    """Return labels, scores and weights, each float64 of shape (n,). Labels may be the labels of forecasts."""
     if labels.ndim == 2 and labels.shape[1] == FORECAST_WIDTH:
         labels, scores = labels[:, :1], scores[:, :1]
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:

@@ -19,7 +19,7 @@ _SMALLEST = np.finfo(np.float64).tiny
 
 
 def apply_temperature(probabilities: Floats, temperature: float) -> Floats:
-    """Return probabilities (n, classes) whose logits are divided by the temperature."""
+    """Return probabilities (n, classes) after a division of their logits by the temperature."""
     logits = np.log(np.maximum(probabilities, _SMALLEST)) / temperature
     logits -= logits.max(axis=1, keepdims=True)
     odds = np.exp(logits)

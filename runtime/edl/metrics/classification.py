@@ -1,9 +1,9 @@
 """Metrics of a predicted class, two or more. The predicted class is the most probable, the first of equals; with a
 threshold it is the second of two classes where its probability is at least the threshold.
 
-For two classes, precision, recall and F1 are those of class 1; for more, the plain mean over the classes that occur
-among the labels or the predictions (macro average). A class that is never predicted has precision 0, one that never
-occurs has recall 0.
+For two classes, precision, recall and F1 are the figures of class 1; for more, the plain mean over the classes that
+occur among the labels or the predictions (macro average). A class that is never predicted has precision 0, one that
+never occurs has recall 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for the true class wo
 
 
 class Accuracy(Metric):
-    """Share of rows whose class is predicted. State: weight of those rows, weight of all."""
+    """Share of rows with a correctly predicted class. State: weight of these rows, weight of all."""
 
     name = "accuracy"
     higher_is_better = True
@@ -59,7 +59,8 @@ class LogLoss(Metric):
 
 
 class Brier(Metric):
-    """Mean squared error of the probabilities: of two classes that of class 1, of more the sum over the classes.
+    """Mean squared error of the probabilities: with two classes the error of class 1, with more the sum over the
+    classes.
 
     State: the weighted sum, the sum of weights.
     """
@@ -81,7 +82,7 @@ class Brier(Metric):
 class Hinge(Metric):
     """Mean hinge loss: what the logit of the true class lacks to be 1 above the largest other one.
 
-    Logits are those of the probabilities. State: the weighted sum of losses, the sum of weights.
+    Logits are computed from the probabilities. State: the weighted sum of losses, the sum of weights.
     """
 
     name = "hinge_loss"
@@ -163,7 +164,7 @@ class F1(PerClass):
 
 @dataclass(frozen=True)
 class AtThreshold(Metric):
-    """Metric of the classes that a threshold predicts, of two. The state is that of `metric`."""
+    """Metric of the classes that a threshold predicts, of two. The state is the state of `metric`."""
 
     metric: Metric
     threshold: float

@@ -1,4 +1,4 @@
-"""Metrics of forecasts, beside those of a predicted number.
+"""Metrics of forecasts, beside the metrics of a predicted number.
 
 Labels are (n, 5): the value, its seasonal naive forecast, the mean absolute error of such forecasts in the series
 before the origin, the scale of the series, and the forecast of AutoETS, NaN if there is none. Scores are (n, 1 +
@@ -104,7 +104,7 @@ class Coverage(MAE):
 
 
 def forecast_rows(labels: Array) -> Array:
-    """Return the labels as float64. Raises JobError unless they are those of forecasts."""
+    """Return the labels as float64. Raises JobError unless they are labels of forecasts."""
     if labels.ndim != 2 or labels.shape[1] != FORECAST_WIDTH:
         raise JobError(
             f"labels have the shape {labels.shape}; those of forecasts are (n, {FORECAST_WIDTH}), as fc.forecast makes "

@@ -215,7 +215,7 @@ def names(kind: Kind | None) -> tuple[str, ...]:
 def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     """Return the metric with that name or alias. Programs and reports write its class and `.name`.
 
-    `kind` is that of the label, or None if unknown. `exact` selects scikit-learn's figure where training
+    `kind` is the kind of the label, or None if unknown. `exact` selects scikit-learn's figure where training
     approximates. Raises SemanticError for an unknown name, or a metric that does not suit the kind of label.
     """
     folded = _fold(name)

@@ -25,7 +25,7 @@ _DIGITS = 6  # significant ones
 class PredictedMeans(Metric):
     """Mean labels by prediction. The figure is the mean prediction minus the mean label.
 
-    Scores of another shape than (n, 1) have none; rows whose label or prediction is not finite are left out.
+    Scores of another shape than (n, 1) have none; rows are left out if label or prediction is not finite.
     """
 
     name = "predicted_means"

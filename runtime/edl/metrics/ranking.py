@@ -66,7 +66,7 @@ class RankingMetric(Metric):
 class NDCG(RankingMetric):
     """Normalized discounted cumulative gain (Burges et al., 2005).
 
-    A row's gain is 2^relevance - 1, divided by the logarithm of its rank; the sum is divided by that of the best
+    A row's gain is 2^relevance - 1, divided by the logarithm of its rank; the sum is divided by the sum for the best
     order. It equals scikit-learn's ndcg_score of these gains.
     """
 
@@ -119,7 +119,7 @@ class _Ranked:
         return by_group
 
     def expected(self, values: Floats) -> Floats:
-        """Return the mean value of the rows that may be at each rank: those of equal scores."""
+        """Return the mean value of the rows that may be at each rank: the rows of equal scores."""
         means: Floats = (np.add.reduceat(values, self._tie_starts) / self._tie_sizes)[self._ties]
         return means
 
@@ -140,7 +140,7 @@ class _Ranked:
 
 
 def _runs(*keys: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the first row of each run of rows whose keys are equal, and the number of each row's run."""
+    """Return the first row of each run of rows with equal keys, and the number of each row's run."""
     first = np.zeros(len(keys[0]), dtype=bool)
     first[0] = True
     for key in keys:

@@ -169,9 +169,9 @@ class R2(Metric):
 
 
 class ExplainedVariance(R2):
-    """Share of the labels' variance that is not that of the errors: R2 without a constant error.
+    """Share of the labels' variance that is not variance of the errors: R2 without a constant error.
 
-    State: that of R2 of the labels, and that of the errors in place of the labels.
+    State: the state of R2 for the labels, and the same for the errors in place of the labels.
     """
 
     name = "explained_variance"

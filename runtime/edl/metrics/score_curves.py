@@ -1,7 +1,7 @@
 """Curves of scores for display: rows of a class and of the others by the probability of the class, in few points.
 
-The curve of two classes comes from the state of AUC. That of each of several classes comes from a histogram of
-log-odds, because a state of AUC for each would be large. A *curve* of arrays is that of `edl.metrics.auc`: keys in
+The curve of two classes comes from the state of AUC. The curve of each of several classes comes from a histogram of
+log-odds, because a state of AUC for each would be large. A *curve* of arrays is as in `edl.metrics.auc`: keys in
 ascending order, with the weights of rows of the class and of the others at each, shape (3, m).
 """
 

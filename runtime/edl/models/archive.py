@@ -71,8 +71,8 @@ MAX_EXPANDED_BYTES = 1 << 30  # limit of all members together
 class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Origin of a model. Times are UTC in ISO 8601; `seconds` is the duration of training.
 
-    `ending` is the reason if training stopped early or returned to an earlier epoch. `parent` is the model whose
-    initial weights it used, name@version; empty for new weights.
+    `ending` is the reason if training stopped early or returned to an earlier epoch. `parent` is the model that its
+    initial weights came from, name@version; empty for new weights.
     """
 
     statement: str

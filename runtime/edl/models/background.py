@@ -29,7 +29,7 @@ def to_bytes(rows: pa.RecordBatch) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.RecordBatch:
-    """Return the rows, whose values are checked. Raises SpecError if they are damaged."""
+    """Return the rows, with checked values. Raises SpecError if they are damaged."""
     import pyarrow as pa
 
     try:

@@ -34,7 +34,7 @@ class StoredModel(NamedTuple):
 
 
 def kept_outcome(job: JobFolder) -> Outcome | None:
-    """Return the outcome of a job whose result is in its folder, or None if there is none.
+    """Return the outcome of a job with a result in its folder, or None if there is none.
 
     A process that died before it recorded the outcome of a training left the figures in the archive. Raises SpecError
     if that is damaged.

@@ -31,9 +31,9 @@ _HANDLED = "intent.told.json"  # the same for a failed job, once the failure is 
 class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Current version that is compared with a new one, and with `decides` is replaced only if that is at least as good.
 
-    `figure` is that of `metric` over the `rows` on which the new version is measured; None if it is undefined.
-    `figures` are all metrics of these rows. `seen`: how many of them the current version was trained on; None if that
-    is not known.
+    `figure` is the figure of `metric` over the `rows` that measure the new version; None if it is undefined. `figures`
+    are all metrics of these rows. `seen`: how many of them the current version was trained on; None if that is not
+    known.
     """
 
     reference: str
@@ -117,7 +117,7 @@ def read_intent(job: Path) -> Intent | None:
 
 
 def destination(job: Path) -> Intent | None:
-    """Return the destination like `read_intent`, also of a failed job whose failure is reported."""
+    """Return the destination like `read_intent`, also of a failed job with a reported failure."""
     try:
         return read_intent(job) or msgspec.json.decode((job / _HANDLED).read_bytes(), type=Intent)
     except FileNotFoundError:
@@ -137,7 +137,8 @@ def _damage(job: Path, error: Exception) -> SpecError:
 
 
 def is_of_statement(job: Path) -> bool:
-    """Return True for a job of a statement, whose result goes into its data source; False if that is damaged."""
+    """Return True for a job of a statement, with its data source as the result's destination; False if that is
+    damaged."""
     try:
         intent = destination(job)
     except SpecError:
@@ -146,7 +147,7 @@ def is_of_statement(job: Path) -> bool:
 
 
 def orders_damage(job: Path) -> str | None:
-    """Return why a job cannot be resumed whose run specification or destination of its output is damaged, else None."""
+    """Return why a job with a damaged run specification or destination of its output cannot be resumed, else None."""
     try:
         destination(job)
         if (cluster := ClusterFolder(job)).has_run_spec:

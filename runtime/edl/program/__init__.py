@@ -4,7 +4,7 @@
 the first under a unique module name and checks the contract, so that mistakes are reported before anything runs.
 
 The compiler stores the digest of its `model.py` in `model.py.sha256`, in the format of `sha256sum` (`sha256sum -c
-model.py.sha256` checks it by hand). A program whose model.py differs, or that has no such file, is *edited*.
+model.py.sha256` checks it by hand). A program is *edited* if its model.py differs or it has no such file.
 """
 
 from edl.errors import UserCodeError

@@ -32,7 +32,7 @@ def look_up(dotted: str) -> OwnModel:
 
 
 class _Instance:
-    """Instance whose exceptions name the line of the user's file."""
+    """Instance with exceptions that name the line of the user's file."""
 
     def __init__(self, function: Function, model: OwnModel) -> None:
         self._name, self._file = model.attribute, model.file
@@ -57,7 +57,7 @@ class _Instance:
 def make(function: Function) -> own_functions.OwnFunction:
     """Import the class and make an instance.
 
-    Raises SemanticError if SQL may not name it, JobError if its source is not that of the training.
+    Raises SemanticError if SQL may not name it, JobError if its source differs from the training's.
     """
     model = look_up(function.name)
     if model.digest != function.digest:

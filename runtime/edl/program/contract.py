@@ -74,8 +74,8 @@ def check(
 ) -> Mapping[str, Callable[..., Any]]:
     """Return the contract's functions that the module defines.
 
-    `overrides` are functions that replace those of the module, by their name in the contract. Raises JobError for the
-    first missing or unsuitable one.
+    `overrides` are functions that replace the module's functions, by their name in the contract. Raises JobError for
+    the first missing or unsuitable one.
     """
     contract = functions(framework)
     functions_by_name: dict[str, Callable[..., Any]] = {}

@@ -123,7 +123,7 @@ def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def _name(monitor: str) -> str:
-    """Return edl's name of the metric: metrics are those of the validation rows."""
+    """Return edl's name of the metric: metrics are measured on the validation rows."""
     if monitor == "val_loss":
         return "validation_loss"
     return monitor.removeprefix("val_")

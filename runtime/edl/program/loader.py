@@ -68,13 +68,12 @@ def read_spec(folder: Path) -> JobSpec:
 
 
 def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
-    """Import the program in `folder` and check its contract; `spec` replaces that of job.json.
+    """Import the program in `folder` and check its contract; `spec` replaces the JobSpec of job.json.
 
-    Every call imports anew under a new module name, so two programs, or two versions of one, can coexist; files
-    beside model.py are found by `__file__`, and modules beside it by `from . import name`. If the JobSpec names a
-    module of a model zoo, that replaces model.py, see `edl.program.zoo`. A user-defined model is imported from its
-    current source; when a trained model is used, the source must be that of training, and SQL must be permitted to
-    name it.
+    Every call imports anew under a new module name, so two programs, or two versions of one, can coexist; files beside
+    model.py are found by `__file__`, and modules beside it by `from . import name`. If the JobSpec names a module of a
+    model zoo, that replaces model.py, see `edl.program.zoo`. A user-defined model is imported from its current source;
+    when a trained model is used, the source must be the training's, and SQL must be permitted to name it.
 
     Raises JobError for a missing file, an error in model.py (with its line), or a function that is missing or takes
     other arguments; SpecError if job.json is not a JobSpec.

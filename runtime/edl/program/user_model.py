@@ -69,9 +69,9 @@ class Signature:
 class Definition:
     """Definition of the class or function that a name resolves to, followed over `from … import …` in the sources.
 
-    `origin` is the defining module. `kind` is unseen if that has no source. `is_model` is true if a class derives
-    from a framework's models, modules or layers, or if a function's module imports a framework; None if the sources
-    do not show it. `methods` are those of a class and its bases.
+    `origin` is the defining module. `kind` is unseen if that has no source. `is_model` is true if a class derives from
+    a framework's models, modules or layers, or if a function's module imports a framework; None if the sources do not
+    show it. `methods` are the methods of a class and its bases.
     """
 
     origin: str
@@ -82,7 +82,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class OwnModel:
-    """Resolved dotted name. `module` is the one to import from; `digest` is that of the defining source."""
+    """Resolved dotted name. `module` is the one to import from; `digest` is the digest of the defining source."""
 
     module: str
     attribute: str
@@ -90,7 +90,7 @@ class OwnModel:
     digest: str
     signature: Signature
     framework: str | None  # imported by the source, or None if unknown
-    module_file: Path  # of `module`; `file` is that of the definition, which `module` may import
+    module_file: Path  # of `module`; `file` is the file of the definition, which `module` may import
     definition: Definition
     # Functions of the contract in the module.
     functions: Mapping[str, Signature] = field(default_factory=dict)
@@ -167,7 +167,7 @@ def model_sources() -> ModelSources:
 def with_digest(spec: JobSpec) -> JobSpec:
     """Return the JobSpec with the current digest of the source of its user-defined model.
 
-    Raises SemanticError if SQL may not name the model, JobError if the spec uses a trained model whose source has
+    Raises SemanticError if SQL may not name the model, JobError if the spec uses a trained model and its source has
     changed since training, SpecError if its parts are inconsistent.
     """
     if spec.own is None:
@@ -217,7 +217,7 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
 
 
 def _append_to_path(folders: Sequence[str]) -> None:
-    """Add the folders behind Python's own path, ahead of earlier ones, whose modules may have the same names."""
+    """Add the folders behind Python's own path, ahead of earlier ones: their modules may have the same names."""
     earlier = [folder for folder in _added if folder not in folders and folder in sys.path]
     earlier_folders = [folder for folder in sys.path if folder not in _added]
     _added[:] = [*(folder for folder in folders if folder not in earlier_folders), *earlier]
@@ -360,7 +360,7 @@ def _describe_definition(definition: _Definition | None, at: _Source, attribute:
 
 
 def _functions(source: _Source) -> dict[str, Signature]:
-    """Return those of `FUNCTIONS` that the module's top level defines or imports."""
+    """Return the names of `FUNCTIONS` that the module's top level defines or imports."""
     signatures = {}
     for name in FUNCTIONS:
         if name in source.names:

@@ -16,8 +16,8 @@ open, are refused as well (`NotReadyError`). In both cases the worker asks the m
 Modes. async: a push updates the parameters on arrival. sync: server 0 coordinates rounds. A worker computes gradients
 on a version, requests a ticket of the following round from server 0, pushes with the ticket to every server, which
 stages the push, and confirms the ticket at server 0. When `grads_to_wait` tickets are confirmed, server 0 has every
-server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the gradient
-is computed again, on the new version.
+server apply their mean, weighted by rows: that is the next version. A ticket is stale when its round is over: the
+gradient is computed again, on the new version.
 
 Calls with `wait_secs` are answered at once if too many others wait already (`edl.ps.locks`). The answer is then
 `crowded`, unless there was nothing to wait for: ask again, until `wait_secs` have passed.
@@ -44,7 +44,7 @@ class NotReadyError(ClusterError):
 
 
 class GenerationError(ClusterError):
-    """Error of a call whose generation is not that of the server."""
+    """Error of a call of another generation than the server's."""
 
 
 # Calls of workers ------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Push(msgspec.Struct, frozen=True):
     answered. One that was applied, or belongs to an earlier incarnation, is answered and not applied again. `rate` is
     the learning rate of the step. `tables` are all that were read, without ids if none is of this server: a table
     counts the steps that name it. `rows` is the number of rows that the gradients are the mean of; 0 pushes the state
-    alone. `ticket` is set in sync only. `progress` is that of the task including this push. `private` is data of the
+    alone. `ticket` is set in sync only. `progress` is the task's progress including this push. `private` is data of the
     worker alone (random numbers) that server 0 keeps with its checkpoints. `pull` is answered in the same call, after
     the push was applied (in sync, staged for its round); its arrays follow. `earlier` and `earlier_rows` count the
     valid pushes of this incarnation in this generation before this one, and their rows. `computed_on` is the step of
@@ -149,7 +149,7 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """Answer to `Push`. Arrays: those of `pulled`. If `revoked`, the lease is void, and nothing was applied."""
+    """Answer to `Push`. Arrays: the arrays of `pulled`. If `revoked`, the lease is void, and nothing was applied."""
 
     version: Version
     revoked: bool = False
@@ -206,8 +206,7 @@ class Confirmed(msgspec.Struct, frozen=True):
     """Version of the last committed round. `stale`: the ticket's gradient was not taken, compute again. `idle`: no
     confirmed gradient waits for its round.
 
-    A confirmed gradient is in the parameters as soon as a version with a greater step than that of its ticket is
-    committed.
+    A confirmed gradient is in the parameters as soon as a version with a greater step than its ticket's is committed.
     """
 
     version: Version
@@ -297,7 +296,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 class Sealed(msgspec.Struct, frozen=True):
     """Pushes that a server has applied, as in `Seal`. `heard` are the instances that have pushed to it, if it has
-    followed one whose last pushes are lost; else None.
+    followed a process that lost its last pushes; else None.
     """
 
     applied: dict[str, tuple[int, int]] = {}
@@ -322,8 +321,8 @@ class CheckpointTaken(msgspec.Struct, frozen=True):
     """Answer to `TakeCheckpoint`. `progress` has at least each lease that was unfinished at the previous checkpoint.
 
     It is the greatest of any server, so that none gets a gradient twice if all go back to a checkpoint of `async`.
-    `shards` are those of all servers, with `wait`. `unfinished` are the instances, with their incarnations, whose last
-    push only some servers have in a `last` checkpoint.
+    `shards` are the shards of all servers, with `wait`. `unfinished` are instances, with their incarnations: only some
+    servers have their last push in a `last` checkpoint.
     """
 
     version: Version
@@ -387,12 +386,12 @@ class Figures(msgspec.Struct, frozen=True):
     """Content of a server, and counters since its start.
 
     `rows` are counted by table. `evicted` are rows that were evicted, `refused` gradients of ids that had no row yet.
-    `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in calls of workers. `written`
-    are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and `lost_rows` are the pushes that
-    workers had made to the process before this one, and that are not in the checkpoint which this one has restored, and
-    their rows. `staleness` is that of asynchronous gradients, `logged` the size of the update log since the last
-    checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty. `leaving`: the server is to
-    end, and another one may follow it.
+    `bytes` is the size of parameters, rows and slots. `busy` is the time in seconds spent in calls of workers.
+    `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and `lost_rows` are the
+    pushes that workers had made to the process before this one, and that are not in the checkpoint which this one has
+    restored, and their rows. `staleness` is the staleness of asynchronous gradients, `logged` the size of the update
+    log since the last checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty. `leaving`:
+    the server is to end, and another one may follow it.
     """
 
     index: int = -1

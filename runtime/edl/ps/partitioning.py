@@ -85,7 +85,7 @@ class IdPart(NamedTuple):
     places: npt.NDArray[np.int64] | slice
 
     def of(self, rows: Floats) -> Floats:
-        """Return the rows of these ids from those of all ids, (all, dim)."""
+        """Return the rows of these ids from the rows of all ids, (all, dim)."""
         return rows if isinstance(self.places, slice) else rows[self.places]
 
 

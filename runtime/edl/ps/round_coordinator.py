@@ -1,6 +1,6 @@
 """Coordinator of rounds on server 0 of a synchronous job: workers wait for tickets, a thread commits on every server.
 
-The others commit first, server 0 last: a worker that got server 0's version got at least that of all others.
+The others commit first, server 0 last: a worker with server 0's version has at least the version of all others.
 """
 
 from __future__ import annotations

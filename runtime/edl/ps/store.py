@@ -19,7 +19,7 @@ from edl.ps.dense import FlatCopy, FlatParameters
 from edl.ps.partitioning import Layout, Placement, owned_mask
 
 MOST_CHANGES = 8  # files with changes that follow a whole one
-LARGEST_CHANGE = 0.5  # rows in them, relative to those of the tables
+LARGEST_CHANGE = 0.5  # rows in them, relative to the tables' rows
 
 
 class RowGradients(NamedTuple):
@@ -59,7 +59,7 @@ class StoreCut(NamedTuple):
 
     @property
     def changed(self) -> int:
-        """Number of changed rows, with those of the earlier files."""
+        """Number of changed rows, including the earlier files."""
         return sum(table.rows for table in self.tables) + self.follows.changed if self.follows else 0
 
     def whole(self) -> StoreCut:
@@ -158,7 +158,7 @@ class ParameterStore:
 
 
 def mean(pushes: Sequence[Gradients]) -> Gradients:
-    """Return the mean of pushes, weighted by their rows; that of a single push is bit-identical to it."""
+    """Return the mean of pushes, weighted by their rows; the mean of a single push is bit-identical to it."""
     if len(pushes) == 1:
         return pushes[0]
     rows = sum(push.rows for push in pushes)

@@ -111,7 +111,7 @@ class UpdateLog:
 
 
 def take_over(folder: Path, generation: int, epoch: int) -> None:
-    """Close the logs of earlier processes of the generation, and remove those of earlier generations.
+    """Close the logs of earlier processes of the generation, and remove the logs of earlier generations.
 
     Raises JobError if that fails, for example because the disk is full.
     """

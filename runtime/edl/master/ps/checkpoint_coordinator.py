@@ -7,8 +7,8 @@ A pure state machine. A checkpoint is
     written    every shard is on disk, or on its server's replica peer
     complete   its manifest exists and the state store refers to it: the job goes back to it from now on
 
-A checkpoint that fails on the way is forgotten, and its folder is removed later. That includes those of earlier
-masters.
+A checkpoint that fails on the way is forgotten, and its folder is removed later. That includes the failed checkpoints
+of earlier masters.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class CheckpointCoordinator:
 
 
 def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progress]) -> JobState:
-    """Return the state of the job at a checkpoint taken after the copy `job`. `progress` is that of each lease then.
+    """Return the state of the job at a checkpoint taken after the copy `job`. `progress` is each lease's progress then.
 
     A task may have two leases: a revoked one, and its successor.
     """

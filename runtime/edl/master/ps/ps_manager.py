@@ -59,7 +59,7 @@ HASTY_SECS = 0.2  # the same while something depends on the answer
 RETRY_SECS = 0.2  # pause after a call without an answer
 LONG_SECS = 600.0  # timeout of restoring and of a checkpoint; status calls detect a lost server earlier
 LOGGED_BYTES = (
-    64_000_000  # least size of an update log, as that of the parameters, for a checkpoint to be due
+    64_000_000  # least size of an update log, like the parameters' size, for a checkpoint to be due
 )
 _NUMBER = 20  # lower bits of a server list's number; the upper ones are the master's epoch
 
@@ -68,7 +68,7 @@ class Servers:
     """State of the parameter servers of one job, `count` of them unless that was changed. While it is `stopping`, no
     server is replaced.
 
-    `when` returns the checkpoint settings for a number of servers; without it they are those of `checkpoints`.
+    `when` returns the checkpoint settings for a number of servers; without it they are `checkpoints`.
     """
 
     stopping = False

@@ -26,7 +26,7 @@ class ServerSet:
 
     @property
     def places(self) -> list[ServerRecord]:
-        """Records with those of servers that join."""
+        """Records, joining servers' included."""
         return self._state.all_servers
 
     @property

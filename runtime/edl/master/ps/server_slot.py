@@ -47,9 +47,9 @@ class ServerSlot:
     """State of a server that is not persisted.
 
     `holds`: it may hold parameters of this generation. `arranged` is its last confirmed arrangement. `answered` is the
-    second of its last answer, `asked` that of its last status call. `under_way` are pending calls by name. `not_before`
-    is the second of the next call other than a status call. `revoked` are leases that this server, but not every
-    server, has revoked, with their progress.
+    second of its last answer, `asked` the second of its last status call. `under_way` are pending calls by name.
+    `not_before` is the second of the next call other than a status call. `revoked` are leases that this server, but not
+    every server, has revoked, with their progress.
     """
 
     answered: float

@@ -19,8 +19,8 @@ class UpdateTally:
         self._state = state
 
     def observe(self, index: int, figures: Figures) -> None:
-        """Record the counts of a server in this generation. It counts anew in the next one, with which the state keeps
-        those of before (`MasterState.keep_counts`).
+        """Record the counts of a server in this generation. It counts anew in the next one; the state then keeps the
+        earlier counts (`MasterState.keep_counts`).
         """
         if figures.generation != self._state.generation:
             return

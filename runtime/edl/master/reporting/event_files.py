@@ -28,7 +28,7 @@ _MASK = 0xA282EAD8
 class EventFile:
     """Writer of a new event file in `folder`; each event is in it when the call returns. Raises OSError if that fails.
 
-    `name` must sort after those of earlier files in the folder. Events of earlier files from `step` on are void.
+    `name` must sort after the names of earlier files in the folder. Events of earlier files from `step` on are void.
     """
 
     def __init__(self, folder: Path, name: str, step: int) -> None:

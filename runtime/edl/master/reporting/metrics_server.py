@@ -48,8 +48,8 @@ class MetricsServer:
         self._times = CheckpointTimes(self._last_checkpoint)
 
     async def serve(self) -> None:
-        """Start serving, on the fixed port or on that of the previous master if it is free, and write the address to
-        the job folder.
+        """Start serving, on the fixed port or on the previous master's if it is free, and write the address to the job
+        folder.
         """
         loop = asyncio.get_running_loop()
 

@@ -5,9 +5,9 @@
     epoch/loss, validation/NAME             at the ends of epochs and rounds
 
 Their axis is the step; for a job that does not train, its rows. When the job is rolled back to a checkpoint, or a
-master to its stored state, later points are void, and those of that step itself remain. (A new master does not know if
-its predecessor wrote the point of an epoch that ended there, and writes it again: the same point twice.) A full disk
-affects the curves, never the job.
+master to its stored state, later points are void, and the points of that step itself remain. (A new master does not
+know if its predecessor wrote the point of an epoch that ended there, and writes it again: the same point twice.) A full
+disk affects the curves, never the job.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from edl.tasks.task import Task, TaskType
 FACTOR = 3.0  # multiple of the median time of a task
 LEAST_DONE = 3  # tasks that are done before one is far slower than they were
 LEAST_SECS = 1.0  # a shorter task is not worth a second worker
-_RECENT = 101  # tasks whose times are remembered
+_RECENT = 101  # tasks with remembered times
 
 
 class Backups:

@@ -9,7 +9,7 @@ from edl.master.tasks.ownership import GROUP
 
 
 class DoneRows:
-    """Rows that each worker has done since this master started, those of a group's tasks in equal shares.
+    """Rows that each worker has done since this master started; the rows of a group's tasks count in equal shares.
 
     To count a task takes the same time in a group of any size: members have their share of the present group's rows
     besides their own.

@@ -212,12 +212,12 @@ class LeaseTable:
 
 
 def repeated_steps(step: int, before: int) -> str:
-    """Say which steps are trained again if training resumes from one that precedes that of a damaged checkpoint."""
+    """Say which steps are trained again if training resumes from a step before a damaged checkpoint's."""
     return f"steps {step + 1:,} to {before:,} are repeated" if before > step else "no step is repeated"
 
 
 def _partners(leases: Mapping[int, Lease]) -> dict[int, int]:
-    """Return the other lease of each lease whose task has two."""
+    """Return the other lease of each lease of a task with two."""
     seen: dict[tuple[TaskType, int, int], int] = {}
     pairs: dict[int, int] = {}
     for number, lease in leases.items():

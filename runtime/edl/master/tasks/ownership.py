@@ -1,4 +1,4 @@
-"""Owners of tasks: the name that a lease belongs to is that of a worker, or of a group whose members share it."""
+"""Owners of tasks: a lease belongs to the name of a worker, or of a group; the group's members share it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Ownership:
         return request.instance
 
     def listed(self, request: Request) -> list[str]:
-        """Return the owners whose tasks the request lists completely."""
+        """Return the owners of the tasks that the request lists completely."""
         return [request.instance]
 
     def of_worker(self, instance: str) -> list[str]:
-        """Return the owners whose tasks a worker does."""
+        """Return the owners of the tasks that a worker does."""
         return [instance]
 
 

@@ -26,7 +26,7 @@ class RecoveryPolicy:
     `readmits`: an instance that was given up may continue with its state. `adopts`: a lease that an earlier master did
     not persist may continue. `written_first`: leases are persisted before they are announced. `ends_on_failure`: a
     worker counts as lost when a training task raises on it. `rendezvous` forms the groups of workers, and `owners`
-    determines whose leases are whose.
+    determines the owner of each lease.
     """
 
     readmits = True
@@ -81,7 +81,7 @@ class RecoveryPolicy:
         return False
 
     def lost(self, instance: str) -> None:
-        """Handle the loss of an instance whose tasks were returned to the queue."""
+        """Handle the loss of an instance after its tasks were returned to the queue."""
 
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         """Record that a worker has copied its weights."""

@@ -5,7 +5,7 @@ Recovery from a lost worker depends on where the parameters are: see `edl.master
 
 * A report counts once, while its lease is valid; anything else changes nothing.
 * A worker that leaves, dies or is silent for `lease_secs` loses its tasks. That never counts against a task. A task
-  that *raises* is tried three times; then the job fails and names it. So is one whose worker *hangs* in it.
+  that *raises* is tried three times; then the job fails and names it. So is a task if its worker *hangs* in it.
 * A worker names its leases with every request. A lease that it does not name never reached it and is returned to the
   queue.
 * Stored leases stay valid after a restart. A lease that was not stored is void, but a report on it counts as long as
@@ -188,7 +188,8 @@ class TaskManager:
         return now - member.seen < self.worker_lease_secs / 2  # heartbeats come three times per lease
 
     def rows_of(self, instance: str) -> int:
-        """Return the rows that an instance has done since this master started, including those of its open tasks."""
+        """Return the rows that an instance has done since this master started, including the done rows of its open
+        tasks."""
         under_way = sum(self.state.leases[number].rows for number in self._table.of(instance))
         return self._done_rows.of(instance) + under_way
 

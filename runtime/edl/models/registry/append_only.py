@@ -43,7 +43,7 @@ _KEY, _VERSION = "model_key", "version"  # partition columns of EVENTS
 
 
 class Appendable(Source, Protocol):
-    """Source whose tables have partitions, and whose rows do not change."""
+    """Source of tables with partitions and unchanging rows."""
 
     def columns_of(self, table: str) -> Sequence[str]:
         """Return the names of a table's columns, partition columns last; empty if there is no such table."""

@@ -1,8 +1,8 @@
 """Model registry on append-only storage: it stores events of models and derives their state from these.
 
 Versions are claimed. The current version of a name is the one with the highest pointer; pointers increase, and of two
-equal ones that of the higher version counts. A tag belongs to the version of its event with the highest pointer, unless
-that removes it.
+equal ones the pointer of the higher version counts. A tag belongs to the version of its event with the highest pointer,
+unless that removes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "unt
 
 
 class RegistryEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Event of a version. The last fields are those of `ModelVersion`, as far as they are known at that time."""
+    """Event of a version. The last fields are fields of `ModelVersion`, as far as they are known at that time."""
 
     name: str
     version: int

@@ -10,7 +10,7 @@ APPENDED = ("maxcompute",)
 
 
 def open_registry(source: Source, store: str = "") -> Registry:
-    """Open the registry in a store (a folder or an fsspec URL), by default that of the data source.
+    """Open the registry in a store (a folder or an fsspec URL), by default the registry of the data source.
 
     Raises SourceError if it cannot be opened.
     """

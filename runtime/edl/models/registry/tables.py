@@ -108,7 +108,7 @@ _TABLES = {
 
 
 class TableRegistry(Registry):
-    """Models of one data source whose tables can be changed in transactions."""
+    """Models of one data source with tables that transactions can change."""
 
     def __init__(self, source: Source) -> None:
         if source.dialect not in DIALECTS:
@@ -180,8 +180,8 @@ class TableRegistry(Registry):
     def _point(self, name: str, version: int) -> None:
         """Make a version the current one; 0 is none.
 
-        The current version is the one whose row points to itself. Every row of the name is changed, so that of two
-        concurrent writers one gets a conflict.
+        The row of the current version points to itself. Every row of the name is changed, so one of two concurrent
+        writers gets a conflict.
         """
         self._run(f"UPDATE {self._models} SET current_version = ? WHERE name = ?", version, name)
 
@@ -337,7 +337,7 @@ class TableRegistry(Registry):
         return _is_there(table, self._columns(table, table))
 
     def _columns(self, table: str, other: str) -> dict[str, set[str]]:
-        """Return the columns of those of the two tables that exist."""
+        """Return the columns of the existing tables among the two."""
         columns_of_tables: dict[str, set[str]] = {}
         for row in self._rows(self._dialect.columns, self._source.home, table, other):
             columns_of_tables.setdefault(row["table_name"], set()).add(row["column_name"])

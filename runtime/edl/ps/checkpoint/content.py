@@ -15,7 +15,7 @@ from edl.tasks.task import Task
 class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
     """Version of the parameters of one server; it never decreases for any client.
 
-    `generation` is that of the job; it grows when parameters and tasks are rolled back to a checkpoint together.
+    `generation` is the job's generation; it grows when parameters and tasks are rolled back to a checkpoint together.
     `epoch` counts the processes that had this server's index, so that a server that was restored alone does not seem to
     go back. `step` counts applied pushes (async) or rounds (sync).
     """
@@ -51,9 +51,9 @@ class Dense(msgspec.Struct, frozen=True, array_like=True):
 class ModelDefinition(msgspec.Struct, frozen=True):
     """Description of a model for its servers; all workers of a job send the same.
 
-    `dense` are trainable parameters, `tables` those with rows. `state` are non-trainable numbers (BatchNorm): server 0
-    keeps those that each worker pushed last, and returns their mean, weighted by each worker's pushed rows. `seed`
-    determines the initial values of rows. `limits` are those of each table over all servers.
+    `dense` are trainable parameters, `tables` the tables of rows. `state` are non-trainable numbers (BatchNorm): server
+    0 keeps those that each worker pushed last, and returns their mean, weighted by each worker's pushed rows. `seed`
+    determines the initial values of rows. `limits` are each table's limits over all servers.
     """
 
     optimizer: Optimizer

@@ -189,8 +189,7 @@ def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
 
 
 def stream_weights(folder: Path) -> WeightStream:
-    """Return the weights of the model, named as those of `edl.embeddings.model_tables.Tables.get_weights` and its
-    adapter.
+    """Return the weights of the model, named as in `edl.embeddings.model_tables.Tables.get_weights` and its adapter.
 
     Raises SpecError if the checkpoint is incomplete, damaged, or of another version.
     """

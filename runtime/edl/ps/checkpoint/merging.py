@@ -32,7 +32,7 @@ def order_rows(copied: TableCopy, numbers: Ids, dim: int) -> Iterator[Rows]:
     """Yield the rows with these numbers of a table, without their slots, by ascending id.
 
     Their order, 8 bytes a row, is kept in a temporary file: a machine may have room for the order of one server's rows,
-    and not for that of all. Arrays of a mapped file are read as they are needed.
+    and not for the order of all rows. Arrays of a mapped file are read as they are needed.
     """
     if not len(numbers):
         return

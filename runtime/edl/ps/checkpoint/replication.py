@@ -85,7 +85,7 @@ class ShardCache:
             self._held[key] = HeldShard(shard, partial.data)
 
     def forget(self, before: str, kept: Collection[str]) -> None:
-        """Drop checkpoints whose names are less than `before`, except those in `kept`."""
+        """Drop checkpoints with names less than `before`, except the checkpoints in `kept`."""
         with self._lock:
             for table in (self._held, self._partial):
                 for key in [key for key in table if key[0] < before and key[0] not in kept]:
@@ -93,7 +93,7 @@ class ShardCache:
 
 
 class ShardReplication:
-    """Writes and restores the shards of one server, by its own memory and that of the adjacent servers."""
+    """Writes and restores the shards of one server, by its own memory and the memory of the adjacent servers."""
 
     def __init__(self, memory: ShardCache, token: str) -> None:
         self._memory = memory

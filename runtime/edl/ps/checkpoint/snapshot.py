@@ -1,4 +1,4 @@
-"""Checkpoints of one server in progress: their content is that of one moment, and a thread writes one after another.
+"""Checkpoints of one server in progress: their content belongs to one moment, and a thread writes one after another.
 
 The caller chooses whether a shard is written to disk or replicated in the memory of the next server.
 """
