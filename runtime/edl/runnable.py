@@ -33,7 +33,7 @@ class RunnablePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...]
 
     def folder(self, position: int) -> ResultFolder:
-        """Return the results of the table at that position; those of a statement without INTO are at 0."""
+        """Return the results of the table at that position; a statement without INTO has its results at 0."""
         return ResultFolder(Path(self.results) / str(position))
 
     def written(self) -> list[tuple[ResultFolder, int]]:

@@ -5,8 +5,8 @@ environment variable `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`:
 itself when it reaches that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
 master, before its third write of durable state. Several are separated by semicolons.
 
-`EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor and its whole job
-die. `EDL_TESTING_SEVER` has them for servers, whose connections are closed there: their response to the call is lost
+`EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor and its whole job die.
+`EDL_TESTING_SEVER` has them for servers. Their connections are closed there: their response to the call is lost
 (`edl.testing_proxy`).
 
 `EDL_TESTING_NO_ROOM` names instances that the cluster refuses to start, such as `ps-1/1`, separated by semicolons.

@@ -1,9 +1,9 @@
 """Mutual TLS between the instances of a job: its certificate authority, and the one certificate that all of them have.
 
 EDL_TLS names a folder with three files in PEM. A process that has the variable calls, and answers, no peer without a
-certificate of that authority; without it, calls are plain.
+certificate from this authority; without it, calls are plain.
 
-ca.crt   certificate of the authority, whose key nobody has
+ca.crt   certificate of the authority; no process has its key
 tls.crt  certificate of every instance, for the name `NAME`
 tls.key  its key
 """

@@ -4,10 +4,13 @@ A model of all series and all steps is learned from them (a direct global model;
 label is a number of the series' own unit; what the model sees is relative to the level and the scale at the origin, so
 that it also applies to values that no training row has.
 
-    step          steps from the origin to the time level         mean of the last season before the origin, or the last
-    value without a season scale         standard deviation of the last two seasons, of 8 values at least lag_1 …
-    last values, lag_1 at the origin season_1 …    values at the same place of the last three seasons; season_mean,
-    their mean season_near   mean of season_1 and the two values before it mean          mean of the last four seasons
+    step          steps from the origin to the time
+    level         mean of the last season before the origin, or the last value without a season
+    scale         standard deviation of the last two seasons, of 8 values at least
+    lag_1 …       last values, lag_1 at the origin
+    season_1 …    values at the same place of the last three seasons; season_mean, their mean
+    season_near   mean of season_1 and the two values before it
+    mean          mean of the last four seasons
     trend         level less the level of a season before
 
 All but the step are relative: (value - level) / scale; trend / scale. Unknown values are NaN.

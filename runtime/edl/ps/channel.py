@@ -3,10 +3,11 @@
 gRPC carries payloads of `edl.ps.wire` as they are. The method of a call is named after its header's struct. The error
 of a call determines the reaction:
 
-    AwayError         the server is gone or frozen: ask the master for its present address NotReadyError     the server
-    is not arranged, defined or open yet: retry GenerationError   the call belongs to parameters that were rolled back
-    DamagedError      the checkpoint to restore is not as it was written JobError          the model differs from the
-    servers' model
+    AwayError         the server is gone or frozen: ask the master for its present address
+    NotReadyError     the server is not arranged, defined or open yet: retry
+    GenerationError   the call belongs to parameters that were rolled back
+    DamagedError      the checkpoint to restore is not as it was written
+    JobError          the model differs from the servers' model
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from edl.ps import wire
 from edl.ps.messages import NotReadyError, Push
 
 UPDATES = "updates"  # folder beside the checkpoints
-# Suffixes of a folder that was renamed, and of one whose last segment is a copy besides.
+# Suffixes of a renamed folder, and of one with a copy as its last segment besides.
 _CLOSING, _CLOSED = (".closing", ".closed")
 _SUFFIX = ".log"
 _HEAD = struct.Struct("<II")

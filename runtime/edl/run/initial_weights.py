@@ -1,6 +1,6 @@
 """Initial weights of a job: a model's archive, a safetensors file, or a checkpoint of a job.
 
-A checkpoint is a folder, that of parameter servers or of a trainer; of a folder with several, the newest is used.
+A checkpoint is a folder, written by parameter servers or by a trainer; of a folder with several, the newest is used.
 """
 
 from __future__ import annotations

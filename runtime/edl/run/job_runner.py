@@ -227,7 +227,7 @@ def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Arr
 
 
 def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
-    """Open the pinned rows with model.py's own reader, else reader.py's, else that of the rows' file."""
+    """Open the pinned rows with model.py's own reader, else reader.py's, else the reader of the rows' file."""
     if program.has("custom_data_reader"):
         return cast(Reader, program.call("custom_data_reader", pinned, folder))
     if not (program.folder / READER_FILE).exists():

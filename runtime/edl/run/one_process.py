@@ -1,4 +1,4 @@
-"""State of a training in one process, stored as a master stores that of its only worker.
+"""State of a training in one process, stored as by a master with one worker.
 
 So the same code continues both (`edl.master.resume`): a master and one worker go back to the last checkpoint, and end
 with the weights that this process would have ended with. The files are those of a job with a master:

@@ -118,7 +118,7 @@ class InSource:
 
 
 class ThroughMaster(InFolder):
-    """Storage of a pod whose client gets the output through the master, unless the intent names paths of pods.
+    """Storage of a pod with output that its client gets through the master, unless the intent names paths of pods.
 
     `most` is the limit of a model in bytes.
     """

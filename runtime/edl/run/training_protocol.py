@@ -20,8 +20,8 @@ LOG = "logs/worker-0.log"  # in the job folder
 class TrialRun(msgspec.Struct, frozen=True):
     """Deviations of a trial of a search from its program.
 
-    `time_limit` in seconds, 0 is that of the program; `rotation` of the rows. With `epochs` the model is trained on all
-    rows for so many epochs, and no rows validate. `left_out` training rows, the last ones, are not learned from. With
+    `time_limit` in seconds, 0 for the program's; `rotation` of the rows. With `epochs` the model is trained on all rows
+    for so many epochs, and no rows validate. `left_out` training rows, the last ones, are not learned from. With
     `explained`, the trained model of the trial is explained for so many seconds, and nothing is trained.
     """
 

@@ -1,10 +1,10 @@
-"""Rows in a script's memory as those of a job: read by range, in every process that runs the script.
+"""Rows in a script's memory as the rows of a job: read by range, in every process that runs the script.
 
 A dataset is one of
 
     (features, labels) or (features, labels, weights)   arrays, features an array, a dict or a tuple of them
     a pyarrow.Table                                     with `feed`
-    a map-style Dataset of PyTorch                      whose items are (features, label) or (features, label, weight)
+    a map-style Dataset of PyTorch                      with items (features, label) or (features, label, weight)
     a path or URL of files                              with `feed`: see `edl.data.files.file_ranges`
     an `edl.data.Reader`                                with `feed`
 
@@ -217,7 +217,7 @@ class _NumberedDataset:
 
 
 class _NumberReader:
-    """Reader whose rows are only their numbers."""
+    """Reader of rows that are only their numbers."""
 
     schema = _NUMBERED
 

@@ -4,7 +4,7 @@ So nothing of the script is pickled, stored or sent. Code before the call runs i
 runs only in the process of the script itself. `call.json` in the job folder records the script and how it was
 started; only the user can read it.
 
-A script may call it repeatedly. A worker does not repeat calls before that of its job: they end as they ended in the
+A script may call it repeatedly. A worker does not repeat calls before its job's call: they end as they ended in the
 script's process, but the model stays unchanged, because the job has its initial weights.
 """
 
@@ -78,7 +78,7 @@ def forget(job: JobFolder) -> None:
 
 
 def read_script(job: JobFolder) -> Script | None:
-    """Return the script whose call the job is, or None if there is none.
+    """Return the script that called for the job, or None if there is none.
 
     Raises SpecError if the record is damaged.
     """

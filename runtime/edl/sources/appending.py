@@ -77,9 +77,9 @@ def _holds(column: pa.DataType, values: pa.DataType) -> bool:
 
 
 def check_range(target: str, columns: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
-    """Raise SourceError if numbers are too large for their column, which a warehouse may wrap or make NULL.
+    """Raise SourceError if numbers are too large for their column: a warehouse may wrap them or make them NULL.
 
-    `columns` are those of the table that the columns of `rows` go into, in the same order.
+    `columns` are the table's columns for the columns of `rows`, in the same order.
     """
     for batch in rows:
         for column, values in zip(columns, batch.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Base of databases whose driver gives rows as Python values, by a cursor of the DB-API."""
+"""Base of databases with a driver that gives rows as Python values, by a cursor of the DB-API."""
 
 from __future__ import annotations
 

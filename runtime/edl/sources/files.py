@@ -51,7 +51,7 @@ class FileSource(DuckDBSource):
         super().__init__(connection, url, store)
         self._store = store
         self._made = is_new
-        self._paths: tuple[str, ...] = ()  # names of the views besides that of the table
+        self._paths: tuple[str, ...] = ()  # names of the views besides the table's view
         self._query = ""  # of the views; empty if they read what another connection does not have
         self.kept_in = os.path.relpath(store)
 

@@ -1,4 +1,4 @@
-"""Staging tables whose rows are numbered: the number is composed of the task and of the row in that task.
+"""Staging tables of numbered rows: the number is composed of the task and of the row in that task.
 
 A scan by the number yields the rows of all tasks in order, and the staging table itself can become the result.
 """

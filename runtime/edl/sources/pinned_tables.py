@@ -164,12 +164,12 @@ def new_name() -> str:
 
 
 def comment(folder: Path) -> str:
-    """Return the comment of a table whose rows belong to the job of this folder."""
+    """Return the comment of a table with rows of this folder's job."""
     return f"{_MARK}{state_id()}, {_today()}, {folder.absolute()}"
 
 
 def drop_abandoned(source: Source, tables: Iterable[tuple[str, str]]) -> int:
-    """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number.
+    """Drop the tables without a folder, and old tables of unknown owners. Return their number.
 
     `tables` has each table's name as in a query, and its comment.
     """

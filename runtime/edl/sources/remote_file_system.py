@@ -1,4 +1,4 @@
-"""fsspec file system whose open files DuckDB can read from several threads."""
+"""fsspec file system: DuckDB can read its open files from several threads."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ it is the source, else over the rows on their way into the file. Equal rows have
 numbers are hashed as BIGINT, because databases store them in different widths.
 
 With a split, the validation rows come after the others. Whole units are on one side: equal rows, the rows of a group,
-or those of one time. They are taken in the order of a hash of unit and seed, the latest time first, until the fraction
-is reached; units that are larger than the fraction come last in that order. A column that marks them has no units.
+or the rows of one time. They are taken in the order of a hash of unit and seed, the latest time first, until the
+fraction is reached; units that are larger than the fraction come last in that order. A column that marks them has no
+units.
 
 Equal rows are copies of one observation in most tables. They are observations of their own, and each is a unit, where
-the rows have few values: `ROWS_PER_VALUE` rows for each different row, or labels that differ in the share `SCATTERED`
-of the rows whose other columns have equals. Otherwise a category and its label would be on one side only.
+the rows have few values: `ROWS_PER_VALUE` rows for each different row, or different labels in the share `SCATTERED` of
+the rows that equal others in all other columns. Otherwise a category and its label would be on one side only.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def shuffle_query(
     hashed = f"SELECT *, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({hashed})"
     numbered = f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size} FROM ({hashed})"
     unit, kind = _unit(split, near, nth, dict(columns))
-    # Equal rows have one unit, that of the first of them, so only units of several different rows are grouped.
+    # Equal rows have one unit, the first row's, so only units of several different rows are grouped.
     if split.by in ("time", "group"):
         units = f"SELECT {unit} AS unit, {kind} AS kind, count(*) AS size FROM {_GIVEN} GROUP BY ALL"
     else:

@@ -135,7 +135,7 @@ class Staging(ABC):
         """Stage a task's rows, see `Source.stage`.
 
         `batches` is a reader, or has at least one batch (possibly empty), which determines the columns. An attempt
-        older than the staged one changes nothing; the returned number is that of the staged rows. Raises RuntimeError
+        older than the staged one changes nothing; the returned number is the number of staged rows. Raises RuntimeError
         inside a transaction of the caller.
         """
         if self._source.in_transaction:
@@ -228,7 +228,7 @@ class Staging(ABC):
 
     @abstractmethod
     def _columns(self, place: TablePlace, job: str) -> list[str]:
-        """Return the columns of the staged rows, without those of their order."""
+        """Return the columns of the staged rows, without the columns of their order."""
 
     def _needed(self, place: TablePlace) -> list[str]:
         """Return the columns without which no row can be added: NOT NULL, and nothing gives them a value."""

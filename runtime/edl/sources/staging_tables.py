@@ -1,7 +1,7 @@
 """Bookkeeping of staged and committed results: two tables beside the results, the same in every database.
 
-`sqlflow_edl_staged` records the attempt whose rows are staged for each task, `sqlflow_edl_results` the committed
-results. They are created when a job first stages rows; queries create nothing.
+`sqlflow_edl_staged` records the attempt that staged the rows of each task, `sqlflow_edl_results` the committed results.
+They are created when a job first stages rows; queries create nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Bookkeeping:
             self.source.execute(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.options}")
 
     def staged(self, task: int) -> tuple[int, int] | None:
-        """Return the attempt whose rows are staged for the task, and their number."""
+        """Return the attempt that staged rows for the task, and their number."""
         query = (
             f"SELECT attempt, row_count FROM {self.home}{STAGED} WHERE target = ? AND job = ? AND task = ?"
         )

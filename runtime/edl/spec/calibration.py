@@ -22,10 +22,10 @@ class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScoreCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Weights of rows by their probability of one class, whose `position` counts from 0.
+    """Weights of rows by their probability of one class. Its `position` counts from 0.
 
-    `inside` is the weight of all rows of the class, `outside` of the others. `hits` and `alarms` are the weights of
-    those, of the class and of the others, whose probability is at least the one in `thresholds`, which descend.
+    `inside` is the weight of all rows of the class, `outside` of the others. `hits` and `alarms` are the weights of the
+    rows, of the class and of the others, with at least the probability in `thresholds`. The thresholds descend.
     """
 
     position: int
@@ -41,11 +41,11 @@ class Calibration(
 ):
     """Calibration on validation rows.
 
-    `thresholds` are those of two classes by metric, of the calibrated probabilities. `log_loss` and `error`, the
-    expected calibration error in 15 bins of the most probable class, are those before and after dividing the logits by
-    the `temperature`; they are empty if it was not wanted. `curves` has a curve for the second of two classes, or for
-    each of several, whose probabilities are those before the temperature. `confusion` has the weights of rows by true
-    and most probable class. Both are empty for many classes.
+    `thresholds` are thresholds of the calibrated probabilities of two classes, by metric. `log_loss` and `error`, the
+    expected calibration error in 15 bins of the most probable class, have the figures before and after dividing the
+    logits by the `temperature`; they are empty if it was not wanted. `curves` has a curve for the second of two
+    classes, or for each of several, with the probabilities before the temperature. `confusion` has the weights of rows
+    by true and most probable class. Both are empty for many classes.
     """
 
     thresholds: dict[str, Threshold] = {}

@@ -66,7 +66,7 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators.
 
     path: in a JSON text, such as `$.user.ages[0]`; of TO_NUMBER the mark before a fraction, a comma or nothing, which
-    is a point. function: of a user's own, whose operator is FUNCTION.
+    is a point. function: of a user's own; the operator is FUNCTION.
     """
 
     operator: str

@@ -66,7 +66,8 @@ class Log(Column, frozen=True, tag="log"):
 
 
 class Year(Column, frozen=True, tag="year"):
-    """(year - mean) / std of a date or timestamp, in UTC; mean and std are those of the year. A NULL becomes 0."""
+    """(year - mean) / std of a date or timestamp, in UTC; mean and std are the mean and std of the year. A NULL becomes
+    0."""
 
     column: str
     mean: float
@@ -223,7 +224,7 @@ Single = Plain | ListOf | NGrams
 
 
 class Concat(Column, frozen=True, tag="concat"):
-    """Ids of several categories in one id space, a list per row: each category's ids follow those of the one before.
+    """Ids of several categories in one id space, a list per row: each category's ids follow the ids of the one before.
 
     The ids for missing or unseen values are among them, so that each category keeps its own.
     """
@@ -265,7 +266,7 @@ class Embedding(Column, frozen=True, tag="embedding"):
 class Sequence(Column, frozen=True, tag="sequence"):
     """Ids of a list in their order, for models of a user's own: int64 (rows, length).
 
-    They are 1 + id, the last `length` of a longer list, with 0 behind those of a shorter one.
+    They are 1 + id, the last `length` of a longer list, with 0 behind the ids of a shorter one.
     """
 
     category: ListOf | NGrams
@@ -282,11 +283,11 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     categories that are missing or unseen. Two classes have the share of the second one, k classes the shares of all but
     the last, `outputs` values.
 
-    A training row has the statistics without those of its fold, so that its own label is in none of its features; other
-    rows have those of all folds. `counts` are the rows, or the sum of their weights, of each id in each of the `folds`,
-    shape (folds, ids); `sums` are those of the labels, (folds, outputs, ids); both are empty before the rows are known.
-    See `edl.features.folds` for the folds of the first `rows` rows, which form `blocks` if a search validates on
-    several parts of them. `scaled`: minus the prior, divided by the deviation over the training rows.
+    A training row has the statistics without its own fold, so that its own label is in none of its features; other rows
+    have the statistics of all folds. `counts` are the rows, or the sum of their weights, of each id in each of the
+    `folds`, shape (folds, ids); `sums` are the sums of the labels, (folds, outputs, ids); both are empty before the
+    rows are known. See `edl.features.folds` for the folds of the first `rows` rows, which form `blocks` if a search
+    validates on several parts of them. `scaled`: minus the prior, divided by the deviation over the training rows.
     """
 
     category: Plain
@@ -346,7 +347,7 @@ PLAIN_TYPES = (*CROSSED_TYPES, Cross)
 SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-# Features of numbers, those of computed columns among them.
+# Features of numbers, computed columns included.
 OF_NUMBERS = (Numeric, Standardize, Normalize, Log, *MODEL_TYPES, Bucket, CategoryId, Raw)
 OF_TEXTS = (HashBucket, Vocabulary, NGrams)  # also texts at paths of JSON
 LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
@@ -399,7 +400,7 @@ def category_of(column: Feature | Category) -> Feature | Category:
 
 
 def sources(column: Feature | Category) -> Iterator[Source]:
-    """Yield the columns that a feature reads: those of the table, and computed ones."""
+    """Yield the columns that a feature reads: the table's, and computed ones."""
     if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
         yield from sources(column.category)
     elif isinstance(column, Concat):

@@ -1,4 +1,4 @@
-"""Forecast of time series, and the names of the columns that its examples have beside those of the query."""
+"""Forecast of time series, and the names of the columns that its examples have beside the query's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
 SHIFTS = "shifts"  # weight that calibrates the quantiles
 AUTO_ETS = f"{PREFIX}auto_ets"
 BESIDE = (NAIVE, NAIVE_ERROR, SCALE, AUTO_ETS)  # the value in the labels of examples
-# Prefixes of the names of metrics that are those of other forecasts.
+# Prefixes of the names of metrics of other forecasts.
 BASELINES = ("seasonal_naive_", "auto_ets_")
 
 # Of TiDE: numbers of each step from the decoder, and units of the temporal decoder.
@@ -42,7 +42,7 @@ class Step:
 
     @property
     def season(self) -> int:
-        """Usual number of steps of a season: those of a year, a week or a day; 1 for none."""
+        """Usual number of steps of a season: of a year, a week or a day; 1 for none."""
         if self.unit == "second" and self.count < DAY and DAY % self.count == 0:
             return DAY // self.count
         return _SEASONS.get((self.count, self.unit), 1)
@@ -72,8 +72,8 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `step` is the time between two rows of a series, such as `1 day` or `3 month`, or `1` for numbers; `season` is the
     number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
     `lags` the number of last values that the model sees. The backtest has the last `windows` times `horizon` steps.
-    With `refit` the model is trained once more after it, on all rows, in as many rounds. The scale of values is that of
-    their differences from the `centre`, if there is one.
+    With `refit` the model is trained once more after it, on all rows, in as many rounds. The scale of values is the
+    scale of their differences from the `centre`, if there is one.
     """
 
     time: str

@@ -33,7 +33,7 @@ Item = Scalar | tuple[Scalar | tuple[Scalar, ...], ...]
 Parameter = Scalar | tuple[Item, ...]  # lists may hold lists, which may hold lists
 
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
-ENSEMBLE: Framework = "ensemble"  # programs of other frameworks, whose scores are averaged
+ENSEMBLE: Framework = "ensemble"  # programs of other frameworks with averaged scores
 NO_FRAMEWORK: Framework = "none"  # of a transform, which has fitted features alone
 BLOCK = 8192  # rows of one forward pass
 SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
@@ -52,7 +52,7 @@ class Field(Struct, frozen=True):
 
 
 class Increment(Struct, frozen=True):
-    """Part of a query's rows: those whose `column` is above `after` and at most `until`.
+    """Part of a query's rows: the rows with a `column` above `after` and at most `until`.
 
     The values are whole numbers, or dates and times in ISO 8601. None is no limit; `until` is None before the rows are
     counted.
@@ -176,10 +176,10 @@ class Training(Struct, frozen=True):
     """Settings of the optimization.
 
     `minibatches_per_task` is the number of minibatches that are assigned and permuted together; 0 leaves it to
-    `edl.tasks.ranges`. `early_stopping` ends training after so many epochs without a validation loss lower by more
-    than `min_delta`; 0 is never. `tolerance` ends it after an epoch whose training loss is not lower than that of the
-    epoch before by this share of it; 0 is never. `keep` selects the weights of the epoch with the lowest validation
-    loss, or of the last step. `early_stopping` and `keep` need validation rows.
+    `edl.tasks.ranges`. `early_stopping` ends training after so many epochs without a validation loss lower by more than
+    `min_delta`; 0 is never. `tolerance` ends it after an epoch if the training loss is not lower than the previous
+    epoch's by this share of it; 0 is never. `keep` selects the weights of the epoch with the lowest validation loss, or
+    of the last step. `early_stopping` and `keep` need validation rows.
 
     `calibration` fits a temperature to the validation rows. `threshold`, of the second of two classes, is a probability
     or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply both.
@@ -243,7 +243,7 @@ class Weights(Struct, frozen=True):
     mean: float = 1.0
 
 
-# What an acknowledged update survives: nothing, the end of its process, or that of its machine.
+# What an acknowledged update survives: nothing, the end of its process, or the end of its machine.
 DurableUpdates = Literal["none", "process", "machine"]
 
 
@@ -406,7 +406,7 @@ class JobSpec(Struct, frozen=True):
     # Of the query's rows; None: the last of the query's order, or a query of their own.
     split: Split | None = None
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
-    forecast: Forecast | None = None  # series whose rows are examples of the model
+    forecast: Forecast | None = None  # series; their rows are examples of the model
     own: Own | None = None
     zoo: Zoo | None = None
     members: tuple[Member, ...] = ()  # of an ensemble
@@ -431,7 +431,7 @@ class JobSpec(Struct, frozen=True):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """All features, over all model inputs; of an ensemble or a search, those of its models."""
+        """All features, over all model inputs; of an ensemble or a search, its models' features."""
         of_inputs = tuple(feature for features in self.inputs.values() for feature in features)
         return tuple(
             dict.fromkeys((*of_inputs, *(feature for model in self.models for feature in model.features)))

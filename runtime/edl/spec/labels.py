@@ -19,7 +19,7 @@ class RegressionLabel(
     in units of std, so that a learning rate means the same for an income as for a ratio.
 
     With a `centre` the model learns the number less it, which float32 holds more exactly than the number itself, as of
-    seconds since 1970. `mean` is then that of the differences, and the centre is added to the outputs in float64.
+    seconds since 1970. `mean` is then the mean of the differences, and the centre is added to the outputs in float64.
     """
 
     column: str
@@ -35,8 +35,8 @@ class RegressionLabel(
 class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="class", tag_field="op"):
     """Class to predict, one of `classes` in their natural order: all text, all integers or all booleans.
 
-    With two classes, labels are float32 of shape (n, 1), and there is one logit, that of `classes[1]`. With more,
-    labels are int64 of shape (n,), with a logit for each class.
+    With two classes, labels are float32 of shape (n, 1), and there is one logit, for `classes[1]`. With more, labels
+    are int64 of shape (n,), with a logit for each class.
     """
 
     column: str

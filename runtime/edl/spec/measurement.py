@@ -12,8 +12,9 @@ from edl.spec.job import Query, Report
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Columns to compare, and the figures wanted.
 
-    `prediction` may be empty if there are `probabilities`: of the second of two classes, or of each of `classes`, which
-    are those of the rows if empty. `metrics` are canonical names. `weight` is a column with the weight of each row.
+    `prediction` may be empty if there are `probabilities`: of the second of two classes, or of each of `classes`; empty
+    `classes` means the classes of the rows. `metrics` are canonical names. `weight` is a column with the weight of each
+    row.
     """
 
     statement: str

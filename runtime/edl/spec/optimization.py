@@ -73,8 +73,8 @@ class Domain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Optimization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Statement MAXIMIZE or MINIMIZE.
 
-    keys: columns that name a row in the result. value: column of the result with the values of the variables.
-    columns: those whose numbers the terms use. time_limit: in seconds, or None. target: table, or "" for a result set.
+    keys: columns that name a row in the result. value: column of the result with the values of the variables. columns:
+    columns with numbers that the terms use. time_limit: in seconds, or None. target: table, or "" for a result set.
     """
 
     statement: str

@@ -28,7 +28,7 @@ class RunnableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...]
     kind: Literal["run"] = "run"
     deadline: float = 0.0
-    validation: None = None  # its only rows are those of the query
+    validation: None = None  # its only rows are the query's
 
 
 def read(job: Path) -> RunnableSpec:

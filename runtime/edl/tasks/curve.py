@@ -68,7 +68,7 @@ class Standing(msgspec.Struct, frozen=True):
     def after(
         self, epoch: int, figures: Figures, min_delta: float, uncertainty: Uncertainty | None = None
     ) -> Standing:
-        """Return the standing after an epoch whose validation rows gave `figures`; a loss that is no number gains
+        """Return the standing after an epoch with the validation figures `figures`; a loss that is no number gains
         nothing."""
         value = figures.get("loss")
         loss = math.inf if value is None else value

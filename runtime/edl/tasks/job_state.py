@@ -72,10 +72,10 @@ def plan(spec: JobSpec, rows: Rows) -> Plan:
 class JobState(msgspec.Struct):
     """Durable state of a job.
 
-    `epoch` is the last epoch begun. `trained` are epochs whose rows are done and that are not concluded; `measured` is
-    the last one whose final round was begun. `step`, `rows`, `loss` and `weight` are sums over all finished training
-    tasks. `rounds` counts the rounds begun; `measured_at` is the step and second of the last one. `rate` is the
-    learning rate that a conclusion has set last, with the number of its round.
+    `epoch` is the last epoch begun. `trained` are epochs with all rows done that are not concluded; `measured` is the
+    last one with a begun final round. `step`, `rows`, `loss` and `weight` are sums over all finished training tasks.
+    `rounds` counts the rounds begun; `measured_at` is the step and second of the last one. `rate` is the learning rate
+    that a conclusion has set last, with the number of its round.
     """
 
     pools: list[PoolState] = []
@@ -461,7 +461,7 @@ class Job:
         return (pool for pool in self._pools if pool.state.type == kind)
 
     def _ready(self, kind: TaskType) -> Iterator[Pool]:
-        """Yield the pools whose tasks may be assigned: rounds are concluded one after another."""
+        """Yield the pools of assignable tasks: rounds are concluded one after another."""
         if kind != "conclude":
             return self._of(kind)
         rounds = [pool.state.number for pool in self._pools if pool.state.type in ("evaluate", "conclude")]

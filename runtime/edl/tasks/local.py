@@ -14,7 +14,7 @@ from edl.tasks.task import CONTROL, Report, Task, TaskType
 
 
 class LocalTasks:
-    """Task source of a job whose tasks all run in this process. `listener` receives each row of the learning curve."""
+    """Task source of a job with all tasks in this process. `listener` receives each row of the learning curve."""
 
     waits = False
 

@@ -129,7 +129,7 @@ class Pool:
 
 
 def add(summary: Summary, report: Report, merge: Merge | None) -> None:
-    """Add a report to a summary. `merge` merges metric states; without it those of each task are kept."""
+    """Add a report to a summary. `merge` merges metric states; without it the states of each task are kept."""
     summary.rows += report.rows
     summary.steps += report.steps
     summary.loss += report.loss

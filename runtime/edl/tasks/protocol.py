@@ -79,9 +79,9 @@ class Request(msgspec.Struct, frozen=True):
 
     `held` are the assigned tasks with their progress. `want` is the number of tasks by type. `seen_upto` is the last
     report that the last answer acknowledged, `servers` the number of the known list of servers. `number` grows with
-    every request of this incarnation. `group` is the number of the group whose weights it has (0: none), which its
-    training reports belong to. `join` requests the next. `obstacle` describes what the worker does not reach, empty if
-    nothing.
+    every request of this incarnation. `group` is the number of the group that it has the weights of (0: none); its
+    training reports belong to that group. `join` requests the next. `obstacle` describes what the worker does not
+    reach, empty if nothing.
     """
 
     instance: str

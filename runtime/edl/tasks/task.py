@@ -24,9 +24,9 @@ CONTROL: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes 
 class Summary(msgspec.Struct):
     """Sum of reports.
 
-    `rows` are counted once per epoch. `loss` is the sum of the rows' weighted losses, `weight` that of their weights,
-    or the number of rows without weights. `states` are those of the program's metrics; several if they could not be
-    merged yet.
+    `rows` are counted once per epoch. `loss` is the sum of the rows' weighted losses, `weight` the sum of their
+    weights, or the number of rows without weights. `states` are the states of the program's metrics; several if they
+    could not be merged yet.
     """
 
     rows: int = 0
@@ -43,7 +43,7 @@ class Summary(msgspec.Struct):
 
 class JobProgress(msgspec.Struct, frozen=True):
     """Results of a job according to its tasks. `rows` are counted once per epoch, `epochs` are concluded. `curve` is
-    thinned. `standing` is that after the last epoch. `figures` and `uncertainty` are those of the last round.
+    thinned. `standing` is the standing after the last epoch. `figures` and `uncertainty` come from the last round.
     """
 
     rows: int = 0
@@ -108,9 +108,9 @@ class Task(msgspec.Struct, frozen=True):
 class Conclusion(msgspec.Struct, frozen=True):
     """Result of a round, or of a trial.
 
-    `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the learning rate from now
-    on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the end of a
-    trial of a search. `uncertainty` is that of the validation rows.
+    `stop` is the reason to end training, or empty. `outcome` is the outcome of an export. `rate` is the learning rate
+    from now on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the
+    end of a trial of a search. `uncertainty` is the validation rows'.
     """
 
     figures: Figures = {}

@@ -25,8 +25,8 @@ from edl.tasks.task import Report
 class Checkpointer:
     """Writer of checkpoints into `store`, one at a time; removes old ones once a newer one was read back.
 
-    It begins when it is first called, since another worker may have written those before. `writer` distinguishes the
-    names from those of other trainers. `disk` returns a number that changes when earlier checkpoints may have been lost
+    It begins when it is first called, since another worker may have written the ones before. `writer` distinguishes the
+    names from other trainers' names. `disk` returns a number that changes when earlier checkpoints may have been lost
     with their disk; a checkpoint is then due. `begin` is called with the name of a checkpoint and the progress of the
     open task once its arrays are copied, `written` once it is readable by others; it may raise an error if that cannot
     be recorded.

@@ -89,7 +89,7 @@ class Worker:
     rates: Rates | None = None
     measured_as: Mode = "evaluate"
     after_steps: Callable[[Report], None] = lambda done: None
-    _rate_of: int = 0  # number of the round whose conclusion set the rate
+    _rate_of: int = 0  # number of the round that set the rate by its conclusion
     _leaving: bool = False
     # Marks and reports of what is trained, and not yet durable in the parameters.
     _unsettled: deque[tuple[int, Report]] = field(default_factory=deque)
@@ -193,7 +193,7 @@ class Worker:
                 self.source.report(report)
 
     def report_settled(self) -> bool:
-        """Report training tasks whose gradients are durable and drop void ones. Return True if none is left."""
+        """Report training tasks with durable gradients and drop void ones. Return True if none is left."""
         while self._unsettled:
             mark, report = self._unsettled[0]
             valid = self.source.valid(report.task)

@@ -1,4 +1,4 @@
-"""Task source of a worker whose master is another process.
+"""Task source of a worker with a master in another process.
 
 A thread exchanges messages with the master: reports, heartbeats, and requests for what other threads wait for. It waits
 for an unreachable master without a limit, unless this worker has to leave: then the whole job often ends. Reports that
@@ -30,12 +30,12 @@ from edl.worker.outbox import Outbox
 CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
 NEWS_SECS = 0.2  # longest time until a group learns that others wait to join
-MEMBERS = 80  # of a group whose members all ask that often; of a larger one each asks more rarely
+MEMBERS = 80  # most members of a group that all ask that often; in a larger one each asks more rarely
 LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
 
 
 class RefusedError(JobError):
-    """Error of a worker whose incarnation the master has given up: all its leases are void."""
+    """Error of a worker after the master has given up its incarnation: all its leases are void."""
 
 
 class RemoteTasks:

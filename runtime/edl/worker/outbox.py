@@ -28,8 +28,8 @@ from edl.tasks.task import Report, Task, TaskType
 class Outbox:
     """Exchange state of one incarnation of an instance. Not thread-safe.
 
-    `group` is the number of the group whose parameters this worker has. `join_request` is the open one for the next
-    group, and `found` its answer. `regroup` is True if the current group is to end.
+    `group` is the number of the group that this worker has the parameters of. `join_request` is the open one for the
+    next group, and `found` its answer. `regroup` is True if the current group is to end.
     """
 
     def __init__(self, instance: str, incarnation: int) -> None:
@@ -178,7 +178,7 @@ class Outbox:
 
     @property
     def unstored(self) -> set[int]:
-        """Leases of done tasks whose reports the master may not have stored."""
+        """Leases of done tasks with reports that the master may not have stored."""
         return {update.report.task.attempt for update in self._updates if update.kind == "done"}
 
     def _drop(self, lease: int) -> None:

@@ -1,10 +1,11 @@
 """File of one server in a checkpoint: a safetensors file; data that is not an array is in its metadata.
 
-    flat            float32 (1 + slots, size): the parameters, then each optimizer slot table.I.ids     int64 (n,),
-    table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order table.I.used    int64 (n,): the last
-    step of each row table.I.counts  uint8: counts of ids without a row (`edl.embeddings.limits`), of size 0 for none
-    table.I.gone    int64: ids of rows evicted after the file before; they may be there again first, state.I  float32:
-    the initial state, and the state that each worker pushed last
+    flat            float32 (1 + slots, size): the parameters, then each optimizer slot
+    table.I.ids     int64 (n,), table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order
+    table.I.used    int64 (n,): the last step of each row
+    table.I.counts  uint8: counts of ids without a row (`edl.embeddings.limits`), of size 0 for none
+    table.I.gone    int64: ids of rows evicted after the file before; they may be there again
+    first, state.I  float32: the initial state, and the state that each worker pushed last
 
 User-defined names are in the metadata only, so that none can collide with these. A file is renamed to its final name
 when it is complete.

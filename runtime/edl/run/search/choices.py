@@ -30,7 +30,7 @@ class Choices:
         self._lag = lag
 
     def ready(self, turn: int) -> bool:
-        """Return True if the trials have ended by which that of a turn is chosen."""
+        """Return True if the trials have ended that decide the choice of a turn's trial."""
         search = self._judge.search
         if turn >= search.count:
             return set(range(search.count)) <= self._judge.ended()
@@ -48,7 +48,7 @@ class Choices:
         return TrialChoice(best[turn - search.count], False) if turn - search.count < len(best) else None
 
     def turn(self, turn: int, number: int) -> int:
-        """Return the turn by which people know a candidate: that of its screening, if there is one."""
+        """Return the turn to show for a candidate: its screening's if there is one."""
         trial = self._judge.trials().get(number)
         return turn if trial is None else trial.number - 1
 

@@ -1,6 +1,6 @@
 """Search in one process with its training processes: trials, the choice among them, refits, and the archive.
 
-The program of a search holds those of its candidates in `candidates/0`, `candidates/1`, ….
+The program of a search holds its candidates' programs in `candidates/0`, `candidates/1`, ….
 """
 
 from __future__ import annotations

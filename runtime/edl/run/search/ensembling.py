@@ -1,6 +1,6 @@
 """Choice of the ensemble of a search among its trials, and its archive.
 
-An ensemble of one model is stored as that model. Any other is a program with those of its members in `members/0`,
+An ensemble of one model is stored as that model. Any other is a program with its members' programs in `members/0`,
 `members/1`, ….
 """
 

@@ -1,7 +1,7 @@
 """Importances of the columns at the end of a search, by rows that the trials did not learn from.
 
 The model of each chosen trial is explained in a training process, by sampled Shapley values (see
-`edl.worker.evaluation.shapley`). The importances of an ensemble are the weighted mean of those of its members.
+`edl.worker.evaluation.shapley`). The importances of an ensemble are the weighted mean of its members' importances.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ class Judge:
         }
 
     def ended(self) -> set[int]:
-        """Return the turns whose trials have ended, in a screening or on all rows, and those without time."""
+        """Return the turns with ended trials, in a screening or on all rows, and the turns without time."""
         skipped = {int(path.name) for path in self._job.search.glob(f"{SKIPPED}/*")}
         return skipped | {trial.number - 1 for trial in self.trials().values()}
 

@@ -1,8 +1,8 @@
-"""Order in which a search tries its candidates: that of their list, or by what ended trials show of a search space.
+"""Order in which a search tries its candidates: as listed, or by what ended trials show of a search space.
 
 A search may try its first candidates in their order. Each later one is chosen by a tree-structured Parzen estimator
-(Bergstra et al., 2011; multivariate as in BOHB, Falkner et al., 2018) among the candidates that were compiled: the one
-whose neighbours are most likely among the good trials in comparison with the others.
+(Bergstra et al., 2011; multivariate as in BOHB, Falkner et al., 2018) among the compiled candidates: its neighbours are
+most likely among the good trials in comparison with the others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ OTHER_NAME = 0.2  # kernel of two points that differ in a name
 class Schedule:
     """Order of the trials of a search, by the numbers of its candidates.
 
-    lag: trials begun last whose results do not matter to a choice, because they may not have ended. A choice then
-    depends on the trials before them alone, so the same search makes the same choices however long its trials take.
+    lag: number of the trials begun last. Their results do not matter to a choice, because they may not have ended. A
+    choice then depends on the trials before them alone, so the same search makes the same choices however long its
+    trials take.
     """
 
     def __init__(self, search: Search, *, lag: int, numbers: Sequence[int] | None = None) -> None:

@@ -48,7 +48,7 @@ def until_screened(search: Search) -> float:
 
 
 def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
-    """Return the seconds that a trial probably needs: those of the slowest one of its model; 0 if none has ended.
+    """Return the seconds that a trial probably needs: as many as the slowest one of its model; 0 if none has ended.
 
     ended: the seconds of the trials that ended with a model, by number.
     """

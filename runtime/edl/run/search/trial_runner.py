@@ -1,7 +1,7 @@
 """Run of one trial at a time in a training process.
 
-A trial whose process dies is begun again from its first fold that has not ended. A model that was chosen may be trained
-once more on all rows.
+If its process dies, a trial is begun again from its first unfinished fold. A chosen model may be trained once more on
+all rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from edl.run.training_client import ProcessDiedError, TrainingProcess
 from edl.run.training_protocol import TrialRun
 from edl.spec import Rows, Search
 
-ATTEMPTS = 5  # of a trial whose processes die
+ATTEMPTS = 5  # of a trial with processes that die
 GRACE = 1.25  # factor of a trial's time after which it is cancelled
 
 
@@ -191,7 +191,7 @@ class TrialRunner:
 
 
 def _prepare_folder(trial: JobFolder, job: JobFolder) -> JobFolder:
-    """Create a trial's folder, in which the rows are those of the search, and whose log stays with the job."""
+    """Create a trial's folder. It has the rows of the search, and its log stays with the job."""
     logs = job.logs / f"trial-{int(trial.path.parent.name) + 1}-{trial.path.name}"
     logs.mkdir(parents=True, exist_ok=True)
     make_folders(trial.path)

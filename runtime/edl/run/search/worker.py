@@ -1,8 +1,8 @@
 """Worker of a search with a master: it runs the trials that it is assigned, and one worker makes the ensemble.
 
-A trial is a task under a lease: that of a lost worker is assigned to another one. A task is a turn, and the candidate
-of a turn follows from the trials before it, so that it does not matter which worker has it. Workers on one machine have
-all trials in the folder of the job; others exchange them through a store.
+A trial is a task under a lease: a lost worker's trial is assigned to another worker. A task is a turn, and the
+candidate of a turn follows from the trials before it, so that it does not matter which worker has it. Workers on one
+machine have all trials in the folder of the job; others exchange them through a store.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class SearchWorker:
         return trial
 
     def _ready(self, task: Task) -> bool:
-        """Wait for the trials by which that of the task is chosen. Return False if the task must be given back.
+        """Wait for the trials that decide the choice of the task's trial. Return False if the task must be given back.
 
         An earlier task may have been returned by a worker that was lost: the queue assigns it first.
         """

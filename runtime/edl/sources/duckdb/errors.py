@@ -64,7 +64,7 @@ def translate_error(
         hint = quoted_text_hint(detail.get("name", ""), query, span) or hint
     if isinstance(error, duckdb.ParserException) and span is not None:
         hint = _find_reserved_word(connection, query, span) or hint
-    if isinstance(hint, Advice) and hint.span is not None:  # a larger place than that of the error
+    if isinstance(hint, Advice) and hint.span is not None:  # a larger place than the error's
         span, hint = hint.span, Advice(hint, hint.instead)
     return kind(message, span=span, hint=hint)
 

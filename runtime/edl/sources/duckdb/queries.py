@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from edl.sources.row_order import Column
 
-# Types whose Arrow form loses information, costs more, or is of DuckDB alone -> type they are cast to.
+# Types with an Arrow form that loses information, costs more, or is of DuckDB alone -> type they are cast to.
 READ_AS = {
     "hugeint": "BIGINT",
     "uhugeint": "UBIGINT",

@@ -106,7 +106,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     @classmethod
     def beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
-        """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
+        """Open a source over the database of a caller's connection; its settings and transaction stay as they are."""
         try:
             cursor = connection.cursor()
             [(path,)] = cursor.execute(queries.CURRENT_DATABASE).fetchall()

@@ -13,8 +13,8 @@ from edl.sources.duckdb.errors import translate_error
 def syntax_error(sql: str, connection: duckdb.DuckDBPyConnection | None = None) -> SourceError | None:
     """Return the error of one statement, or None if the parser accepts it.
 
-    connection: to the database whose extensions may add to the syntax, and whose names a hint may mention; the
-    statement is parsed on another connection to it.
+    connection: to the database. Its extensions may add to the syntax, and a hint may mention its names; the statement
+    is parsed on another connection to it.
     """
     with (connection or _empty_database()).cursor() as cursor:
         try:

@@ -3,7 +3,7 @@
     maxcompute://ACCESS_ID@service.cn-shanghai.maxcompute.aliyun.com/api?curr_project=shop
 
 The secret key of the account is the URL's password; see `edl.data.server_url` for its other origins. A statement is
-submitted under an id of its own, so that one whose reply was lost is not run twice.
+submitted under an id of its own, so that it is not run twice if its reply is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a MaxCompute table by range: one download session, whose id all processes of a job share.
+"""Rows of a MaxCompute table by range: one download session; all processes of a job share its id.
 
 The table is private and never changes, so its rows have numbers, and an expired session is replaced by another over
 the same rows. A range is read in requests of bounded size, several at a time, because the service limits the speed of
@@ -212,7 +212,7 @@ def _arrow_batches(
 def record_batches(
     session: Any, start: int, count: int, columns: list[types.MaxComputeColumn], zone: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows that arrive one by one, as those of an instance always do. To be called inside `utc`."""
+    """Yield rows that arrive one by one, as an instance's rows always do. To be called inside `utc`."""
     names = [column.name for column in columns]
     with session.open_record_reader(start, count, columns=names) as reader:
         rows: list[Sequence[Any]] = []

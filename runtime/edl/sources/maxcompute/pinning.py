@@ -1,9 +1,9 @@
 """Rows pinned as a table of MaxCompute, in their order, with a digest that MaxCompute itself computes.
 
-The order of shuffled rows is a function of the rows and the seed: a hash of the row's text, of the number of
-preceding rows with the same text, and of the seed. Numbers with fractions count as FLOAT there, as with every source,
-and their exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the
-order differs from that of the same rows in another database, and so do the validation rows of a split, except by time.
+The order of shuffled rows is a function of the rows and the seed: a hash of the row's text, of the number of preceding
+rows with the same text, and of the seed. Numbers with fractions count as FLOAT there, as with every source, and their
+exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the order differs
+from the order of the same rows in another database, and so do the validation rows of a split, except by time.
 
 The digest covers the schema, the seed and the rows as a multiset, from which their order follows. For a query that
 keeps its own order, the digest covers its text instead of the seed.
@@ -77,7 +77,7 @@ def pin(
 
 
 def unpin_abandoned(source: MaxComputeSource) -> int:
-    """Drop this user's tables whose folders are gone. Tables of other users end by their lifecycle."""
+    """Drop this user's tables without a folder. Tables of other users end by their lifecycle."""
     dropped, ours = 0, f"{state_id()}, "
     for entry in source.listed(TABLE):
         with source.errors():
@@ -112,7 +112,7 @@ def shuffle_query(
 def _mark_validation(
     rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], seed: int, split: Split
 ) -> str:
-    """Return a query of hashed rows that also marks those of validation, see `edl.sources.row_order`: 1, else 0."""
+    """Return a query of hashed rows that also marks the validation rows, see `edl.sources.row_order`: 1, else 0."""
     near, exact, unit, kind, size, total, every, wanted, before, held = (
         free_name(name, names)
         for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")

@@ -280,7 +280,7 @@ class MaxComputeResults:
         self._source.run(f"ALTER TABLE {quote_name(names.new)} RENAME TO {quote_name(names.target)}")
 
     def _end(self, names: ResultNames) -> None:
-        """Drop the staged rows, and restore a table whose swap is unfinished."""
+        """Drop the staged rows, and restore a table after an unfinished swap."""
         if self._source.table(names.old) is not None:
             if self._source.table(names.target) is None:
                 self._source.run(f"ALTER TABLE {quote_name(names.old)} RENAME TO {quote_name(names.target)}")

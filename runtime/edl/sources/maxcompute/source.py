@@ -154,7 +154,7 @@ class MaxComputeSource(BaseSource):
         return [self.client.odps.project]  # other projects can only be listed by their owners
 
     def listed(self, prefix: str) -> list[Any]:
-        """List pyodps's tables and views whose names begin with `prefix`."""
+        """List pyodps's tables and views with names that begin with `prefix`."""
         with self.errors():
             return [
                 t for t in self.client.odps.list_tables(prefix=prefix or None) if t.name.startswith(prefix)

@@ -1,12 +1,12 @@
 """Pinned rows of MySQL by connectorx, which reads a range into Arrow without a Python object per value.
 
 connectorx opens a connection per query and returns the whole result, so a long range is read in parts of bounded size:
-while the rows of one are consumed, a thread reads the next.
-What it could not hold exactly the server sends as text: decimals, times, and MySQL's JSON. Texts are converted as those
-of PyMySQL are. It would panic at a zero date, so rows with one are left out, and missed.
+while the rows of one are consumed, a thread reads the next. The server sends as text what connectorx could not hold
+exactly: decimals, times, and MySQL's JSON. Texts are converted like PyMySQL's. It would panic at a zero date, so rows
+with one are left out, and missed.
 
-Where connectorx cannot be used, or fails, PyMySQL reads on. The errors that users see are those of PyMySQL: connectorx
-gets the password in a URL, so its messages go to the log alone, at the level DEBUG, without the password.
+Where connectorx cannot be used, or fails, PyMySQL reads on. Users see PyMySQL's errors: connectorx gets the password in
+a URL, so its messages go to the log alone, at the level DEBUG, without the password.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _connection(url: ServerURL) -> str:
 
 
 def _batch(columns: Sequence[MySQLColumn], received: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert to the types of the columns; those of the type null were not read. Raises _FailedError."""
+    """Convert to the types of the columns; columns of the type null were not read. Raises _FailedError."""
     if not columns:
         return nameless(received.num_rows)
     arrays = iter(received.columns)

@@ -132,7 +132,7 @@ class MySQLConnection(_PyMySQL):
         return int(self.query(sql))
 
     def load(self, sql: str, data: Iterable[bytes]) -> int:
-        """Run a LOAD DATA LOCAL whose file is `data`. Return the number of warnings."""
+        """Run a LOAD DATA LOCAL with `data` as its file. Return the number of warnings."""
         self._sending = data
         try:
             self.run(sql)

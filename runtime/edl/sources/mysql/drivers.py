@@ -69,7 +69,7 @@ def describing(url: ServerURL) -> closing[MySQLConnection]:
 def select(
     table: PinnedTable, expressions: Sequence[str], start: int, end: int, conditions: Sequence[str] = ()
 ) -> str:
-    """Return the query of rows [start, end) of a pinned table, whose key counts from 1."""
+    """Return the query of rows [start, end) of a pinned table; its key counts from 1."""
     key = quote_part(table.key, "`")
     where = " AND ".join([f"{key} > {start}", f"{key} <= {end}", *conditions])
     return f"SELECT {', '.join(expressions) or '1'} FROM {table.name} WHERE {where} ORDER BY {key}"

@@ -189,7 +189,7 @@ def may_make_tables(source: MySQLSource) -> bool:
 
 
 def drop_abandoned(source: MySQLSource) -> int:
-    """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number."""
+    """Drop the tables without a folder, and old tables of unknown owners. Return their number."""
     rows = source.look_up(queries.tables_of_ours, source.database, PREFIX)
     named = [(f"{source.home}{quote_part(name, '`')}", comment) for name, comment in rows]
     return pinned_tables.drop_abandoned(source, named)

@@ -53,7 +53,7 @@ def table(connection: MySQLConnection, database: str, name: str) -> tuple[str, s
 
 
 def tables_of_ours(connection: MySQLConnection, database: str, prefix: str) -> list[tuple[str, str]]:
-    """Return name and comment of the tables whose names begin with `prefix`."""
+    """Return name and comment of the tables with names that begin with `prefix`."""
     pattern = prefix.replace("_", r"\_") + "%"
     rows = connection.fetch_all(
         "SELECT table_name, table_comment"

@@ -1,6 +1,7 @@
-"""Rights of an account of MySQL: the server checks most of those of a statement when it prepares it.
+"""Rights of an account of MySQL: the server checks most rights for a statement when it prepares the statement.
 
-Those to rename and drop a table it checks only where it would do so: a table that is not there is renamed to itself.
+It checks the rights to rename and drop a table only where it would do so: a table that is not there is renamed to
+itself.
 """
 
 from __future__ import annotations

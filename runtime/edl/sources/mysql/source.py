@@ -6,7 +6,7 @@ lost. As with every source, the next statement ends a result that was not read t
 request, because otherwise all of it would have to be read.
 
 Pinned rows stay in the database as a private table, see `edl.sources.mysql.pinning`. For users without the right to
-create tables they are a file, like those of an embedded database.
+create tables they are a file, as with an embedded database.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class MySQLSource(Transactional, BaseSource):
     # Writing ---------------------------------------------------------------------------------------------
 
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
-        """Append batches whose columns are `names`. Raises SourceError if a value does not fit its column."""
+        """Append batches with the columns `names`. Raises SourceError if a value does not fit its column."""
         connection = self.live()
         with self._errors(""), self._mode(connection, _STRICT), self.in_utc(connection):
             load = upload.may_load(connection)
@@ -275,7 +275,7 @@ class MySQLSource(Transactional, BaseSource):
             connection.run(sql)
 
     def collation(self) -> str:
-        """Collation of new tables: the database's, so that texts compare with those of its other tables."""
+        """Collation of new tables: the database's, so that texts compare with the texts of its other tables."""
         name: str = self.few("SELECT @@collation_database")[0][0].decode()
         return name if name.startswith("utf8mb4") else "utf8mb4_general_ci"
 

@@ -44,7 +44,7 @@ def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
 
 @cache
 def if_offered() -> ssl.SSLContext:
-    """Return the context of connections without TLS options, which verify nothing, as those of MySQL's client."""
+    """Return the context of connections without TLS options: like MySQL's client, they verify nothing."""
     new_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     new_context.check_hostname = False
     new_context.verify_mode = ssl.CERT_NONE

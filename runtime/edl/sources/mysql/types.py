@@ -171,7 +171,7 @@ def exact(column: MySQLColumn) -> str:
 
 
 def exact_in_arrow(column: MySQLColumn) -> str:
-    """Return the expression whose values connectorx reads exactly.
+    """Return the expression with values that connectorx reads exactly.
 
     A decimal or a time is a text; of a number of bits the digits are read.
     """

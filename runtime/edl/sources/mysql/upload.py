@@ -101,7 +101,7 @@ def write(
     *,
     load: bool,
 ) -> None:
-    """Append batches with columns `names` to the table, whose name is quoted. `load`: by LOAD DATA."""
+    """Append batches with columns `names` to the table of this quoted name. `load`: by LOAD DATA."""
     columns = ", ".join(quote_part(name, "`") for name in names)
     send = _load if load else _insert
     for batch in batches:

@@ -47,7 +47,7 @@ def existing(
 
 
 def tables_of_ours(connection: PostgreSQLConnection, prefix: str) -> list[tuple[str, str, str]]:
-    """Return schema, name and comment of this user's tables whose names begin with `prefix`."""
+    """Return schema, name and comment of this user's tables with names that begin with `prefix`."""
     return connection.fetch_all(
         f"SELECT nspname, relname, {_COMMENT}{_RELATIONS} relkind = 'r' AND starts_with(relname, ?)"
         " AND pg_has_role(relowner, 'USAGE') ORDER BY nspname, relname",
@@ -56,7 +56,7 @@ def tables_of_ours(connection: PostgreSQLConnection, prefix: str) -> list[tuple[
 
 
 def other_owner(connection: PostgreSQLConnection, schema: str, name: str) -> str:
-    """Return the owner of a table whose rights this account does not have; empty if there is none."""
+    """Return the owner of a table if this account does not have the owner's rights; empty if it does."""
     rows = connection.fetch_all(
         f"SELECT pg_get_userbyid(relowner){_RELATIONS} nspname = ? AND relname = ? AND relkind IN ('r', 'p')"
         " AND NOT pg_has_role(relowner, 'USAGE')",

@@ -4,11 +4,11 @@ The user's statements, and internal ones of the same transaction, run on one con
 temporary tables and settings. After a long idle time the connection is checked before use, and replaced if it is lost.
 
 Pinned rows stay in the database as a private table, see `edl.sources.postgresql.pinning`. For users without the right
-to create tables they are a file, like those of an embedded database.
+to create tables they are a file, as with an embedded database.
 
-Tables that are named without a schema belong to the schema of the connection: `schema=` of the URL, or the first of
-the user's search path. It is that of the registry of models, and does not change with `SET search_path`, because a
-job commits its results over other connections.
+Tables that are named without a schema belong to the schema of the connection: `schema=` of the URL, or the first of the
+user's search path. The registry of models has the same schema. It does not change with `SET search_path`, because a job
+commits its results over other connections.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
     # Writing ---------------------------------------------------------------------------------------------
 
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
-        """Append batches whose columns are `names`. Raises SourceError if a value does not fit its column."""
+        """Append batches with the columns `names`. Raises SourceError if a value does not fit its column."""
         connection = self.live()
         with self._errors(""):
             upload.write(connection, table, names, batches)

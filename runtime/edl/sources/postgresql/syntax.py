@@ -1,7 +1,7 @@
 """PostgreSQL's parser: Parse of the extended protocol reads a statement without running it.
 
 Parse also looks names up, and has the state of a syntax error for some errors in their use (`INSERT has more
-expressions than target columns`), which an earlier statement may put right. Those of the grammar come from the
+expressions than target columns`), which an earlier statement may put right. Errors of the grammar come from the
 server's scanner.
 """
 

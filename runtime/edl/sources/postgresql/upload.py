@@ -76,7 +76,7 @@ def definitions(schema: pa.Schema) -> list[str]:
 def write(
     connection: PostgreSQLConnection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> None:
-    """Append batches with columns `names` to the table, whose name is quoted."""
+    """Append batches with columns `names` to the table of this quoted name."""
     columns = ", ".join(map(quote_part, names))
     connection.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)", _texts(batches))
 
@@ -98,7 +98,7 @@ def _text(batch: pa.RecordBatch) -> bytes:
 
 
 def _convert_column(column: pa.Array) -> pa.Array:
-    """Convert the column to a type whose text in CSV is that of PostgreSQL."""
+    """Convert the column to a type with PostgreSQL's text in CSV."""
     kind = column.type
     if types.is_binary(kind) or types.is_fixed_size_binary(kind):
         return _hexadecimal(column)

@@ -75,7 +75,7 @@ def translate_error(error: Exception, connection: sqlite3.Connection, sql: str) 
 
 
 def _known_names(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
-    """Return candidates for an unknown name; columns are those of the tables in the query."""
+    """Return candidates for an unknown name; columns are the columns of the tables in the query."""
     with suppress(sqlite3.Error):
         if what == "table":
             return queries.tables(connection)

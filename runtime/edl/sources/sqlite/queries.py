@@ -49,7 +49,7 @@ def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def with_kinds(connection: sqlite3.Connection, columns: Sequence[SQLiteColumn]) -> list[SQLiteColumn]:
-    """Return the columns of the view with the kinds of their values. A scan finds those of SCANNED columns."""
+    """Return the columns of the view with the kinds of their values. A scan finds the kinds of SCANNED columns."""
     columns_with_kinds: list[SQLiteColumn] = []
     for first in range(0, len(columns), SCANNED):
         some = columns[first : first + SCANNED]

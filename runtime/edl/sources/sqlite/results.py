@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _JOB = re.compile(re.escape(MARK) + r", job (\S*) \*/")
 _ROW_NAMES = ("rowid", "_rowid_", "oid")
 
-# Arrow type -> declared type, and the Arrow type whose Python values SQLite stores
+# Arrow type -> declared type, and the Arrow type with Python values that SQLite stores
 _STORED = (
     (types.is_boolean, "BOOLEAN", pa.int8()),
     (types.is_integer, "INTEGER", pa.int64()),

@@ -78,7 +78,7 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
 
     @classmethod
     def beside(cls, connection: sqlite3.Connection) -> SQLiteSource:
-        """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
+        """Open a source over the database of a caller's connection; its settings and transaction stay as they are."""
         try:
             rows = connection.execute("PRAGMA database_list").fetchall()
         except sqlite3.Error as error:

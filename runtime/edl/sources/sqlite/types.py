@@ -59,7 +59,7 @@ _PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None)
 class SQLiteColumn:
     """Column of a query. `declared_kind` is the table's declaration as a word of `_DECLARED`, empty for an expression.
 
-    `error` is raised where a job reads a mixed column, whose values have several types; None for other columns.
+    `error` is raised where a job reads a mixed column: its values have several types; None for other columns.
     """
 
     name: str
@@ -74,7 +74,7 @@ def declared_kind(type_name: str) -> str:
 
 
 def scan(columns: Sequence[SQLiteColumn], view: str) -> str:
-    """Return a query whose only row describes the contents of the columns; `observe_kinds` reads it."""
+    """Return a query with one row, a description of the contents of the columns; `observe_kinds` reads it."""
     facts = [fact for column in columns for fact in _facts(column)]
     return f"SELECT {', '.join(facts)} FROM {view}"
 
@@ -200,7 +200,7 @@ def _resolve_column(column: SQLiteColumn, facts: Sequence[Any]) -> SQLiteColumn:
 
 
 def _kind(types: Collection[str], declared: str) -> str:
-    """Return the kind of a column whose values have these types, as returned by typeof()."""
+    """Return the kind of a column with values of these types, as returned by typeof()."""
     present = set(types) - {"null"}
     if not present:
         return declared or "null"

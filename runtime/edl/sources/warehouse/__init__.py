@@ -1,4 +1,4 @@
-"""Warehouses: databases whose driver yields Arrow or rows of the DB-API, and in which nothing is kept but results.
+"""Warehouses: databases with a driver that yields Arrow or rows of the DB-API. They keep results and nothing else.
 
 A query runs in the warehouse, once, and its rows are pinned in the job's folder in the order that all sources share.
 So a warehouse needs no transactions, no keys and no right to write. Models are in a model store, by default a folder

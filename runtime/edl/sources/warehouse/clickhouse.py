@@ -1,7 +1,7 @@
 """ClickHouse by its HTTP interface, with clickhouse-connect, and all rows in Arrow's format.
 
-Requests have no session, so a statement never waits for one whose rows were left. `DESCRIBE` tells the types of a query
-before it runs, and those that ClickHouse writes into Arrow as bare numbers or bytes are cast.
+Requests have no session, so a statement never waits for another one with rows that were left. `DESCRIBE` tells the
+types of a query before it runs, and those that ClickHouse writes into Arrow as bare numbers or bytes are cast.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ClickHouseSource(WarehouseSource):
         super().__init__(url)
         self.driver_errors = driver_errors
         self._client = client
-        self._running = ""  # id of the statement whose rows are read
+        self._running = ""  # id of the statement that rows are read of
         self._stream: Any = None  # response of urllib3
 
     @classmethod

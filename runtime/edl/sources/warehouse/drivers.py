@@ -1,4 +1,4 @@
-"""Statements by drivers of ADBC, whose rows are Arrow, and of the DB-API, whose rows are Python values."""
+"""Statements by drivers of ADBC, with rows as Arrow, and of the DB-API, with rows as Python values."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A pattern is a regular expression over the driver's message. Its named groups say what the message has:
 
     message        what is shown in place of the whole message; without it, an error with a place is one of syntax
-    table, column  a name that is not known, as the message writes it; `name` that of anything else, such as a function
+    table, column  a name that is not known, as the message writes it; `name`, of anything else, such as a function
     line, at       place of the error, from 1, in the text that was sent; `at` counts bytes in the line
     near           what the warehouse takes for the meant name
 """

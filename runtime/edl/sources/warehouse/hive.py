@@ -1,9 +1,9 @@
 """Apache Hive, and Spark's Thrift server, by the protocol of HiveServer2, with impyla.
 
 impyla opens a session for each cursor, so all statements go through one cursor. A statement is polled, so that another
-thread can stop it. The types are those of Hive; a TIMESTAMP of Spark is read in UTC.
+thread can stop it. The types are Hive's; a TIMESTAMP of Spark is read in UTC.
 
-The error messages of Hive were never seen, those of Spark were.
+The error messages of Spark were seen, the error messages of Hive never.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class WarehouseResults:
         )
 
     def _end(self, record: StageRecord) -> None:
-        """Remove the staged rows and tables that a commit has left, and put back a table whose swap is unfinished."""
+        """Remove the staged rows and tables that a commit has left, and put back a table after an unfinished swap."""
         if self._recorded(record):
             new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
             if self._source.existing(old) and not self._source.existing(record.target):

@@ -33,7 +33,7 @@ SNOWFLAKE = Lexicon(_escaping("--|//", _PLAIN_NAME, r"|\$\$.*?(?:\$\$|\Z)"), '"'
 BIGQUERY = Lexicon(_escaping(r"--|\#", r"`(?:[^`\\]|\\.)*`?", r'|"(?:[^"\\]|\\.)*"?'), "`")
 CLICKHOUSE = Lexicon(_escaping(r"--|\#", r'"(?:[^"\\]|\\.|"")*"?|`(?:[^`\\]|\\.)*`?'), '"`')
 HIVE = Lexicon(_escaping("--", r"`(?:[^`]|``)*`?", r'|"(?:[^"\\]|\\.)*"?'), "`")
-_ESCAPED_NAMES = ("bigquery", "clickhouse")  # dialects whose names have backslash escapes
+_ESCAPED_NAMES = ("bigquery", "clickhouse")  # dialects with backslash escapes in names
 _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 
 # Arrow's test of a type -> the type that sqlglot writes in each dialect

@@ -16,7 +16,7 @@ from edl.spec import Calibration, ClassLabel, JobSpec, Label, RegressionLabel, U
 _ERRORS, _LOSSES, _CURVE, _MEANS = "edl.errors", "edl.losses", "edl.curve", "edl.means"
 _SCORES, _CONFUSION = "edl.scores", "edl.confusion"
 NAMES = (_ERRORS, _MEANS, _LOSSES, _CURVE, _SCORES, _CONFUSION)
-MOST_CLASSES = 20  # whose curves and confusion a model keeps
+MOST_CLASSES = 20  # for a model to keep curves and confusion
 
 
 def of_label(

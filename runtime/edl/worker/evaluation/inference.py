@@ -46,7 +46,7 @@ def predict(
 ) -> Outcome:
     """Predict or explain the pinned rows in their order and write the results to `sink`.
 
-    background: rows with which explained rows are compared, in place of those of the query.
+    background: rows to compare explained rows with, in place of the query's rows.
     """
     began = time.monotonic()
     tasks = _tasks(program.spec, reader)

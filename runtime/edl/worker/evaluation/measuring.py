@@ -36,10 +36,10 @@ def program_metrics(program: Program) -> dict[str, Metric]:
 
 
 def training_metrics(program: Program) -> dict[str, Metric]:
-    """Return the program's metrics, and those of how sure its predictions are.
+    """Return the program's metrics, and metrics of how sure its predictions are.
 
-    Without the latter are programs with a metric of their own: its states stay apart at the master, one for each task,
-    where those of the others would take much room.
+    Programs with a metric of their own go without the latter: their states stay apart at the master, one for each task,
+    where states of the others would take much room.
     """
     metrics = program_metrics(program)
     if not all(map(merge_kind, metrics.values())):

@@ -44,10 +44,10 @@ class Results:
     The columns are those of `keep`, then `column` in the label's own type. For classes there is also
     `<column>_confidence`, the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the
     JobSpec says so, a column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster
-    there is `<column>_distance`, that to its centre, for an anomaly `<column>_score`. For a number with an interval
-    there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a number,
-    or a text of numbers separated by commas. The predicted column replaces a kept one of the same name; names differ
-    in more than case.
+    there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. For a number with an
+    interval there are `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a
+    number, or a text of numbers separated by commas. The predicted column replaces a kept one of the same name; names
+    differ in more than case.
     """
 
     target: Target
@@ -188,7 +188,7 @@ def added_names(
 
 
 def program_target(program: Program) -> Target:
-    """Return the target that the program defines, or that of its JobSpec."""
+    """Return the target that the program defines, or its JobSpec's target."""
     label = program.module.__dict__.get("LABEL")
     return label if isinstance(label, Target) else target(program.spec.label)
 

@@ -66,7 +66,7 @@ class Predictor:
         """Return the format of predictions with an interval around numbers, a threshold of the second class, extra
         outputs, or a probability of each class.
 
-        Without a threshold it is that of the program.
+        Without a threshold the program's applies.
         """
         spec = self._program.spec
         threshold = spec.threshold if threshold is None else threshold

@@ -80,7 +80,7 @@ class Scorer:
     def _logits(self, outputs: Array) -> Array:
         """Return the logits of the second of two classes, or of each class, before a calibration.
 
-        Those of an ensemble are the logits of the mean of its probabilities.
+        An ensemble's logits are the logits of the mean of its probabilities.
         """
         if outputs.ndim == 2 and self.program.spec.framework != ENSEMBLE:
             return outputs

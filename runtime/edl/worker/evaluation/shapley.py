@@ -2,7 +2,7 @@
 
 The value of a column is its Shapley value (Shapley 1953, "A value for n-person games"; Štrumbelj and Kononenko 2014,
 "Explaining prediction models and individual predictions with feature contributions"), estimated by random walks. A walk
-begins at a sampled background row and replaces its columns by those of the row to explain, one after another in a
+begins at a sampled background row and replaces its columns by the columns of the row to explain, one after another in a
 random order. The change of the score at a replacement is the contribution of that column. Each order is walked
 backwards too, which makes the estimate more exact than another random order would (Mitchell et al. 2022, "Sampling
 permutations for Shapley value estimation").
@@ -69,7 +69,7 @@ def draw(spec: JobSpec, blocks: Blocks, background: pa.RecordBatch | None = None
 
     background: rows that the model keeps, under the names that its columns had in the training. They are not used if
     they do not fit the columns of the query, nor by an edited program, which may read columns that no model keeps.
-    samples: number of walks, by default that of the job.
+    samples: number of walks, by default the job's.
     """
     samples = samples or (spec.explanation or Explanation()).samples
     kept = None
@@ -267,7 +267,8 @@ class Explainer(Scorer):
 
 
 def _differ(cells: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return True for the values that may differ from that of the start row, which is one or another for each row.
+    """Return True for the values that may differ from the start row's value. The start row is one or another for each
+    row.
 
     Nested values always may.
     """
@@ -300,7 +301,7 @@ def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
 class Values(Results):
     """Result batches of a job that explains each row.
 
-    The columns are those of a prediction, then `<label>_base`, the score without knowledge of the row, and
+    The columns are the columns of a prediction, then `<label>_base`, the score without knowledge of the row, and
     `<column>_shap`, the contribution of each column.
     """
 

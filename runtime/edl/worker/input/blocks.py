@@ -80,9 +80,9 @@ class Block(NamedTuple):
 class Blocks:
     """Reader of rows that calls the program to make arrays of them.
 
-    `kept` caches the arrays of training tasks for later epochs, and `measured` those of validation rows; None reads
-    these every time. `rows` is the number of training rows, or None if it is unknown. `part` returns the part of a
-    training task to read: its number and the number of parts.
+    `kept` caches the arrays of training tasks for later epochs, and `measured` the arrays of validation rows; None
+    reads these every time. `rows` is the number of training rows, or None if it is unknown. `part` returns the part of
+    a training task to read: its number and the number of parts.
     """
 
     program: Program

@@ -45,7 +45,7 @@ class Strategy(Protocol):
         ...
 
     def weight_of(self, weight: float) -> float:
-        """Return the weight of the rows of the last call of `train`. Those of this worker have the weight `weight`."""
+        """Return the weight of the rows of the last call of `train`. This worker's rows have the weight `weight`."""
         ...
 
     def mark(self) -> int:

@@ -1,4 +1,4 @@
-"""Base of the strategies whose parameters are on parameter servers.
+"""Base of the strategies with the parameters on parameter servers.
 
     asynchronous   each push is a step, independent of the other workers
     local_steps    some steps on local copies, their gradients together as one push

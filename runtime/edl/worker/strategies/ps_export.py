@@ -1,4 +1,4 @@
-"""Export of a model whose weights are on parameter servers: the rows of a table are streamed into the archive.
+"""Export of a model with its weights on parameter servers: the rows of a table are streamed into the archive.
 
 Each server yields its rows by ascending id. They are merged, so the archive equals the one that a single process
 writes.

@@ -51,7 +51,7 @@ class PulledModel(NamedTuple):
 class ModelPush(NamedTuple):
     """Content of one push to all servers.
 
-    `gradients` are those of an adapter, the mean over `rows`, computed on the `versions` of the servers. `state` has
+    `gradients` are an adapter's gradients, the mean over `rows`, computed on the `versions` of the servers. `state` has
     the flat buffers, or None if they have not changed.
     """
 

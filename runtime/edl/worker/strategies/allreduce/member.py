@@ -1,4 +1,4 @@
-"""Membership of a strategy whose workers all hold the parameters, in groups that the master forms one after another.
+"""Membership of a strategy with the parameters on all workers, in groups that the master forms one after another.
 
     join ─▶ meet ─▶ agree on parameters and position ─▶ steps … ─▶ a lost member, or a joining one ─▶ join
 
@@ -65,7 +65,7 @@ class GroupMember(Local, ABC):
         return members
 
     def _begin(self, group: Group, number: int) -> None:
-        """Begin in a group whose members have equal parameters."""
+        """Begin in a group of members with equal parameters."""
 
     # Groups ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class GroupMember(Local, ABC):
         self._settled = self.step
 
     def keep(self, epoch: int) -> None:
-        """Keep the present weights for `epoch`, besides those of other epochs.
+        """Keep the present weights for `epoch`, besides the weights of other epochs.
 
         The members don't learn at the same time which epoch is the best.
         """
@@ -176,5 +176,5 @@ class GroupMember(Local, ABC):
         return self._group
 
     def _timeout(self, seconds: float) -> float:
-        """Return the timeout in seconds of a group whose slowest member computes for `seconds`."""
+        """Return the timeout in seconds of a group; its slowest member computes for `seconds`."""
         return max(LEAST_TIMEOUT, PATIENCE * seconds)

@@ -42,7 +42,7 @@ class RendezvousClient:
 
     @property
     def unstored(self) -> set[int]:
-        """Leases of done tasks whose reports the master may not have stored."""
+        """Leases of done tasks with reports that the master may not have stored."""
         return self._outbox.unstored
 
     def join(self, request: JoinRequest, leaving: Callable[[], bool]) -> WorkerGroup | None:

@@ -50,7 +50,7 @@ class AllReduce(GroupMember):
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         """Take the steps of these minibatches with the group.
 
-        Raises VoidError if another group has formed meanwhile, whose tasks come next.
+        Raises VoidError if another group has formed meanwhile; its tasks come next.
         """
         try:
             if self._ready().size == 1:

@@ -54,7 +54,7 @@ class GroupProgress(msgspec.Struct, frozen=True):
 
 
 class LeftError(Exception):
-    """Error of a log whose group was left."""
+    """Error of a log after its group was left."""
 
 
 class TaskLog:
@@ -160,7 +160,7 @@ class TaskLog:
         self._reports = {lease: report for lease, report in self._reports.items() if lease > self.durable}
 
     def forget_all_but(self, unstored: Collection[int]) -> None:
-        """Drop all reports but those of the leases in `unstored`."""
+        """Drop all reports except the reports of the leases in `unstored`."""
         if self._reports:
             lost = self._reports.keys() & unstored
             self.forget(min(lost) - 1 if lost else max(self._reports))

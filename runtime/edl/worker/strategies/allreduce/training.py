@@ -14,7 +14,7 @@ EXAMPLES = 2  # rows of the step that triggers compilation
 
 
 class GroupParameters:
-    """Parameters of a trainer whose strategy is a `GroupMember`.
+    """Parameters of a trainer with a `GroupMember` as its strategy.
 
     `store` has the checkpoints. `resume` is the one that this generation of the job starts from, "" to keep the
     trainer's initial weights.

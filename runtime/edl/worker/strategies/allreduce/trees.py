@@ -2,7 +2,7 @@
 
     own rows ─▶ histograms ─▶ sums over the group ─▶ the same tree on every member
 
-Ranks are those of the members' names, and a rank has always the same rows. So the trees of a group are the same however
+Ranks follow from the members' names, and a rank has always the same rows. So the trees of a group are the same however
 often its members are lost and replaced; the master forms no group until all wanted workers are there.
 """
 
