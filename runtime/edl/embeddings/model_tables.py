@@ -155,9 +155,7 @@ class Tables:
         return {read: read.ids(by_path) for read in reads}
 
     def need(self, keys: Keys, start: int, end: int, some: slice | None = None) -> Need:
-        """Return what the minibatch [start, end) reads. `some` selects the rows to return positions for, None all of
-        them.
-        """
+        """Return what the minibatch [start, end) reads, with the positions of the rows of `some`, or of all rows."""
         ids: dict[str, Ids] = {}
         places: list[Any] = []
         for group in self._groups:

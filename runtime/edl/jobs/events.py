@@ -41,10 +41,9 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
-    """Row of the learning curve. `metrics` are the metrics of the validation rows, `loss` among them; empty without
-    such rows.
+    """Row of the learning curve.
 
-    `final`: the epoch has ended; otherwise the row covers its rows so far.
+    `metrics` are measured on the validation rows, `loss` among them; empty without such rows. `final`: the epoch has ended; otherwise the row covers its rows so far.
     """
 
     epoch: int

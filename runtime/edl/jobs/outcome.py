@@ -91,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
 
     @property
     def ending(self) -> str:
-        """Reason why training ended, or empty if it took all its epochs and the model is the last one's."""
+        """Reason why training ended, or empty if it took all its epochs and the model is the last epoch's."""
         tried = len(self.trials)
         length = epoch_of(self.by_rounds)
         after = f"{tried} trial{'' if tried == 1 else 's'}" if tried else f"{length} {self.epochs}"

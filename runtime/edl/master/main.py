@@ -59,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def begin(name: str, arguments: Sequence[str] | None) -> tuple[argparse.Namespace, ClusterFolder]:
-    """Read the arguments of a master, and let its process end with its supervisor's; return them and the job's
-    folder."""
+    """Return the arguments of a master and the job's folder. The process ends with its supervisor's."""
     supervised = parser(name)
     supervised.add_argument("--port", type=int, required=True, help="port to listen on")
     supervised.add_argument(

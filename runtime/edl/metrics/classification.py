@@ -59,8 +59,7 @@ class LogLoss(Metric):
 
 
 class Brier(Metric):
-    """Mean squared error of the probabilities: with two classes the error of class 1, with more the sum over the
-    classes.
+    """Mean squared error of the probabilities: with two classes for class 1, with more the sum over the classes.
 
     State: the weighted sum, the sum of weights.
     """
@@ -164,7 +163,7 @@ class F1(PerClass):
 
 @dataclass(frozen=True)
 class AtThreshold(Metric):
-    """Metric of the classes that a threshold predicts, of two. The state is the state of `metric`."""
+    """Metric of the classes that a threshold predicts, of two. It has the state of `metric`."""
 
     metric: Metric
     threshold: float

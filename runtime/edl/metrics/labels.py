@@ -17,7 +17,7 @@ class _Target(Protocol):
 
 @dataclass(frozen=True)
 class OfLabel(Metric):
-    """Metric of the label at the place `number`, counted from 0. The state is the state of `metric`."""
+    """Metric of the label at the place `number`, counted from 0. It has the state of `metric`."""
 
     metric: Metric
     label: SeveralLabels

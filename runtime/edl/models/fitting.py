@@ -45,7 +45,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     """Statistics of a column of the training rows; None for statistics that were not needed.
 
     `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
-    than NULL, and `once` the values of one row only; `countless` is true if there are more values. `top` holds
+    than NULL, and `once` the values of one row only; `countless` is true if there are more than `distinct`. `top` holds
     the most frequent values and their counts, `histogram` and `bins` the numbers.
     """
 

@@ -137,8 +137,7 @@ def _damage(job: Path, error: Exception) -> SpecError:
 
 
 def is_of_statement(job: Path) -> bool:
-    """Return True for a job of a statement, with its data source as the result's destination; False if that is
-    damaged."""
+    """Return True for a job of a statement: its result goes into its data source. False if that is damaged."""
     try:
         intent = destination(job)
     except SpecError:

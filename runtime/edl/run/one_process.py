@@ -1,7 +1,7 @@
 """State of a training in one process, stored as by a master with one worker.
 
 So the same code continues both (`edl.master.resume`): a master and one worker go back to the last checkpoint, and end
-with the weights that this process would have ended with. The files are those of a job with a master:
+with the weights that this process would have ended with. The files are the same as for a job with a master:
 
     cluster/spec.json     written by the client before the training begins: without it, the job is not kept
     cluster/state         with the first checkpoint, and replaced with each other; its lock is held from the start

@@ -66,8 +66,7 @@ class Log(Column, frozen=True, tag="log"):
 
 
 class Year(Column, frozen=True, tag="year"):
-    """(year - mean) / std of a date or timestamp, in UTC; mean and std are the mean and std of the year. A NULL becomes
-    0."""
+    """(year - mean) / std of a date or timestamp, in UTC; mean and std are the year's. A NULL becomes 0."""
 
     column: str
     mean: float

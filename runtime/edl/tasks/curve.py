@@ -68,8 +68,7 @@ class Standing(msgspec.Struct, frozen=True):
     def after(
         self, epoch: int, figures: Figures, min_delta: float, uncertainty: Uncertainty | None = None
     ) -> Standing:
-        """Return the standing after an epoch with the validation figures `figures`; a loss that is no number gains
-        nothing."""
+        """Return the standing after an epoch with these validation figures. A loss that is no number gains nothing."""
         value = figures.get("loss")
         loss = math.inf if value is None else value
         standing = self

@@ -110,7 +110,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
     `stop` is the reason to end training, or empty. `outcome` is the outcome of an export. `rate` is the learning rate
     from now on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the
-    end of a trial of a search. `uncertainty` is the validation rows'.
+    end of a trial of a search. `uncertainty` describes the validation rows.
     """
 
     figures: Figures = {}

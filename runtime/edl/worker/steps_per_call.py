@@ -16,9 +16,7 @@ class StepsPerCall:
         self._steps = self._group = group
 
     def pieces(self, first: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
-        """Yield [first, last) ranges of whole minibatches. The time until the next request counts as the time of the
-        call.
-        """
+        """Yield [first, last) ranges of whole minibatches. The time until the next request is the call's."""
         while first < rows:
             last = min(first + self._steps * size, rows)
             began = self._clock()

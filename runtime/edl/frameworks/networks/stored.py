@@ -75,8 +75,7 @@ def network(spec: JobSpec, weights: Weights) -> Network:
 
 
 def _in_units(plain: Network, label: Label) -> Network:
-    """Return the network with last layers that give several labels in their own units; with one label it is
-    unchanged."""
+    """Return the network with last layers for several labels in their own units; with one label it is unchanged."""
     if not isinstance(label, SeveralLabels):
         return plain
     target = SeveralTarget(label)

@@ -251,9 +251,7 @@ class TorchAdapter(NetworkAdapter):
             group["lr"] = rate
 
     def _turns(self, rows: Minibatches) -> Turns | None:
-        """Return the chooser of the threads of each step, or None if a trial step could have side effects on the model,
-        or the steps do not run on the CPU.
-        """
+        """Return the chooser of each step's threads; None off the CPU, or if a trial step could change the model."""
         spec = self._program.spec
         if self._device.type != "cpu":
             return None

@@ -67,8 +67,7 @@ class RankingAdapter(TreeAdapter):
         return Evaluated(self._known_margins(matrix_of(features)), 0.0)
 
     def _sorted(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
-        """Give the engine the rows in the order of their groups; with several workers, the rows of this one's
-        groups."""
+        """Give the engine the rows in the order of their groups; with several workers, of this one's groups."""
         ranked = Ranked(matrix, rows.labels, rows.weights)
         if workers is not None:
             ranked = exchange_groups(ranked, workers)

@@ -48,9 +48,7 @@ class MetricsServer:
         self._times = CheckpointTimes(self._last_checkpoint)
 
     async def serve(self) -> None:
-        """Start serving, on the fixed port or on the previous master's if it is free, and write the address to the job
-        folder.
-        """
+        """Serve on the fixed port, or the previous master's if it is free; write the address to the job folder."""
         loop = asyncio.get_running_loop()
 
         def read() -> MetricReading | None:

@@ -1,5 +1,6 @@
-"""Copies of a job's TensorBoard files next to its checkpoints, on a volume or in a bucket, for a job with a folder that
-ends with its pod.
+"""Copies of a job's TensorBoard files next to its checkpoints, on a volume or in a bucket.
+
+They are for a job with a folder that ends with its pod.
 """
 
 from __future__ import annotations

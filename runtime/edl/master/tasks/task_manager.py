@@ -188,8 +188,7 @@ class TaskManager:
         return now - member.seen < self.worker_lease_secs / 2  # heartbeats come three times per lease
 
     def rows_of(self, instance: str) -> int:
-        """Return the rows that an instance has done since this master started, including the done rows of its open
-        tasks."""
+        """Return the rows that an instance has done since this master started, including rows of its open tasks."""
         under_way = sum(self.state.leases[number].rows for number in self._table.of(instance))
         return self._done_rows.of(instance) + under_way
 

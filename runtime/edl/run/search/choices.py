@@ -30,7 +30,7 @@ class Choices:
         self._lag = lag
 
     def ready(self, turn: int) -> bool:
-        """Return True if the trials have ended that decide the choice of a turn's trial."""
+        """Return True once the trials that decide the choice of a turn's trial have ended."""
         search = self._judge.search
         if turn >= search.count:
             return set(range(search.count)) <= self._judge.ended()

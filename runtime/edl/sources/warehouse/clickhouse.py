@@ -1,6 +1,6 @@
 """ClickHouse by its HTTP interface, with clickhouse-connect, and all rows in Arrow's format.
 
-Requests have no session, so a statement never waits for another one with rows that were left. `DESCRIBE` tells the
+Requests have no session, so a statement never waits for another one with unread rows. `DESCRIBE` tells the
 types of a query before it runs, and those that ClickHouse writes into Arrow as bare numbers or bytes are cast.
 """
 
@@ -85,7 +85,7 @@ class ClickHouseSource(WarehouseSource):
         super().__init__(url)
         self.driver_errors = driver_errors
         self._client = client
-        self._running = ""  # id of the statement that rows are read of
+        self._running = ""  # id of the statement that is being read
         self._stream: Any = None  # response of urllib3
 
     @classmethod

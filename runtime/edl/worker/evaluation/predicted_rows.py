@@ -39,9 +39,9 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Figures and result table. `unpredicted`: rows left out. `uneven`: rows with probabilities that do not add up to
-    1.
+    """Figures and result table.
 
+    unpredicted: rows left out. uneven: rows with probabilities that do not add up to 1.
     overlap: False if no predicted class is the class of any row.
     """
 

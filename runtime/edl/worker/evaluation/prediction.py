@@ -41,7 +41,7 @@ MOST_CLASSES = 20  # maximum with a probability column for each class, where not
 class Results:
     """Result batches of a prediction job.
 
-    The columns are those of `keep`, then `column` in the label's own type. For classes there is also
+    The columns are the columns in `keep`, then `column` in the label's own type. For classes there is also
     `<column>_confidence`, the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the
     JobSpec says so, a column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster
     there is `<column>_distance`, the distance to its centre, for an anomaly `<column>_score`. For a number with an

@@ -267,8 +267,7 @@ class Explainer(Scorer):
 
 
 def _differ(cells: pa.Array, start: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return True for the values that may differ from the start row's value. The start row is one or another for each
-    row.
+    """Return True for the values that may differ from the start row's. There is one start row, or one for each row.
 
     Nested values always may.
     """
