@@ -1,8 +1,8 @@
 """Pinned rows: one Arrow IPC file, written once, mapped by every process that reads it.
 
 The file holds batches of 65,536 rows (the last may be shorter), so row m lies in batch m // 65,536 and a range of rows
-is a slice of memory, not a copy. Its digest covers its bytes: the same rows in the same order give the same
-file, byte for byte.
+is a slice of memory, not a copy. Its digest covers its bytes: the same rows in the same order give the same file, byte
+for byte.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
     """Row of the learning curve.
 
-    `metrics` are measured on the validation rows, `loss` among them; empty without such rows. `final`: the epoch has ended; otherwise the row covers its rows so far.
+    `metrics` are measured on the validation rows, `loss` among them; empty without such rows. `final`: the epoch has
+    ended; otherwise the row covers its rows so far.
     """
 
     epoch: int

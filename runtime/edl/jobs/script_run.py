@@ -24,7 +24,8 @@ from edl.jobs.cluster_folder import ClusterFolder
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder.
 
-    Relative paths start from the job folder. All `workers` are started again at most `max_restarts` times, unless the script uses `edl.elastic`.
+    Relative paths start from the job folder. All `workers` are started again at most `max_restarts` times, unless the
+    script uses `edl.elastic`.
     """
 
     path: str

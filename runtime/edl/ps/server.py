@@ -278,8 +278,8 @@ class Server:
     def _seal_all(
         self, asked: msg.TakeCheckpoint, replica: Replica, coordinator: RoundCoordinator | None
     ) -> dict[str, int]:
-        """Seal all servers with the same pushes. Return the instances, with their incarnations, if some servers have
-        their last push and others lack it, because they have died, or do not answer.
+        """Seal all servers with the same pushes. Return instances, with their incarnations, that have died or do not
+        answer: some servers have their last push, and others lack it.
         """
         if coordinator is not None:
             coordinator.seal(asked.folder)

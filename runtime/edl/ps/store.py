@@ -59,7 +59,7 @@ class StoreCut(NamedTuple):
 
     @property
     def changed(self) -> int:
-        """Number of changed rows, including the earlier files."""
+        """Number of changed rows, including the rows of the earlier files."""
         return sum(table.rows for table in self.tables) + self.follows.changed if self.follows else 0
 
     def whole(self) -> StoreCut:

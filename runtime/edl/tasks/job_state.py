@@ -72,7 +72,7 @@ def plan(spec: JobSpec, rows: Rows) -> Plan:
 class JobState(msgspec.Struct):
     """Durable state of a job.
 
-    `epoch` is the last epoch begun. `trained` are epochs with all rows done that are not concluded; `measured` is the
+    `epoch` is the last epoch begun. `trained` are epochs with all rows done, but not concluded; `measured` is the
     last one with a begun final round. `step`, `rows`, `loss` and `weight` are sums over all finished training tasks.
     `rounds` counts the rounds begun; `measured_at` is the step and second of the last one. `rate` is the learning rate
     that a conclusion has set last, with the number of its round.

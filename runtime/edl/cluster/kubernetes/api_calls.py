@@ -31,7 +31,7 @@ _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class APIRefusedError(ClusterError):
-    """Refusal of a request by the API server. `status` is the HTTP status, `reason` a code as `AlreadyExists`."""
+    """Refusal of a request by the API server. `status` is the HTTP status, `reason` a code such as `AlreadyExists`."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)

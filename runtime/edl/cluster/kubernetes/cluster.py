@@ -140,7 +140,7 @@ class KubernetesCluster:
         return [*changes.values()]
 
     def end_of(self, instance: Instance) -> Change | None:
-        """Return the end of an instance without a pod, even if it was reported before; None for another instance."""
+        """Return the end of an instance with a deleted pod, also after its report; None for another instance."""
         with self._lock:
             return self._cache.end_of(instance.key)
 

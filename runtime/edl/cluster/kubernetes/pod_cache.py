@@ -109,7 +109,7 @@ class PodCache:
         return None if entry.ended else end
 
     def end_of(self, key: Key) -> Change | None:
-        """Return the end of an instance without a pod, also after its report; None for another instance."""
+        """Return the end of an instance with a deleted pod, also after its report; None for another instance."""
         return self._ends.get(key)
 
     # Required actions -----------------------------------------------------------------------------------------

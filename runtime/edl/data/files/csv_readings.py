@@ -539,7 +539,7 @@ def observe_columns(
 def describe(
     columns: Mapping[str, CSVColumn], names: Sequence[str]
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return notes on columns with an uncertain reading, and the options that state these readings."""
+    """Return notes on columns without a plain reading, and the options that state their readings."""
     by_words: dict[str, list[str]] = {}
     options: dict[tuple[str, str], None] = {}
     for name in names:

@@ -158,7 +158,7 @@ def of_columns(
 
 
 def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:
-    """Return the logits of the scores as probabilities: of the second of two classes, or of each."""
+    """Return the logits of scores that are probabilities: of the second of two classes, or of each."""
     logits = graph.add("Log", scores)
     if not is_binary:
         return logits

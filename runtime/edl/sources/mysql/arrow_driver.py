@@ -2,8 +2,8 @@
 
 connectorx opens a connection per query and returns the whole result, so a long range is read in parts of bounded size:
 while the rows of one are consumed, a thread reads the next. The server sends as text what connectorx could not hold
-exactly: decimals, times, and MySQL's JSON. Texts are converted like PyMySQL's. connectorx would panic at a
-zero date, so rows with one are left out, and missed.
+exactly: decimals, times, and MySQL's JSON. Texts are converted like PyMySQL's. connectorx would panic at a zero date,
+so rows with one are left out, and missed.
 
 Where connectorx cannot be used, or fails, PyMySQL reads on. Users see PyMySQL's errors: connectorx gets the password in
 a URL, so its messages go to the log alone, at the level DEBUG, without the password.

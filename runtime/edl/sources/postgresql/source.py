@@ -7,7 +7,7 @@ Pinned rows stay in the database as a private table, see `edl.sources.postgresql
 to create tables they are a file, as with an embedded database.
 
 Tables that are named without a schema belong to the schema of the connection: `schema=` of the URL, or the first of the
-user's search path. The registry of models has the same schema. It does not change with `SET search_path`, because a job
+user's search path. The registry of models uses it too. It does not change with `SET search_path`, because a job
 commits its results over other connections.
 """
 

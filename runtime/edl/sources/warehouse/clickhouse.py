@@ -1,7 +1,7 @@
 """ClickHouse by its HTTP interface, with clickhouse-connect, and all rows in Arrow's format.
 
-Requests have no session, so a statement never waits for another one with unread rows. `DESCRIBE` tells the
-types of a query before it runs, and those that ClickHouse writes into Arrow as bare numbers or bytes are cast.
+Requests have no session, so a statement never waits for another one with unread rows. `DESCRIBE` tells the types of a
+query before it runs, and those that ClickHouse writes into Arrow as bare numbers or bytes are cast.
 """
 
 from __future__ import annotations
