@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Control(Protocol):
-    """Control of the training by a callback. `learning_rate` is that with which the optimizer was made."""
+    """Control of the training by a callback. `learning_rate` is the optimizer's initial rate."""
 
     @property
     def learning_rate(self) -> float: ...

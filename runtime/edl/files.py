@@ -30,7 +30,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path beside the file, to be written, which replaces the file at the end of the context.
+    """Yield a path beside the file to write to. It replaces the file at the end of the context.
 
     After an error the older file is as it was. A link stays, and a device or a pipe is yielded itself.
     """
@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_room(path: Path, size: int) -> None:
-    """Raise OSError if `replacing` could not write a file of `size` bytes at the path, which stays as it is."""
+    """Raise OSError if `replacing` could not write a file of `size` bytes at the path. The path stays as it is."""
     target = path.resolve()
     if target.exists() and not target.is_file() and not target.is_dir():
         return

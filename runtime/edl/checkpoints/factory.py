@@ -1,7 +1,7 @@
 """Choice of a job's checkpoint store, from its environment.
 
 EDL_CHECKPOINTS is a folder that all instances see, the URL of an object store, or the word `master` for the master's
-disk. The default is the job folder, which all instances of one machine see; on Kubernetes, the master's disk.
+disk. The default is the job folder: all instances of one machine see it; on Kubernetes, the master's disk.
 """
 
 from __future__ import annotations

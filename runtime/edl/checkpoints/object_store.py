@@ -17,7 +17,7 @@ from edl.errors import JobError
 
 
 class ObjectStore(Copies):
-    """Store at `url`, which holds the checkpoints of this job."""
+    """Store of this job's checkpoints at `url`."""
 
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(folder)

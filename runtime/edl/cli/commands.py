@@ -49,7 +49,7 @@ _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Pin the rows, run the job and print its outcome; or export a model, which needs no rows."""
+    """Pin the rows, run the job and print its outcome; or export a model without rows."""
     if options.kind == "fetch":
         _fetch(options)
         return
@@ -213,7 +213,7 @@ def _narrator(options: argparse.Namespace) -> ProgressNarrator:
 
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
-    """Return the JobSpec with the pinned rows, which a master reads nowhere else."""
+    """Return the JobSpec with the pinned rows. A master reads them nowhere else."""
     validation_rows = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
     total = pinned.rows + validation_rows
     if spec.kind != "train":

@@ -31,7 +31,7 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: Jo
 def follow(
     job: JobFolder, spec: JobSpec, threads: int | None, on_event: JobObserver, quota: Path | None = None
 ) -> Outcome:
-    """Run the job of the spec in its folder, which is complete.
+    """Run the job of the spec in its complete folder.
 
     `threads` is the size of each instance's pools; None divides the cores. `quota` is the folder of a shared quota of
     slots; None uses the environment's quota, if any.
@@ -49,7 +49,7 @@ def follow(
 
 
 def prepare_resumption(job: JobFolder, spec: JobSpec, options: argparse.Namespace) -> None:
-    """Make a training in this process one that a worker can continue. Its program and rows are in the job folder."""
+    """Let a worker continue a training of this process later. Its program and rows are in the job folder."""
     if options.weights is not None:
         take(job, options.weights)
     (job.program / SPEC_FILE).write_bytes(to_json(with_checkpoints(spec, options)))

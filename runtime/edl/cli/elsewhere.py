@@ -70,7 +70,7 @@ def fetch(
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, finish: Finish) -> None:
-    """Write the output, which stays in the job folder only if that fails."""
+    """Write the output. It stays in the job folder only if that fails."""
     intent = read_intent(job.path)
     if intent is None or not intent.name:
         try:
@@ -87,6 +87,6 @@ def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, 
 
 
 def remove_output(job: jobs.JobFolder) -> None:
-    """Remove what the job made, which is stored; its log and its status stay."""
+    """Remove what the job made, after it was stored; its log and its status stay."""
     job.remove_data()
     job.archive.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def _write(
 
 
 class _CSVWriter:
-    """Writer of CSV, which has no lists: a fixed-size list becomes a column per position, `x_0`, `x_1` and so on."""
+    """Writer of CSV. CSV has no lists: a fixed-size list becomes a column per position, `x_0`, `x_1` and so on."""
 
     def __init__(self, sink: IO[bytes], schema: pa.Schema) -> None:
         from pyarrow import csv

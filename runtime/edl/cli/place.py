@@ -54,7 +54,7 @@ class JobPlace(Protocol):
         """Return a description of all that the job would make there."""
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
-        """Submit the job in the folder, which is complete, and return when it runs; an interrupt cancels it."""
+        """Submit the job in its complete folder, and return when it runs; an interrupt cancels it."""
 
     def lines(self, job: JobFolder) -> AbstractContextManager[Iterable[tuple[str, str]]]:
         """Return the lines of the logs of a submitted job's instances until its end, each with the instance."""
@@ -128,7 +128,7 @@ def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]
 
 @contextmanager
 def new_job(kind: jobs.Kind, statement: str) -> Iterator[JobFolder]:
-    """Make the folder of a job, which is removed at the end if the job was not submitted."""
+    """Make the folder of a job. It is removed at the end if the job was not submitted."""
     job = jobs.create(kind, statement)
     try:
         yield job

@@ -140,7 +140,7 @@ def _resume(options: argparse.Namespace) -> None:
 
 
 def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
-    """Run the script in pods, each of which gets the Python files of its folder."""
+    """Run the script in pods. Each pod gets the Python files of the script's folder."""
     where = place.open_place(options)
     with place.new_job("run", " ".join(("edl run", options.script))) as job:
         try:

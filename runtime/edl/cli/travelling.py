@@ -121,7 +121,7 @@ def _send_rows(folder: Path, most: int) -> None:
 def send_modules(zoo: Path, target: Path, most: int, package: str = "") -> None:
     """Copy the Python files of a model zoo's or a script's folder, and all files of the package in it.
 
-    Hidden files, which may hold secrets, are left out. Raises SemanticError if they are too many or too large.
+    Hidden files are left out, since they may hold secrets. Raises SemanticError if they are too many or too large.
     """
     files: list[Path] = []
     for path in _files(zoo):

@@ -174,7 +174,7 @@ def _memory_of(size: int) -> int:
 
 
 def _place(name: bytes) -> bytes:
-    """Return the member's abstract socket address, which needs no file."""
+    """Return the member's abstract socket address. It needs no file."""
     return b"\0edl-sums-" + name.hex().encode()
 
 

@@ -82,7 +82,7 @@ def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, I
 
 
 class Watched:
-    """Batches on their way into a database. Keeps the producer's error, which the database would wrap."""
+    """Batches on their way into a database. Keeps the producer's error; the database would wrap it."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self.error: Exception | None = None
@@ -195,7 +195,7 @@ def _normal_field(field: pa.Field) -> pa.DataType:
 
 
 def _normal(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type to which columns of type `kind` are converted, or None if the type is not supported."""
+    """Return the type for a conversion of columns of type `kind`, or None if the type is not supported."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _normal(kind.value_type)

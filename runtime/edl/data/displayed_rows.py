@@ -299,7 +299,7 @@ def common_type(kinds: set[pa.DataType]) -> pa.DataType | None:
 
 
 def _reason(declared: pa.DataType, shown: pa.DataType) -> str:
-    """Return the reason for which a column of a type became text, though its first rows may be shown in that type."""
+    """Return the reason why a column of a type became text, though its first rows may be shown in that type."""
     if not types.is_string(shown) and (types.is_struct(declared) or types.is_map(declared)):
         return f"the file cannot have a {declared}"
     return f"it has values that are no {plain_name(declared)}"

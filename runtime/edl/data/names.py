@@ -125,7 +125,7 @@ def free_name(candidate: str, taken: Iterable[str]) -> str:
 def unique_names(names: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
     """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
 
-    No name ends in a space, which MySQL does not allow.
+    No name ends in a space: MySQL does not allow that.
     """
     used = {name.casefold() for name in taken}
     result = []

@@ -35,7 +35,7 @@ class _Finder(MetaPathFinder):
     _asks = False  # the other finders
 
     def look(self) -> None:
-        """Let PyArrow look for pandas, which it does once, unless that is imported already."""
+        """Let PyArrow look for pandas, once, unless pandas is imported already."""
         import pyarrow as pa
 
         if sys.modules.get("pandas"):

@@ -71,7 +71,7 @@ def _paths(location: str) -> list[str]:
 
 
 def _data_files(paths: Iterable[str]) -> list[str]:
-    """Sort files by name and drop those that begin with a dot or underscore, which are no data (_SUCCESS, .crc)."""
+    """Sort files by name and drop files with a leading dot or underscore: they are no data (_SUCCESS, .crc)."""
     return sorted(path for path in paths if Path(path).is_file() and Path(path).name[0] not in "._")
 
 

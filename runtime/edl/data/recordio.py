@@ -100,7 +100,7 @@ def read_records(path: Path | str) -> Iterator[bytes]:
 
 
 class RecordWriter:
-    """Writer of one file, which appears once the writer is closed without an error.
+    """Writer of one file. The file appears once the writer is closed without an error.
 
     with RecordWriter(path, compressor="gzip") as writer:
         writer.write(b"…")

@@ -160,7 +160,7 @@ class Source(Results, Protocol):
 
     @property
     def has_open_transaction(self) -> bool:
-        """True if the user has begun a transaction, which a failing query may undo."""
+        """True if the user has begun a transaction: a failing query may undo it."""
         ...
 
     def schema(self, query: str) -> pa.Schema:
@@ -195,7 +195,7 @@ class Source(Results, Protocol):
         ...
 
     def unpin_abandoned(self) -> int:
-        """Drop the tables of pinned rows without a folder, which are left when a client dies. Return their number."""
+        """Drop the tables of pinned rows without a folder, left by clients that died. Return their number."""
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:

@@ -1,6 +1,7 @@
 """Short check of the nodes of a group before its workers train: a matrix product on each, and a sum over all.
 
-A node that is slow is said, and takes part all the same; one that does not answer in time lets no group form.
+A node that is slow is said, and takes part all the same; a node that does not answer in time prevents the group from
+forming.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class ElasticSession:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Provide a context for the loop, in which this worker may be told to leave."""
+        """Provide a context for the loop. In it, this worker may be told to leave."""
         with self.leaving():
             yield
 

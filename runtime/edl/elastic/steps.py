@@ -358,7 +358,7 @@ class Steps:
         self._flush()
 
     def _parts_of(self, cursor: AnyCursor, rows: int, end: Any) -> Iterator[tuple[int, int]]:
-        """Yield this worker's parts of a step of so many rows, after which the cursor is at `end`."""
+        """Yield this worker's parts of a step of so many rows. The cursor is at `end` after the step."""
         rank, size = self.strategy.rank, self.strategy.size
         first, after = (rows * end_rank // size for end_rank in (rank, rank + 1))
         whole = (after - first) / rows

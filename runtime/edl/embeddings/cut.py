@@ -72,7 +72,7 @@ class TableCut:
         self._filled = 0  # rows of `_kept`
 
     def keep(self, numbers: Ids) -> None:
-        """Copy the rows with these distinct numbers, which are about to change, as far as they are to be read."""
+        """Copy the rows with these distinct numbers before they change, as far as they are to be read."""
         numbers = numbers[(numbers >= self._done) & (numbers < self.count)]
         numbers = numbers[self._places[numbers] == 0]
         if not len(numbers):

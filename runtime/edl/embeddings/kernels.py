@@ -221,7 +221,7 @@ def distinct(ids: Array, places: Array, unique: Array) -> int:
 
 @jit
 def sum_gradients(gradients: Array, places: Array, out: Array) -> None:
-    """Add up the gradients of each position, in their order, into `out`, which holds zeros."""
+    """Add up the gradients of each position, in their order, into `out`, zeros at first."""
     for i in range(len(places)):
         for j in range(out.shape[1]):
             out[places[i], j] += gradients[i, j]

@@ -103,9 +103,7 @@ def reading(source: LookupReading) -> Iterator[None]:
 
 
 class Discovery:
-    """Recorder of the layers' reads, which answers with initial values. `features` are the NumPy forms of the
-    tensors.
-    """
+    """Recorder of the layers' reads. It answers with initial values. `features` are the NumPy forms of the tensors."""
 
     def __init__(
         self, features: Features, tensors: Features, tables: Mapping[str, RowTable], seed: int

@@ -35,9 +35,9 @@ class Optimizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UpdateRule(NamedTuple):
     """Update rule of rows.
 
-    `kernel` is its name in `edl.embeddings.optimizer_kernels`. `slots` has the initial value of each slot.
-    `constants` is a function of (rate, step), steps counted from 1. `decay` times the rate is the fraction by
-    which a used row shrinks first. `penalty` is the strength of L2 regularization.
+    `kernel` is its name in `edl.embeddings.optimizer_kernels`. `slots` has the initial value of each slot. `constants`
+    is a function of (rate, step), steps counted from 1. A used row first shrinks by the fraction `decay` times the
+    rate. `penalty` is the strength of L2 regularization.
     """
 
     kernel: str

@@ -58,7 +58,7 @@ def table_of(entry: Entry) -> int:
 
 
 def owners(entries: Sequence[Entry]) -> dict[str, str]:
-    """Map names of entries to the first one with which they share a table; it may be the entry itself."""
+    """Map names of entries to the first entry that shares their table; it may be the entry itself."""
     first: dict[object, str] = {}
     return {entry.name: first.setdefault(table_of(entry) or entry.name, entry.name) for entry in entries}
 

@@ -235,7 +235,7 @@ class RowTable:
             return TableCopy(ids, data, self.steps, used, self._counts().copy())
 
     def adopt(self, copied: TableCopy) -> None:
-        """Replace everything by these arrays, which the table then owns. Ids are distinct.
+        """Replace everything by these arrays. The table then owns them. Ids are distinct.
 
         Raises JobError if they don't match the table.
         """
@@ -333,7 +333,7 @@ class RowTable:
         return CutRows(self._known, self._data, self._used)
 
     def _keep(self, numbers: Ids) -> None:
-        """Let cuts copy the rows with these distinct numbers, which are about to change."""
+        """Let cuts copy the rows with these distinct numbers before they change."""
         for cut in self._cuts:
             cut.keep(numbers)
 

@@ -72,7 +72,7 @@ def _copy(files: Path, job: Path) -> None:
 
 
 def _find_mounted_files(folder: Path) -> Iterator[Path]:
-    """Yield the mounted files. Kubernetes mounts links to `..data`, which is replaced as a whole."""
+    """Yield the mounted files. Kubernetes mounts links to `..data`, and replaces that as a whole."""
     for place, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith("..")]
         yield from (Path(place, name) for name in names if not name.startswith(".."))

@@ -124,7 +124,7 @@ class Requests:
 
 
 class JobServer:
-    """Runner of jobs, which reports their events."""
+    """Runner of jobs and reporter of their events."""
 
     def __init__(self, threads: int, events: IO[bytes]) -> None:
         self._threads = threads

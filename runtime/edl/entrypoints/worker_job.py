@@ -129,7 +129,7 @@ class WorkerJob:
         self._train(trainer)
 
     def _train_on_servers(self) -> None:
-        """Train with parameter servers, which hold the parameters; the master coordinates their checkpoints."""
+        """Train with the parameters on parameter servers; the master coordinates their checkpoints."""
         spec = self.program.spec
         if spec.precision == "float16":  # the size of its tables has chosen the strategy
             raise JobError(FLOAT16_ON_SERVERS[0], hint=FLOAT16_ON_SERVERS[1])

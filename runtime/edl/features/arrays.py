@@ -217,7 +217,7 @@ def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:
 
 
 def _is_digits(text: pa.Array) -> bool:
-    """Return True if each value is an integer without a sign, which is common and fast to check."""
+    """Return True if each value is an integer without a sign. That is common and fast to check."""
     if types.is_binary(text.type) or types.is_large_binary(text.type):
         return False
     digits = pc.all(pc.ascii_is_decimal(text)).as_py()

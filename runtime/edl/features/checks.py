@@ -73,7 +73,7 @@ def _name(value: object, what: str) -> None:
 
 
 def _source(column: Any) -> None:
-    """Check the column of a feature, which may be a computed one if it reads numbers, or texts in JSON."""
+    """Check the column of a feature. It may be a computed one if it reads numbers, or texts in JSON."""
     source = column.column
     of_text = isinstance(source, Computed) and source.operator == "JSON_TEXT"
     if isinstance(source, Computed) and isinstance(column, OF_TEXTS if of_text else OF_NUMBERS):

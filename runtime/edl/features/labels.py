@@ -67,7 +67,7 @@ class RegressionTarget:
     """Number to predict.
 
     `mean` and `std` are of the training rows; a built-in model ends with `outputs * std + mean`. Labels in training are
-    less the `centre` of the JobSpec's label, which `scores` adds again.
+    less the `centre` of the JobSpec's label; `scores` adds it again.
     """
 
     def __init__(self, spec: RegressionLabel) -> None:
@@ -162,7 +162,7 @@ class ClassTarget:
 
 
 class RankingTarget:
-    """Relevance, by which the rows of each group are put in order."""
+    """Relevance. The rows of each group are ordered by it."""
 
     def __init__(self, spec: RankingLabel) -> None:
         _check_name(spec.column)
@@ -238,7 +238,7 @@ class ClusterTarget:
 
 
 class AnomalyTarget:
-    """Anomaly score of a row, which has no label."""
+    """Anomaly score of a row without a label."""
 
     def __init__(self, spec: AnomalyLabel) -> None:
         _check_name(spec.column)

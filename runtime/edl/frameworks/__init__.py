@@ -90,7 +90,7 @@ def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
 
 @functools.cache
 def _keep(framework: str) -> None:
-    """Exempt the framework, which stays for good, from collections of garbage: Keras makes one before each model."""
+    """Exempt the framework from collections of garbage, since it stays for good: Keras makes one before each model."""
     gc.freeze()
     atexit.register(_unfreeze_for_duckdb)
 

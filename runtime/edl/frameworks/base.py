@@ -36,7 +36,7 @@ class NetworkAdapter(ABC):
 
     @abstractmethod
     def _array(self, variable: Variable) -> Array:
-        """Return the values of a variable, which may be a view of them."""
+        """Return the values of a variable, or a view of them."""
 
     @abstractmethod
     def _assign(self, variable: Variable, values: Array) -> None:
@@ -116,7 +116,7 @@ def checked_shapes(variables: Mapping[str, Variable], weights: Mapping[str, Arra
 
 
 def call_function(program: Program, function: str, kind: type, title: str, *arguments: Any) -> Any:
-    """Return the result of a program's function. Raises JobError if it is no `kind`, which errors call `title`."""
+    """Return the result of a program's function. Raises JobError if it is no `kind`; errors call that `title`."""
     result = program.call(function, *arguments)
     if not isinstance(result, kind):
         raise JobError(f"{function} in {program.file} returns a {type(result).__name__}, not a {title}")

@@ -42,7 +42,7 @@ _threads = 1
 
 
 def start(threads: int) -> None:
-    """Set the threads of the members' frameworks, which are imported when a model needs them."""
+    """Set the threads of the members' frameworks. They are imported when a model needs them."""
     global _threads
     _threads = threads
 

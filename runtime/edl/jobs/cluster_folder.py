@@ -58,9 +58,7 @@ def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def master_timeout(environment: Mapping[str, str]) -> float:
-    """Return the seconds of silence after which a master is replaced. Raises SpecError if the variable has no such
-    number.
-    """
+    """Return the seconds of silence before a master is replaced. Raises SpecError if the variable is no such number."""
     text = environment.get(MASTER_TIMEOUT, "")
     try:
         seconds = float(text) if text else MASTER_SECS
@@ -159,7 +157,7 @@ class ClusterFolder:
 
     @property
     def is_deployed(self) -> bool:
-        """True if the instances are pods, which share no folder."""
+        """True if the instances are pods: they share no folder."""
         return (self.path / DEPLOYMENT).exists()
 
     @property
@@ -248,7 +246,7 @@ class ClusterFolder:
         return self._read("metrics")
 
     def make_token(self) -> None:
-        """Make a token unless there is one, which running instances know."""
+        """Make a token unless there is one that running instances know."""
         if not self.token():
             self._write("token", secrets.token_urlsafe(32).encode(), durable=True)
 

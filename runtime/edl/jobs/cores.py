@@ -1,4 +1,4 @@
-"""Processor cores that this process and its children may use: the affinity, which every child inherits."""
+"""Processor cores that this process and its children may use: the affinity; every child inherits it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def available_cores() -> int:
 
 
 def limit_cores(most: int) -> None:
-    """Restrict this process, and those that it starts later, to `most` of its cores.
+    """Restrict this process, and its later children, to `most` of its cores.
 
     They are drawn by chance, so that two limited commands seldom get the same ones. Raises SemanticError where the
     system has no such limit.

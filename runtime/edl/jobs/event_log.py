@@ -88,7 +88,7 @@ class EventReader:
 
     @property
     def replaced(self) -> bool:
-        """True if another file has taken the place of the one that is read, as when a job is resumed."""
+        """True if another file has taken the place of the file being read, as when a job is resumed."""
         if self._file is None:
             return False
         try:

@@ -31,7 +31,7 @@ class JobCancelledError(JobError):
 
 
 class JobPausedError(JobError):
-    """Error of a job that was paused: it ends for those who follow it, and can be resumed."""
+    """Error of a job that was paused: it ends for its followers, and can be resumed."""
 
     code = "paused"
 
@@ -40,7 +40,7 @@ class JobPausedError(JobError):
 
 
 class JobInterruptedError(JobError):
-    """Error of a job of which a process was asked to end (SIGTERM). It is kept; a training can be resumed."""
+    """Error of a job after one of its processes was asked to end (SIGTERM). It is kept; a training can be resumed."""
 
     code = "interrupted"
 

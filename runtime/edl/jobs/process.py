@@ -37,7 +37,7 @@ def _runs(pid: int) -> bool:
 def command(pid: int) -> str:
     """Return the program of a process and its subcommand, as `sqlflow run`; empty where that cannot be read.
 
-    Other arguments, which may be secret, are left out.
+    Other arguments are left out, since they may be secret.
     """
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")

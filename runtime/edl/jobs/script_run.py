@@ -83,7 +83,7 @@ _FILES: dict[type, str] = {ScriptRun: FILE, Attempt: "attempt.json", Workload: W
 
 
 def place_script(script: ScriptRun, job: Path) -> ScriptRun:
-    """Return the script with its place in the job folder, in which it has travelled, unless that is absolute."""
+    """Return the script with its place in the job folder that it has travelled in, unless that is absolute."""
     return msgspec.structs.replace(script, path=str(job / script.path), folder=str(job / script.folder))
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 
 class SlotRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Request of a job to a quota: `least` slots, without which it cannot run, and `most` slots that it can use."""
+    """Request of a job to a quota: `least` slots that it needs to run, and `most` slots that it can use."""
 
     least: int
     most: int

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def serve(
     name: str, arguments: Sequence[str] | None, run: Callable[[ClusterFolder, EventStream, float], int]
 ) -> int:
-    """Run a master in a pod, and return the exit code, from which the Job knows whether another one may succeed."""
+    """Run a master in a pod, and return the exit code. It tells the Job whether another master may succeed."""
     end_on_sigterm()
     dump_stacks_on_signal()
     options = parser(name).parse_args(arguments)

@@ -42,7 +42,7 @@ POLL = 0.05
 
 
 class Resumption(msgspec.Struct, frozen=True):
-    """Point from which a job is resumed. `checkpoint` is empty if it starts from the beginning; a search has none, and
+    """Point where a job is resumed. `checkpoint` is empty if it starts from the beginning; a search has none, and
     continues after its finished trials.
 
     `warnings` say what is damaged. `last` is the step of the damaged checkpoint that it would have been resumed from, 0

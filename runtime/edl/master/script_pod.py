@@ -78,7 +78,7 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
 
 
 class _Events:
-    """Events for clients that follow the log, and the end of the job also for those that do not."""
+    """Events for clients that follow the log, and the end of the job also for other clients."""
 
     def __init__(self, stream: EventStream, board: StatusMap) -> None:
         self._stream = stream
@@ -135,7 +135,7 @@ class Pods:
             log(text)
 
     def _refresh(self) -> None:
-        """List the pods. One that is not there any more has ended, of which the master's watch may have been told."""
+        """List the pods. A missing pod counts as ended; the master's watch may already have reported it."""
         listed = {change.instance.name: change for change in self._cluster.poll()}
         for name, before in self._known.items():
             now = listed.get(name)

@@ -263,7 +263,7 @@ class MasterState(msgspec.Struct):
 
     @property
     def all_servers(self) -> list[ServerRecord]:
-        """Servers by index, then those that join them when the change under way is complete."""
+        """Servers by index, then the servers that join them when the change under way is complete."""
         return [*self.servers, *(self.server_change.joining if self.server_change else ())]
 
     @property

@@ -30,7 +30,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(content: bytes, name: str) -> bytes:
-    """Return the state in the content of a file, which errors call `name`.
+    """Return the state in the content of a file. Errors call the file `name`.
 
     Raises DamagedError if it is not as it was written, SpecError if it was written by another version.
     """

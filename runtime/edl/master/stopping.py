@@ -55,7 +55,7 @@ class Deadline:
 
 
 class Stopper:
-    """Stops a job. Call it in the event loop, which asks the instance manager for its actions."""
+    """Stops a job. Call it in the event loop: it asks the instance manager for its actions."""
 
     def __init__(self, tasks: TaskManager, instances: InstanceManager, servers: Servers | None) -> None:
         self._tasks = tasks

@@ -191,7 +191,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
 
 
 def kind_of(label: Label) -> Kind:
-    """Return the kind of label, which selects its metrics."""
+    """Return the kind of label; it selects the metrics."""
     if isinstance(label, RegressionLabel):
         return "regression"
     if isinstance(label, RankingLabel):

@@ -150,7 +150,7 @@ def write_archive(
     importances: Importances | None = None,
     background: pa.RecordBatch | None = None,
 ) -> None:
-    """Write a model's archive, which appears at `path` once it is complete.
+    """Write a model's archive. It appears at `path` once it is complete.
 
     `program` maps paths inside the program folder to contents, see `program_files`. Raises SpecError for a name or an
     array that an archive cannot hold.

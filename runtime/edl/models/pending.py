@@ -183,7 +183,7 @@ def mark_handled(job: Path) -> None:
 
 
 def registry_of(intent: Intent, source: Source) -> Registry:
-    """Open the registry in which the job finds and stores models.
+    """Open the registry for the job's models, to find and to store.
 
     `source` is the intent's. Raises SourceError if the registry cannot be opened.
     """

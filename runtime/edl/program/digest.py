@@ -1,4 +1,4 @@
-"""Digest of model.py, by which changes after its compilation are detected."""
+"""Digest of model.py. It shows changes after the compilation."""
 
 from __future__ import annotations
 

@@ -98,12 +98,12 @@ class Rounds:
         return self.committing
 
     def committed(self) -> None:
-        """Count the round, which every server has applied."""
+        """Count the round after every server has applied it."""
         self.step += 1
         self.committing = ()
 
     def _begin(self, instance: str, incarnation: int) -> None:
-        """Drop unconfirmed tickets of earlier incarnations, which nothing will confirm."""
+        """Drop unconfirmed tickets of earlier incarnations: nothing will confirm them."""
         self._starts[instance] = incarnation
         self._drop([
             ticket

@@ -1,4 +1,4 @@
-"""Implementation of a parameter server's calls, which `edl.ps.servicer` receives.
+"""Implementation of a parameter server's calls. `edl.ps.servicer` receives them.
 
 A server has no state until it is arranged; then it has a replica (`edl.ps.replica`), and a new one when it is arranged
 for a later generation or epoch. Server 0 leads: it coordinates the rounds of a synchronous job, and lets the others

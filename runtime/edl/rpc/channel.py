@@ -130,7 +130,7 @@ class MasterChannel:
 
 
 def channel_of_instance(address: str, token: str) -> MasterChannel:
-    """Return the channel of a worker or server, which logs why it cannot reach the master."""
+    """Return the channel of a worker or server. It logs why it cannot reach the master."""
     return MasterChannel(address, token, peer=Peer("the master", address))
 
 

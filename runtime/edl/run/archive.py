@@ -63,7 +63,7 @@ def save(
 
 
 def save_transform(job: JobFolder, spec: JobSpec, pinned: Pinned) -> Outcome:
-    """Write the archive of a transform, which has fitted features and no weights. Return its outcome."""
+    """Write the archive of a transform. It has fitted features and no weights. Return its outcome."""
     started = datetime.fromisoformat(job.status().started)
     outcome = Outcome(
         "train", spec.rows.training, (datetime.now(UTC) - started).total_seconds(), archive=job.archive.name

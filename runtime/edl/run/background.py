@@ -40,7 +40,7 @@ def needs_background(spec: JobSpec) -> bool:
 def background_rows(spec: JobSpec, reader: Reader, training: int) -> pa.RecordBatch | None:
     """Return the rows that a model keeps, of the columns that it reads; None if it needs none.
 
-    training: number of the first rows of the reader, which are training rows.
+    training: number of the reader's first rows; they are training rows.
     """
     columns = [name for name in spec.columns if name in reader.schema.names]
     if not needs_background(spec) or not training or len(columns) < len(spec.columns):

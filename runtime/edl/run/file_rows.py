@@ -1,4 +1,4 @@
-"""Rows of files in the JobSpec of a hand-written module, which has no statement to say them."""
+"""Rows of files in the JobSpec of a hand-written module. It has no statement to name them."""
 
 from __future__ import annotations
 

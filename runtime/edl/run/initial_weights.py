@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def is_archive(path: Path) -> bool:
-    """Return True if the path names an archive, which holds more than weights."""
+    """Return True if the path names an archive. An archive holds more than weights."""
     return path.suffix != ".safetensors" and not path.is_dir()
 
 
@@ -58,7 +58,7 @@ def trained_background(path: Path | None, spec: JobSpec) -> pa.RecordBatch | Non
 
 
 def take(job: JobFolder, path: Path) -> None:
-    """Copy the weights to the path from which workers read them."""
+    """Copy the weights to the path that workers read them from."""
     if path.is_dir():
         weight_files.save(trained_weights(path), job.weights)
     else:

@@ -170,7 +170,7 @@ class _RelayedResults:
 
 
 def relay_of(job: JobFolder) -> Relay:
-    """Return the connection over which a pod sends and fetches the job's files."""
+    """Return the connection that a pod sends and fetches the job's files over."""
     from edl.checkpoints.master_client import Relay  # imports gRPC
 
     folder = ClusterFolder(job.path)

@@ -58,7 +58,7 @@ class TrainingProcess:
 
     @classmethod
     def start(cls, framework: str, threads: int | None = None) -> TrainingProcess:
-        """Start a process, which begins to import the framework, and return at once.
+        """Start a process that begins to import the framework, and return at once.
 
         `threads` is the size of the framework's pools; None uses the cores available to this process.
         """

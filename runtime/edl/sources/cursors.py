@@ -24,7 +24,7 @@ FETCH_ROWS = 2048  # at a time: what fits into a processor's cache as Python obj
 
 
 class CursorSource(Transactional, EmbeddedSource, Generic[C]):
-    """`edl.data.source.Source` over one connection of the DB-API, which commits every statement by itself.
+    """`edl.data.source.Source` over one connection of the DB-API. The connection commits every statement by itself.
 
     `errors` are the exceptions of the driver.
     """
@@ -79,7 +79,7 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
     # Writing ---------------------------------------------------------------------------------------------
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run an INSERT for each of the rows, which are consumed on demand."""
+        """Run an INSERT for each of the rows. They are consumed on demand."""
         self._end_result()
         with self._errors(sql):
             self.connection.executemany(sql, rows)

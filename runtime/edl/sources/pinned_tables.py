@@ -44,7 +44,7 @@ class LostTableError(SourceError):
 
 
 class Closing(Protocol):
-    """Connection from which rows are read."""
+    """Connection that reads rows."""
 
     def end(self) -> None:
         """Close at once, even during a result."""

@@ -11,7 +11,7 @@ from fsspec import AbstractFileSystem
 
 
 class SharedFileSystem(AbstractFileSystem):  # type: ignore[misc]  # no types
-    """View of `system` for DuckDB, which reads one open file from several threads."""
+    """View of `system` for DuckDB. DuckDB reads one open file from several threads."""
 
     cachable = False
 

@@ -26,7 +26,7 @@ _COLUMNS = {
 
 
 def without_rows(table: str) -> str:
-    """Return an INSERT of no rows, for which a database demands the rights of others."""
+    """Return an INSERT of no rows; a database demands the same rights for it as for other INSERTs."""
     return f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"
 
 

@@ -192,7 +192,7 @@ class KubernetesCluster:
     def _is_ours(self, name: str) -> bool:
         """Return True if the pod belongs to this job. A deleted one does: the job chose its name.
 
-        It is listed, which the master may do anyway, and not read.
+        It is listed, not read, because the master may list it anyway.
         """
         page = self._calls.ask("GET", self._path, query={"fieldSelector": f"metadata.name={name}"})
         return all(self._owns(pod.metadata) for pod in _lists.decode(page).items)

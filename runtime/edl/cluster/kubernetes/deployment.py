@@ -19,8 +19,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `pending_secs` is the time that a parameter server may wait for a node until a worker takes its place. `image_secs`
     is the time that an image, or another prerequisite of a container, may be missing until the instance counts as
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
-    that is empty, up to four times the initial memory. A node on which `node_failures` instances have failed is
-    avoided, see `edl.cluster.kubernetes.bad_nodes`.
+    that is empty, up to four times the initial memory. A node is avoided after `node_failures` instances have failed on
+    it, see `edl.cluster.kubernetes.bad_nodes`.
     """
 
     pending_secs: float = 300.0
@@ -66,7 +66,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def has_master(self) -> bool:
-        """False for a job of one pod, which runs a program of a user."""
+        """False for a job of one pod that runs a user's program."""
         return self.first == "master"
 
     def manifest(self, role: Role) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Memory of pods, which grows for the next incarnation after one ran out of it. Pure functions."""
+"""Memory of pods. It grows for the next incarnation after one ran out of it. Pure functions."""
 
 from __future__ import annotations
 

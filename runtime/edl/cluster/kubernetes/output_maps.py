@@ -1,7 +1,7 @@
 """Output of a job in ConfigMaps, for the client that waits for it: an archive, or the results of tasks. Of a job that
 runs a script, what its workers tell each other through the master.
 
-The client makes the ConfigMaps, empty, because the master may change only those that are named in its Role. A file is
+The client makes the ConfigMaps, empty, because the master may change only the ConfigMaps named in its Role. A file is
 cut into parts, each a key FILE.part-NN-of-NN of any ConfigMap with room.
 """
 

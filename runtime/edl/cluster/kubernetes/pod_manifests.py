@@ -1,4 +1,4 @@
-"""Manifests of instances' pods, completed from those that the client rendered. Pure functions."""
+"""Manifests of instances' pods, completed from the client's. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pod(
     avoided: Iterable[str] = (),
 ) -> Manifest:
     """Return the manifest of an instance's pod. `workers` is the number in the JobSpec, `memory` replaces the
-    manifest's; `avoided` are nodes on which it must not run.
+    manifest's; `avoided` are nodes that it must not run on.
     """
     manifest = copy.deepcopy(deployment.manifest(instance.role))
     job = deployment.name

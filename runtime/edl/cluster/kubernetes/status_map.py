@@ -89,7 +89,7 @@ class StatusMap:
                 self._changed.wait_for(lambda: self._closed or self._ended, self._interval)
 
     def _write(self, data: dict[str, str]) -> None:
-        """Replace the data, which only this master writes. A conflict is a change of labels or owners."""
+        """Replace the data. Only this master writes them. A conflict is a change of labels or owners."""
         while True:
             config_map: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
             try:

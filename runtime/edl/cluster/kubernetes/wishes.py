@@ -39,7 +39,7 @@ class JobWishes:
         self._has_failed = False
 
     def read(self) -> Wishes:
-        """Return the present wishes, or the last ones if the Job cannot be read, which is logged once."""
+        """Return the present wishes, or the last ones if the Job cannot be read; that is logged once."""
         try:
             job = msgspec.json.decode(self._calls.ask("GET", self._path), type=_Job)
         except (ClusterError, msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -45,7 +45,7 @@ class SupervisedJob:
 
     @classmethod
     def start(cls, job: JobFolder, spec: RunSpec) -> SupervisedJob:
-        """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
+        """Start the supervisor; it starts the master; return at once. The program and the rows must be in place."""
         spec = with_surroundings(spec)
         ClusterFolder(job.path).write_run_spec(spec)
         ClusterFolder(job.path).withdraw_cancel()
@@ -256,7 +256,7 @@ def _death(job: JobFolder) -> JobError | ClusterError:
 
 
 def start_detached(job: JobFolder, spec: RunSpec) -> None:
-    """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
+    """Start the job. It continues when this process ends. Raises ClusterError if it does not start."""
     with SupervisedJob.start(job, spec) as running:
         try:
             _wait_for_start(job, running)

@@ -45,9 +45,7 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """Greeting. `relaunches` counts the masters of this supervisor before this one; `order` is the last one that was
-    given to any of them.
-    """
+    """Greeting. `relaunches` counts the masters of this supervisor before this one; `order` is their last order."""
 
     relaunches: int
     room: Room | None = None
@@ -84,7 +82,7 @@ Reply = Hello | Answer | Changed | Resized | Ordered
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """Notice that the forkserver has imported what workers need, which took `seconds`."""
+    """Notice that the forkserver has imported what workers need, in `seconds`."""
 
     seconds: float
 

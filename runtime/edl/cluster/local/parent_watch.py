@@ -76,7 +76,7 @@ def abandon() -> NoReturn:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the system kill this process when `parent`, which started it, ends. Linux only."""
+    """Have the system kill this process at the end of `parent`, the process that started it. Linux only."""
     _prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(exit_codes.ABANDONED)

@@ -39,7 +39,7 @@ def block_sigterm() -> None:
 
 
 def end_on_sigterm() -> None:
-    """Unblock SIGTERM, which then ends this process at once until another handler is set. Call from the main thread."""
+    """Unblock SIGTERM. It then ends this process at once until another handler is set. Call from the main thread."""
     signal.signal(signal.SIGTERM, lambda number, frame: leave())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 

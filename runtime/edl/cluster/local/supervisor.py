@@ -4,8 +4,8 @@ It owns every process of the job: it starts the master, and restarts it when it 
 workers that the master requests; and when the job ends, no process of it remains. It reserves the master's port for
 the whole job, so that workers find the next master at the same address.
 
-Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless
-the client wrote `detach` before, or the job was started detached. SIGTERM interrupts the job, which is kept with a
+Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless the
+client wrote `detach` before, or the job was started detached. SIGTERM interrupts the job; the job is kept with a
 checkpoint if it can be resumed; after a request to cancel (`ClusterFolder.request_cancel`) it cancels it, a second one
 at once.
 
@@ -196,7 +196,7 @@ def _lock_job(folder: ClusterFolder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _port(folder: ClusterFolder) -> Iterator[int]:
-    """Reserve a port of this machine's own address for the masters, which listen on it one after another."""
+    """Reserve a port of this machine's own address for the masters. They listen on it one after another."""
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(("127.0.0.1", 0))

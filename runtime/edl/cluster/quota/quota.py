@@ -47,7 +47,7 @@ class Quota:
         """Set the number of slots; create the folder if it is missing. Jobs that hold more than their part return
         slots.
 
-        Raises ClusterError also if the folder holds other files, which are left as they are.
+        Raises ClusterError also if the folder holds other files; they are left as they are.
         """
         if slots < 1:
             raise ClusterError(f"a quota has at least one slot, not {slots}")

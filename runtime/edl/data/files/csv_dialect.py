@@ -348,7 +348,7 @@ def _find_separator(
 
 
 def _check_lines_before(path: str, sample: _Sample, forms: Sequence[_Form], url: SourceURL) -> None:
-    """Raise SourceError if the rows behind some first lines, which have fewer fields, are even."""
+    """Raise SourceError if some first lines have fewer fields, and the rows behind them are even."""
     for skip in range(1, _MOST_LINES):
         for form in forms:
             before = form.records(sample.text, complete=sample.complete)
@@ -371,7 +371,7 @@ def _check_lines_before(path: str, sample: _Sample, forms: Sequence[_Form], url:
 
 
 def _mark_of_rows(records: Sequence[Sequence[str]], form: _Form) -> str | None:
-    """Return the separator that all rows of a single column have but the first, which may be a title."""
+    """Return the separator in all rows of a single column except the first; that may be a title."""
     if len(records) < 3 or form.width(records) != 1:
         return None
     counts = {mark: {row[0].count(mark) for row in records[1:] if row} for mark in _SEPARATORS}

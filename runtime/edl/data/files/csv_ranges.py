@@ -172,7 +172,7 @@ class CSVTexts:
             yield self.load(piece, self.names)
 
     def _damaged(self, report: str, piece: int) -> SourceError:
-        """Translate Arrow's report, which counts rows from the beginning of the piece."""
+        """Translate Arrow's report; it counts rows from the beginning of the piece."""
         path, before = self._file.path, self._file.starts[piece]
         if match := _FIELDS.search(report):
             row, expected, present = map(int, match.groups())
@@ -240,7 +240,7 @@ class _Cutter:
         self._rows += len(begins)
 
     def _next(self, begins: Ints) -> int:
-        """Return the index among these rows at which the next piece begins."""
+        """Return the index among these rows where the next piece begins."""
         if not self._offsets:
             return 0
         by_bytes = int(np.searchsorted(begins, self._offsets[-1] + PIECE_BYTES))

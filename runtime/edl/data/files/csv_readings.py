@@ -90,7 +90,7 @@ class Reading:
         return not self.words
 
     def sql(self, column: str) -> str:
-        """Return SQL that converts the texts of a column of DuckDB, which are trimmed and not empty."""
+        """Return SQL that converts the trimmed, non-empty texts of a column of DuckDB."""
         if self.has_na:
             column = f"nullif({column}, '{NA}')"
         for pattern, replacement in self.steps:

@@ -244,7 +244,7 @@ def changed_file_error(file: FileIndex) -> SourceError:
 
 
 class Stamp(NamedTuple):
-    """Size in bytes and modification time in nanoseconds, which identify one state of a file."""
+    """Size in bytes and modification time in nanoseconds: together they identify one state of a file."""
 
     size: int
     modified: int

@@ -66,7 +66,7 @@ def _index(path: str) -> FileIndex:
 
 
 def _footer(path: str) -> bytes:
-    """Return the footer's bytes, which hold sizes and statistics of every column chunk."""
+    """Return the footer's bytes, with sizes and statistics of every column chunk."""
     with Path(path).open("rb") as file:
         end = file.seek(-_TAIL, 2)
         length = int.from_bytes(file.read(4), "little")

@@ -238,7 +238,7 @@ def _write_duration(duration: dt.timedelta) -> str:
 
 
 def _write_copy(columns: Sequence[pa.Array], path: str) -> None:
-    """Write the texts as CSV. Arrow's writer would put all of them in quotes, in which a text is never NULL."""
+    """Write the texts as CSV. Arrow's writer would put all of them in quotes; a text in quotes is never NULL."""
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         csv.writer(file, delimiter=_DELIMITER, lineterminator="\n").writerows(rows)

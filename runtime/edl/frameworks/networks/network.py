@@ -53,7 +53,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """Blocks side by side, hidden layers, and the output, to which a linear part may be added.
+    """Blocks side by side, hidden layers, and the output, perhaps with a linear part added.
 
     With `scales`, (members, width), each member has the blocks times its own scales, then the same hidden layers.
     `wide` is the linear part: blocks and their weights, (width of the block, outputs). The outputs are multiplied by

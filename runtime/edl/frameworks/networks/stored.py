@@ -126,7 +126,7 @@ def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
 def _torch_blocks(
     prefix: str, entries: Sequence[Entry], weights: Mapping[str, Floats]
 ) -> tuple[FeatureBlock, ...]:
-    """Return the blocks of the module `prefix`, which puts the entries side by side."""
+    """Return the blocks of the module `prefix`. It puts the entries side by side."""
     _refuse_lists(entries)
     blocks, owner = [], owners(entries)
     for entry in entries:

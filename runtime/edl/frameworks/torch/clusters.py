@@ -44,7 +44,7 @@ def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor
 
 
 def first_centres(rows: torch.Tensor, clusters: int, starts: int = STARTS) -> torch.Tensor:
-    """Return centres for these rows, (clusters, width): of several starts those with the least squared distance."""
+    """Return centres for these rows, (clusters, width): of several starts the one with the least squared distance."""
     candidates = [_improve_centres(rows, _choose_centres(rows, clusters)) for _ in range(starts)]
     return min(candidates, key=lambda centres: float(_to_nearest(rows, centres).sum()))
 

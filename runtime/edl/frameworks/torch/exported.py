@@ -51,7 +51,7 @@ class _Module(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
 
 
 class _TorchTensors(Tensors):
-    """Graph in the module, in which axes and shapes must be known numbers.
+    """Graph in the module. Its axes and shapes must be known numbers.
 
     constants: filled in their order; if the module is traced, taken from there.
     """

@@ -1,4 +1,4 @@
-"""Import of torch.optim without torch._dynamo, which would double the import time.
+"""Import of torch.optim without torch._dynamo: that would double the import time.
 
 `torch.optim` imports the compiler when an optimizer is created and at every step, only to exclude both from
 compilation. As long as the compiler is not imported, nothing is compiled, so the methods work without it.

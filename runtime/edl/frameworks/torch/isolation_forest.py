@@ -1,9 +1,8 @@
 """Isolation forest (Liu, Ting and Zhou, 2008) in PyTorch, for generated programs.
 
 Each tree divides a small sample of rows by random columns and random splits until they are alone; rows that are soon
-alone are unusual. The trees are made of the first rows that the model sees, which are in random order, and never
-change. What is trained is the threshold, a quantile of the scores of all training rows, by the gradient of its
-quantile loss.
+alone are unusual. The trees are made of the first rows that the model sees, in random order, and never change. What is
+trained is the threshold, a quantile of the scores of all training rows, by the gradient of its quantile loss.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class IsolationForest(nn.Module):
     """Log-odds of rows to be anomalies, from (rows, width) to (rows, 1): positive beyond the threshold.
 
     The score of the article is s = 2^(-path / average path). The output is the difference of its log-odds and the
-    threshold's, which keeps the order.
+    threshold's; this keeps the order.
 
     sample_rows: of each tree; the depth is limited to its logarithm. contamination: share of the rows beyond the
     threshold.

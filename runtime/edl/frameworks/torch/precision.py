@@ -55,7 +55,7 @@ class LossScale:
     """Scale of the loss, so that small gradients are numbers of float16 (Micikevicius et al., 2018).
 
     It grows while steps succeed. If its gradients have overflowed, a step is left out, and the scale shrinks. Members
-    of a group, which see the same sum of gradients, leave out the same steps and have the same scale.
+    of a group see the same sum of gradients, so they leave out the same steps and have the same scale.
     """
 
     def __init__(self) -> None:

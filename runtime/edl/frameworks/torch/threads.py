@@ -98,8 +98,8 @@ class Turns:
 
 
 class ThreadChoice:
-    """Choice of the faster of two alternatives, `way` 0 or 1. The other one is tried in trials of increasing
-    distance. It starts with 0, which is never far slower.
+    """Choice of the faster of two alternatives, `way` 0 or 1. The other one is tried in trials of increasing distance.
+    It starts with 0: that is never far slower.
     """
 
     def __init__(self) -> None:

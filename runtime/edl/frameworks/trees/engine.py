@@ -77,8 +77,8 @@ class Engine(abc.ABC):
     ) -> None:
         """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,).
 
-        `groups` are a ranking's groups. `workers` grow the same trees together, each from its own rows, which all have
-        the size of a share; they make the same calls of `begin` and `grow`. Raises GroupError if one is lost.
+        `groups` are a ranking's groups. `workers` grow the same trees together, each from its own rows, of the size of
+        a share for all; they make the same calls of `begin` and `grow`. Raises GroupError if one is lost.
         """
 
     @abc.abstractmethod

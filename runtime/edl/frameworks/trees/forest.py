@@ -188,7 +188,7 @@ def _lightgbm_tree(fields: Mapping[str, str]) -> Nodes:
 
 
 def _lightgbm_sets(fields: Mapping[str, str], nodes: Ints, threshold: Floats) -> Iterator[tuple[int, Ints]]:
-    """Yield the nodes with a set of categories, which is stored as bits in words of 32."""
+    """Yield the nodes with a set of categories. The set is stored as bits in words of 32."""
     if not len(nodes):
         return
     bounds = np.array(fields["cat_boundaries"].split(), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Descriptions of models of boosted trees, which `custom_model` of a program returns.
+"""Descriptions of models of boosted trees, to return from a program's `custom_model`.
 
     def custom_model():
         return LightGBM(FEATURES, objective="regression", learning_rate=0.1, num_leaves=31)

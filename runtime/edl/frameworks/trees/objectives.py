@@ -1,7 +1,7 @@
 """Objectives of trees: the prediction that a sum of leaves stands for, and the loss of a row.
 
 The sum of the leaves of all trees is a row's *margin*. It is the predicted number itself, its logarithm, or the logit
-of a class. The losses are those that the libraries minimize and report.
+of a class. The libraries minimize and report the same losses.
 """
 
 from __future__ import annotations

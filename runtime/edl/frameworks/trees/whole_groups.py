@@ -30,7 +30,7 @@ class Ranked(NamedTuple):
 
 
 def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
-    """Return the rows of the groups of this worker, in the order of the table, from those that each has read.
+    """Return the rows of this worker's groups, in the order of the table, from the rows that each worker has read.
 
     Raises JobError if there are fewer groups than workers, GroupError if a member is lost.
     """

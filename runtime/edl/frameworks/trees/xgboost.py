@@ -135,14 +135,14 @@ class XGBoostEngine(Engine):
         self._trees.update(self._rows, self.rounds)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function in which workers of a group exchange data."""
+        """Call a function that exchanges data among the workers of a group."""
         if self._network is None:
             function(*arguments)
         else:
             self._network.call(function, *arguments)
 
     def _leave(self) -> None:
-        """Leave the network of workers, which may be broken."""
+        """Leave the network of workers, even a broken one."""
         if self._network is not None:
             self._network.close()
             self._network = None

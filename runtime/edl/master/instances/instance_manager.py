@@ -1,4 +1,4 @@
-"""Instance manager: keeps the wanted workers and parameter servers running, and replaces those that end early."""
+"""Instance manager: keeps the wanted workers and parameter servers running, and replaces instances that end early."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Scaler:
     """Executor of scale actions; call it in the event loop. `refused` is called for instances that the cluster did not
     start.
 
-    A stop is requested once, so one that fails is repeated after `retry_secs`.
+    A stop is requested once; if it fails, it is repeated after `retry_secs`.
     """
 
     def __init__(

@@ -96,8 +96,8 @@ class Slot:
             self.incarnation, self.relaunches = incarnation, max(self.relaunches, incarnation)
 
     def next(self, name: str) -> Instance:
-        """Take the next incarnation of the name, which is to be started. A waiting slot keeps the incarnation that it
-        waits for, unless that has ended.
+        """Take the next incarnation of the name, to start it. A waiting slot keeps the incarnation that it waits for,
+        unless that has ended.
         """
         if not self.waits:
             self.relaunches += self.incarnation >= 0

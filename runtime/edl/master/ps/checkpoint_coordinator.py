@@ -146,7 +146,7 @@ class CheckpointCoordinator:
         taking.version = answer.version
 
     def written(self, index: int, name: str, shard: Shard) -> str:
-        """Record a written shard. Return the reason if it could not be written, which fails the checkpoint."""
+        """Record a written shard. Return the reason if it could not be written; the checkpoint then fails."""
         taking = self._taking
         if taking is None or taking.name != name or index in taking.shards:
             return ""

@@ -126,7 +126,7 @@ class Servers:
 
     @property
     def counts(self) -> ServerCounts:
-        """Counts of all servers since the start of the job, which never go down."""
+        """Counts of all servers since the start of the job. They never go down."""
         return self._tally.counts
 
     @property

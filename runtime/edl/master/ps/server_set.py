@@ -11,13 +11,13 @@ from edl.ps.messages import Arrange
 
 
 class ServerSet:
-    """Servers of a job by index, and behind them those that join when the change under way is complete."""
+    """Servers of a job by index, followed by the servers that join when the change under way is complete."""
 
     def __init__(self, state: MasterState) -> None:
         self._state = state
 
     def __len__(self) -> int:
-        """Return the number of servers without those that join."""
+        """Return the number of servers without joining ones."""
         return len(self._state.servers)
 
     @property
@@ -38,7 +38,7 @@ class ServerSet:
         return tuple(record.address for record in self.records)
 
     def index(self, instance: str) -> int | None:
-        """Return the place of an instance, which may be a worker that stands in, or None."""
+        """Return the place of an instance, or of a worker that stands in; None without a place."""
         if instance in self.homes:
             return self.homes.index(instance)
         return next((index for index, record in enumerate(self.records) if record.instance == instance), None)

@@ -74,7 +74,7 @@ class Curves:
             self._file = None
 
     def _go_back(self, before: Summary) -> None:
-        """Restart the curves at a checkpoint that the job has gone back to, which voids later points."""
+        """Restart the curves at a checkpoint that the job has gone back to; later points become void."""
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
         self._last_steps = {name: min(step, before.steps) for name, step in self._last_steps.items()}

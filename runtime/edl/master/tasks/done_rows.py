@@ -1,4 +1,4 @@
-"""Rows of done tasks by worker, from which their speeds are estimated."""
+"""Rows of done tasks by worker, for estimates of their speeds."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class LeaseTable:
         return not self._checkpoints.is_there(checkpoint.folder)
 
     def forget_damaged(self, name: str, why: str) -> bool:
-        """Mark a damaged checkpoint; return True if it was the one to go back to, which is an older one then."""
+        """Mark a damaged checkpoint; return True if it was the one to go back to; that is an older one then."""
         if self._checkpoints is not None:
             self._checkpoints.mark(name, why)
         if self.state.checkpoint_name != name:

@@ -116,8 +116,8 @@ class TaskManager:
 
     @property
     def worker_lease_secs(self) -> float:
-        """Seconds without a request after which a worker is given up. They never become shorter, because a worker keeps
-        the interval of heartbeats that it was told when it registered.
+        """Seconds without a request before a worker is given up. They never become shorter, because a worker keeps the
+        interval of heartbeats that it was told when it registered.
         """
         return max(self.lease_secs, 3 * max(self._most, len(self.state.members)) / HEARTBEATS)
 

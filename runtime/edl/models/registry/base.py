@@ -165,7 +165,7 @@ class Registry(ABC):
         return _visible(self._listed(like))
 
     def load(self, reference: str, to: Path) -> ModelVersion:
-        """Write the version's archive to the file `to`, which appears once it is complete and checked.
+        """Write the version's archive to the file `to`. It appears once it is complete and checked.
 
         Raises SemanticError as `find` does, SpecError if the archive is damaged.
         """
@@ -230,7 +230,7 @@ class Registry(ABC):
 
     @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:
-        """Delete all but the number of a version, which is not reused. Idempotent."""
+        """Delete all but the number of a version. The number is not reused. Idempotent."""
 
     @abstractmethod
     def _all_versions(self, name: str) -> Versions:

@@ -109,7 +109,7 @@ class StoredObjects:
 
 
 class LocalObjects(StoredObjects):
-    """Objects of a folder, which several machines may share."""
+    """Objects of a folder. Several machines may share it."""
 
     def put(self, name: str, content: bytes) -> None:
         path = Path(self._path(name))

@@ -54,7 +54,7 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def split_reference(reference: str) -> tuple[str, Selector]:
-    """Split `name@version` or `name@tag`, or `name` alone, which means its current version."""
+    """Split `name@version` or `name@tag`; `name` alone means its current version."""
     match = _REFERENCE.fullmatch(reference)
     if match is None:
         return reference, None

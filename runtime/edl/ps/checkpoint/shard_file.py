@@ -101,7 +101,7 @@ def _link_files(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> t
 
 
 def name_of(index: int, earlier: int = 0) -> str:
-    """Return the name of a server's file, which follows so many earlier ones."""
+    """Return the name of a server's file after so many earlier ones."""
     return f"server-{index}-{earlier}.safetensors" if earlier else f"server-{index}.safetensors"
 
 

@@ -89,5 +89,5 @@ def rows_of_walk(columns: int) -> int:
 
 
 def seconds_of_each(seconds: float, models: Sequence[int], slots: int) -> float:
-    """Return the seconds of each of several models of which as many as there are slots are explained at once."""
+    """Return the seconds for each of several models; as many as there are slots are explained at once."""
     return seconds / max(1, math.ceil(len(models) / slots))

@@ -69,12 +69,12 @@ class Schedule:
 
     @property
     def _known(self) -> list[int]:
-        """Trials by which the next one is chosen."""
+        """Trials for the choice of the next one."""
         return self._begun[: max(0, len(self._begun) - self._lag)]
 
 
 def choose_candidate(search: Search, turn: int, errors: Mapping[int, float], *, lag: int) -> int:
-    """Return the candidate of a turn from 0, which needs the results of the turns more than `lag` before it.
+    """Return the candidate of a turn from 0. It needs the results of the turns more than `lag` before it.
 
     errors: of the trials that ended with a model, by number.
     """

@@ -34,7 +34,7 @@ Train = Callable[[TrialRunner, int, float], TrialResult]
 
 
 def trial_seconds(left: float, needed: float, *, last: bool) -> float:
-    """Return the seconds that a trial may take of those that are left. last: no other trial waits.
+    """Return the seconds that a trial may take of the remaining time. last: no other trial waits.
 
     needed: see `needed_seconds`.
     """
@@ -124,7 +124,7 @@ class TrialPool:
         return self.results
 
     def _screen(self, cancelled: threading.Event) -> None:
-        """Train candidates on some of the rows, and let the best third be those that are trained on all."""
+        """Train candidates on some of the rows, and only the best third on all."""
         self._until = until_screened(self._search)
         self._run(partial(self._run_trials, TrialRunner.screen, self._screened), cancelled)
         self._schedule = Schedule(self._search, lag=0, numbers=choose_promoted(self._errors))
@@ -133,7 +133,7 @@ class TrialPool:
     def refit(self, refits: Sequence[Refit], cancelled: threading.Event) -> Mapping[int, int]:
         """Train models on all rows until all have ended, the time is up, or `cancelled` is set.
 
-        Return the epochs of those that have ended, by number.
+        Return the epochs of ended trials, by number.
         """
         self._refits = list(refits)
         self._run(self._run_refits, cancelled)
@@ -144,7 +144,7 @@ class TrialPool:
     ) -> Mapping[int, Outcome]:
         """Measure the importances of columns for the models of trials, in about so many seconds for all.
 
-        Return the outcomes of those that have ended, by number.
+        Return the outcomes of ended trials, by number.
         """
         seconds_each = seconds_of_each(seconds, numbers, len(self._runners))
         waiting, explained = list(numbers), dict[int, Outcome]()
@@ -201,7 +201,7 @@ class TrialPool:
                     self._tick()
 
     def _stop(self) -> None:
-        """Begin no other trial, and cancel those that run."""
+        """Begin no other trial, and cancel the running ones."""
         with self._lock:
             self._stopped = True
             self._lock.notify_all()

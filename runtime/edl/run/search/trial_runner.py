@@ -47,17 +47,17 @@ def folder_of(job: JobFolder, number: int, fold: int) -> JobFolder:
 
 
 def refit_folder_of(job: JobFolder, number: int) -> JobFolder:
-    """Return the job folder in which the model of a trial, counted from 0, is trained on all rows."""
+    """Return the job folder for the training of a trial's model, counted from 0, on all rows."""
     return JobFolder(job.search / f"{number:03}" / "all")
 
 
 def screening_folder_of(job: JobFolder, number: int) -> JobFolder:
-    """Return the job folder in which a trial, counted from 0, is trained on some of the rows."""
+    """Return the job folder for the training of a trial, counted from 0, on some of the rows."""
     return JobFolder(job.search / f"{number:03}" / "screening")
 
 
 def rotation_of(rows: Rows, fold: int) -> int:
-    """Return the rotation in which the validation rows of a fold are the last ones.
+    """Return the rotation that puts the validation rows of a fold last.
 
     Fold 0 are the last rows, fold 1 those before them, and so on.
     """
@@ -86,7 +86,7 @@ class TrialRunner:
         return self._stopped
 
     def run(self, number: int, seconds: float) -> TrialResult:
-        """Train the folds of a candidate, which may take `seconds` together.
+        """Train the folds of a candidate. They may take `seconds` together.
 
         A failure is the error of the result. Raises JobCancelledError after `stop`.
         """
@@ -161,7 +161,7 @@ class TrialRunner:
                 self._cancel()
 
     def skip(self) -> None:
-        """Cancel the present trial, which is recorded as stopped at the time limit."""
+        """Cancel the present trial. It is recorded as stopped at the time limit."""
         with self._lock:
             self._cancel()
 

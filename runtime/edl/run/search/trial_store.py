@@ -23,7 +23,7 @@ _TRIAL, _SCREENING, _SKIPPED, _BEGAN = "trial-", "screening-", "skipped-", "bega
 
 
 class TrialStore:
-    """View of one worker on the trials of its search, which it has in its job folder."""
+    """View of one worker on the trials of its search in its job folder."""
 
     def __init__(self, job: JobFolder, store: CheckpointStore) -> None:
         self._search = job.search

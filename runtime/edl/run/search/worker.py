@@ -204,7 +204,7 @@ class SearchWorker:
         self._tasks.report(Report(task, conclusion=Conclusion(outcome.figures, outcome=outcome)))
 
     def _refit(self, weights: Mapping[int, float]) -> dict[int, int]:
-        """Train the chosen models on all rows while there is time; return the epochs of those that have ended."""
+        """Train the chosen models on all rows while there is time; return the epochs of ended trials."""
         epochs = {}
         for refit in refits(self._judge, weights):
             ended = refit_folder_of(self._job, refit.number).archive.exists()  # by a worker that was lost

@@ -27,7 +27,7 @@ _MEANS = re.compile("avg|mean|sum|median|stddev.*|var.*|corr|covar.*", re.IGNORE
 
 
 def place_of_name(message: str, query: str) -> Span | None:
-    """Return the place of the name in an EXCLUDE, of which DuckDB reports none."""
+    """Return the place of the name in an EXCLUDE; DuckDB reports none."""
     if match := _NOT_IN_LIST.search(message):
         places = [*re.finditer(rf"(?<!\w){re.escape(match[1])}(?!\w)", query)]
         return Span(*places[0].span()) if len(places) == 1 else None
@@ -56,7 +56,7 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
 
 
 def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:
-    """Return the hint for a text in the quotes of names, which names no column."""
+    """Return the hint for a text in the quotes of names, if it names no column."""
     if span is None or query[span.start : span.end] != f'"{name}"':
         return None
     text = name.replace("'", "''")

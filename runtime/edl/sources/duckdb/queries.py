@@ -62,7 +62,7 @@ def wide_numbers(query: str, columns: Sequence[Column]) -> tuple[list[str], str]
 
 
 def read_as(columns: Sequence[Column], arrow: Callable[[], pa.Schema]) -> dict[str, str]:
-    """Return the types to which columns are cast, by their names. arrow: returns the schema of the uncast columns."""
+    """Return the types of casts of columns, by the columns' names. arrow: returns the schema of the uncast columns."""
     types = {name: READ_AS[kind.id] for name, kind in columns if kind.id in READ_AS}
     suspects = [name for name, kind in columns if name not in types and _OF_DUCKDB_ALONE.search(str(kind))]
     if suspects:

@@ -190,7 +190,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
                 self.connection.unregister(name)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        """Expose the rows, which stay in memory, as a view of this connection."""
+        """Expose the rows as a view of this connection. They stay in memory."""
         rows = batches.read_all()
         with self._errors(name):
             self.connection.register(name, rows)

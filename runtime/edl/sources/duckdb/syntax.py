@@ -1,4 +1,4 @@
-"""DuckDB's parser, which reads a statement without running it."""
+"""DuckDB's parser: it reads a statement without running it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class MaxComputeSource(BaseSource):
         return self._run(sql, query)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        """See `Source.stage_temporary`. The whole project sees the table, which ends after a day if nobody drops it."""
+        """See `Source.stage_temporary`. The whole project sees the table. It ends after a day if it is not dropped."""
         columns = ", ".join(f"`{field.name}` {types.declare_type(field)}" for field in batches.schema)
         self.run(f"CREATE TABLE {quote_name(name)} ({columns}) LIFECYCLE 1")
         with self.errors():

@@ -27,7 +27,7 @@ FETCH_ROWS = 8192
 
 
 class DriverReading(Protocol):
-    """Connection from which ranges of a pinned table are read."""
+    """Connection that reads ranges of a pinned table."""
 
     def read(
         self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
@@ -62,7 +62,7 @@ def connect(url: ServerURL, driver: str | None = None) -> DriverReading:
 
 
 def describing(url: ServerURL) -> closing[MySQLConnection]:
-    """Open a connection of PyMySQL, which reports the types of columns."""
+    """Open a connection of PyMySQL; it reports the types of columns."""
     return closing(open_connection(url))
 
 

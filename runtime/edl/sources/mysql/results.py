@@ -133,7 +133,7 @@ class MySQLResults(NumberedStaging):
         return super()._check_appended(place, target, appended)
 
     def _add(self, place: TablePlace, target: str, job: str, tasks: int) -> int:
-        """Add the rows in strict mode, without which the server would cut values to fit the columns."""
+        """Add the rows in strict mode. Without it, the server would cut values to fit the columns."""
         mode = literal(self._source.few("SELECT @@sql_mode")[0][0].decode(), self._source.live())
         self._source.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
         try:

@@ -14,7 +14,7 @@ from edl.sources.mysql.errors import DENIED, translate_error
 
 
 def check_rights(connection: MySQLConnection, statements: Iterable[str]) -> None:
-    """Raise MissingRightError if the account may not run one of the statements, of which none runs."""
+    """Raise MissingRightError if the account may not run one of the statements. None of them runs."""
     for sql in statements:
         try:
             connection.run(queries.prepare_query(sql, connection))

@@ -282,7 +282,7 @@ class MySQLSource(Transactional, BaseSource):
     # Inside ----------------------------------------------------------------------------------------------
 
     def _connect_again(self) -> MySQLConnection:
-        """Return a connection that waits for no lock, which the user's own transaction may hold."""
+        """Return a connection that waits for no lock: the user's own transaction may hold one."""
         connection = open_connection(self._url)
         with suppress(*ERRORS):  # then it waits as long as others
             connection.run(f"SET lock_wait_timeout = {LOCK_SECS}")
@@ -386,7 +386,7 @@ class MySQLSource(Transactional, BaseSource):
             connection.run("START TRANSACTION")
 
     def _check_no_transaction(self, connection: MySQLConnection) -> None:
-        """Raise SourceError if the user has begun a transaction, which our statements would commit."""
+        """Raise SourceError if the user has begun a transaction: our statements would commit it."""
         if connection.in_transaction:
             raise SourceError(
                 "a transaction is open on this connection",

@@ -87,7 +87,7 @@ def schema(described: Sequence[MySQLColumn]) -> pa.Schema:
 
 
 def describe_columns(described: Sequence[MySQLColumn]) -> pa.Schema:
-    """Return the Arrow schema, which names the types that only MySQL has."""
+    """Return the Arrow schema. It names the types that only MySQL has."""
     return pa.schema(
         [
             of_database(column.name, column.kind, name, instead.format(quote_part(column.name, "`")))

@@ -146,7 +146,7 @@ class PostgreSQLConnection:
 
     @property
     def password(self) -> str:
-        """Password with which the server was opened, wherever libpq found it."""
+        """Password that opened the server, wherever libpq found it."""
         text: str = self.driver.info.password
         return text
 
@@ -287,7 +287,7 @@ def arguments(url: ServerURL) -> dict[str, Any]:
 
 
 def with_password(url: ServerURL, connection: PostgreSQLConnection) -> ServerURL:
-    """Return the URL with the password of the connection, which is stored for child processes."""
+    """Return the URL with the password of the connection. The password is stored for child processes."""
     return url if url.password else replace(url, password=connection.password).with_password()
 
 

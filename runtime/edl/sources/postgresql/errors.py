@@ -107,7 +107,7 @@ def _other_case(name_asked: str, candidates: list[str]) -> str | None:
 
 
 def _span(sql: str, position: str | None) -> Span | None:
-    """Return the place of the word at a position, which counts characters from 1."""
+    """Return the place of the word at a position. Positions count characters from 1."""
     if not sql or not position:
         return None
     start = int(position) - 1

@@ -46,7 +46,7 @@ _BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
 
 
 class Fetching:
-    """Connection of ADBC, which is closed when nothing refers to it.
+    """Connection of ADBC. It is closed when nothing refers to it.
 
     ADBC requires that a result is closed before its connection, and the garbage collector knows no order: the finalizer
     keeps both until it has closed them.
@@ -69,7 +69,7 @@ class Fetching:
             return cursor.fetch_record_batch()
 
     def clone(self) -> Fetching:
-        """Return another connection to the same server, which need not read the types of the server again."""
+        """Return another connection to the same server. It need not read the types of the server again."""
         with _errors():
             driver = self._driver.adbc_clone()
             driver.adbc_connection.set_autocommit(True)

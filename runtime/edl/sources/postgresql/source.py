@@ -247,7 +247,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         return types.batch(columns, rows)
 
     def _connect_again(self) -> PostgreSQLConnection:
-        """Return a connection that waits for no lock, which the user's own transaction may hold."""
+        """Return a connection that waits for no lock: the user's own transaction may hold one."""
         connection = PostgreSQLConnection(self._url)
         with suppress(*ERRORS):  # then it waits as long as others
             connection.run(f"SET lock_timeout = {LOCK_MS}")
@@ -272,7 +272,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         super()._begin()
 
     def _check_no_transaction(self) -> None:
-        """Raise SourceError if the user has begun a transaction, which our statements would commit."""
+        """Raise SourceError if the user has begun a transaction: our statements would commit it."""
         if self.live().in_transaction and not self.in_transaction:
             raise SourceError(
                 "a transaction is open on this connection",

@@ -96,7 +96,7 @@ def schema(described: Sequence[PostgreSQLColumn]) -> pa.Schema:
 
 
 def describe_columns(described: Sequence[PostgreSQLColumn]) -> pa.Schema:
-    """Return the Arrow schema, which names the types that only PostgreSQL has."""
+    """Return the Arrow schema. It names the types that only PostgreSQL has."""
     return pa.schema(
         [_describe_column(column, field) for column, field in zip(described, schema(described), strict=True)]
     )

@@ -55,7 +55,7 @@ class SQLiteResults(NumberedStaging):
     _source: SQLiteSource
 
     def _place(self, target: str) -> TablePlace:
-        """Resolve the target to the database in which SQLite would find it, or else main."""
+        """Resolve the target to the database where SQLite would find it, or else main."""
         parts = split_name(target)
         databases = {name.casefold(): name for name in self._source.attached()}
         match parts:

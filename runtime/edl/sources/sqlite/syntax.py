@@ -1,4 +1,4 @@
-"""SQLite's parser, which compiles a statement without running it."""
+"""SQLite's parser: it compiles a statement without running it."""
 
 from __future__ import annotations
 

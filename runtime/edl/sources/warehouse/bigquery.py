@@ -1,6 +1,6 @@
 """BigQuery by Google's client, with a dry run, which costs nothing, in place of a query for the columns.
 
-The credentials are those that Google's libraries find: `gcloud auth application-default login`, or a file that
+The credentials are found by Google's libraries: `gcloud auth application-default login`, or a file that
 GOOGLE_APPLICATION_CREDENTIALS names.
 """
 
@@ -114,7 +114,7 @@ class BigQuerySource(WarehouseSource):
         return pa.RecordBatchReader.from_batches(schema, (cast_batch(batch, schema) for batch in batches))
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
-        """Load the rows by jobs with files of Parquet, which cost nothing."""
+        """Load the rows by jobs with files of Parquet. Such jobs cost nothing."""
         from google.cloud import bigquery
 
         config = bigquery.LoadJobConfig(source_format="PARQUET", write_disposition="WRITE_APPEND")
@@ -193,7 +193,7 @@ class BigQuerySource(WarehouseSource):
 
 
 def _storage() -> Any:
-    """Return a client of BigQuery's Storage API, which is many times faster, if it is installed."""
+    """Return a client of BigQuery's Storage API if it is installed; it is many times faster."""
     try:
         from google.cloud import bigquery_storage
     except ImportError:

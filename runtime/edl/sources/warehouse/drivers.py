@@ -25,7 +25,7 @@ LONGEST = 500_000  # letters of one, unless a row is longer: Trino takes 1,000,0
 
 
 class ADBCSource(WarehouseSource):
-    """Warehouse with a driver of ADBC, in the connection of its DB-API, which commits every statement by itself."""
+    """Warehouse with a driver of ADBC. The connection of its DB-API commits every statement by itself."""
 
     def __init__(self, url: str, connection: Any) -> None:
         super().__init__(url)
@@ -62,7 +62,7 @@ class ADBCSource(WarehouseSource):
 
 
 class DBAPISource(WarehouseSource):
-    """Warehouse with a driver of the DB-API, which commits every statement by itself."""
+    """Warehouse with a driver of the DB-API that commits every statement by itself."""
 
     def __init__(self, url: str, connection: Any) -> None:
         super().__init__(url)
@@ -109,7 +109,7 @@ class DBAPISource(WarehouseSource):
         self.connection.close()
 
     def _reader(self, description: Sequence[Any], fetch: Callable[[], Sequence[Any]]) -> pa.RecordBatchReader:
-        """Return the rows, which `fetch` returns some thousands at a time."""
+        """Return the rows; `fetch` returns some thousands at a time."""
         is_displayed = self._is_displayed
         convert = _display_values if is_displayed else _array
         schema = pa.schema([(column[0], self.arrow_type(column)) for column in description])
@@ -131,7 +131,7 @@ class DBAPISource(WarehouseSource):
 
 
 def texts_of_statements(rows: pa.Array) -> Iterator[list[str]]:
-    """Yield the rows, which are texts, in parts that are not much longer than `LONGEST`, unless a row is."""
+    """Yield the rows, as texts, in parts not much longer than `LONGEST`, unless a row is."""
     parts = np.cumsum(pc.utf8_length(rows)) // LONGEST
     for first, end in pairwise([0, *np.flatnonzero(np.diff(parts)) + 1, len(rows)]):
         yield rows.slice(first, end - first).to_pylist()

@@ -1,4 +1,4 @@
-"""Snowflake by its ADBC driver, which fetches results as Arrow and loads tables by files of Parquet in a stage."""
+"""Snowflake by its ADBC driver. It fetches results as Arrow and loads tables by files of Parquet in a stage."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class DialectTexts:
         return pc.binary_join_element_wise("CAST('", column, f"' AS {self.type(_duckdb_type(kind))})", "")
 
     def column(self, field: pa.Field) -> str:
-        """Return the type with which a result's column is declared."""
+        """Return the type in the declaration of a result's column."""
         return self.type(_duckdb_type(field.type))
 
     def type(self, duckdb: str) -> str:

@@ -122,7 +122,7 @@ class TrinoSource(DBAPISource):
         return str(getattr(error, "message", error))
 
     def stored_name(self, name: str) -> str:
-        """Return the name in small letters, which Trino makes of all."""
+        """Return the name in small letters, as Trino makes all names."""
         return name.lower()
 
     def existing_query(self, parts: Parts) -> str:
