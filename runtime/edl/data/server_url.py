@@ -69,7 +69,7 @@ class ServerURL:
         return replace(self, password=password or _of_session(shown) or _find_configured_url(self))
 
     def keep(self, password: str) -> None:
-        """Give the URL a password, for this process and those that it starts."""
+        """Give the URL a password, for this process and its children."""
         kept, shown = _read_secrets(), str(self)
         name = self.account if shown not in kept and kept.get(self.account, password) == password else shown
         os.environ[SECRETS] = msgspec.json.encode({**kept, name: password}).decode()

@@ -56,7 +56,7 @@ class Gradients(ABC):
 
     @abstractmethod
     def _restore(self) -> None:
-        """Set the buffers to those that were kept."""
+        """Set the buffers to the kept ones."""
 
     def _forget(self) -> None:
         """Forget what was added."""

@@ -76,8 +76,8 @@ class Stop:
 
 
 class Requests:
-    """Reader of requests in a thread of its own, so that a cancel is received while a job runs. No job follows on one
-    that was interrupted.
+    """Reader of requests in a thread of its own, so that a cancel is received while a job runs. No job follows an
+    interrupted one.
     """
 
     def __init__(self, lines: IO[bytes]) -> None:

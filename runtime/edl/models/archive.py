@@ -274,7 +274,7 @@ def _open_archive(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """Raise SpecError unless every member is one that `write_archive` writes, within the limits."""
+    """Raise SpecError if a member is none of `write_archive`'s, or exceeds the limits."""
     if archive.comment != FORMAT:
         raise SpecError("this file is not a model archive of a version that this program reads")
     entries = archive.infolist()

@@ -1,4 +1,4 @@
-"""Modules from which SQL text may use models, and the check of an imported object before it is called.
+"""Modules that SQL text may use models from, and the check of an imported object before it is called.
 
 SQL text names models by their dotted names, and may come from people without the right to run code here. So a name is
 accepted only in two kinds of places, both configured by the operator outside of SQL:

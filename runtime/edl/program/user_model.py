@@ -160,7 +160,7 @@ def _not_allowed(model: OwnModel, sources: ModelSources) -> SemanticError:
 
 
 def model_sources() -> ModelSources:
-    """Return folders and packages from which SQL may use models. Raises SemanticError if the setting is invalid."""
+    """Return folders and packages that SQL may use models from. Raises SemanticError if the setting is invalid."""
     return ModelSources(tuple(search_path()), read_configured_packages())
 
 

@@ -303,7 +303,7 @@ class Sealed(msgspec.Struct, frozen=True):
     heard: tuple[str, ...] | None = None
 
     def lacks(self, instance: str, last: tuple[int, int]) -> bool:
-        """Return True if this push is missing here, and not among those that are lost."""
+        """Return True if this push is missing here, and not among the lost ones."""
         may_know = self.heard is None or instance in self.heard
         return may_know and self.applied.get(instance, (-1, 0)) != last
 

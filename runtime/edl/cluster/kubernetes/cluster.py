@@ -104,7 +104,7 @@ class KubernetesCluster:
             return self._cache.unfit
 
     def _avoided(self) -> dict[str, int]:
-        """Return the nodes to avoid, and log those that are new."""
+        """Return the nodes to avoid, and log the new ones."""
         failures = self._cache.avoided
         for node in failures.keys() - self._told:
             log(f"pods of the job avoid {node} from now on: {failures[node]} instances have failed there")

@@ -43,7 +43,7 @@ class MasterConnection:
         self._send(Changed(news) if isinstance(news, Change) else Resized(news))
 
     def order(self, order: Order) -> None:
-        """Give the order to the present master, and to those that follow."""
+        """Give the order to the present master, and to its successors."""
         self._order = order
         self._send(Ordered(order))
 

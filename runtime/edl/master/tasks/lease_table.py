@@ -156,7 +156,7 @@ class LeaseTable:
         self.job.give_back(task_of(number, self.end(number)), part)
 
     def copy(self) -> Job:
-        """Return a copy of the job's state in which assigned tasks are unassigned. See
+        """Return a copy of the job's state, with assigned tasks made unassigned. See
         `edl.master.ps.checkpoint_coordinator`."""
         copy = Job(self.plan, _copy_state(self.job.kept()), merge=self._merge)
         for number, lease in {**self.state.leases, **self.state.revoking}.items():

@@ -472,7 +472,7 @@ class TaskManager:
                 self.job.give_back(task_of(number, lease), done)
 
     def copy(self) -> Job:
-        """Return a copy of the job's state in which assigned tasks are unassigned. See
+        """Return a copy of the job's state, with assigned tasks made unassigned. See
         `edl.master.ps.checkpoint_coordinator`."""
         return self._table.copy()
 

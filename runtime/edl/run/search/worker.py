@@ -175,7 +175,7 @@ class SearchWorker:
         )
 
     def _is_over(self, *, screening: bool) -> bool:
-        """Return True if no other trial can improve on one that has ended, screened or on all rows."""
+        """Return True if no other trial can improve on an ended one, screened or on all rows."""
         errors = self._judge.screening_errors() if screening else self._judge.errors()
         return min(errors.values(), default=math.inf) <= self._judge.least_error
 

@@ -211,7 +211,7 @@ class WarehouseSource(EmbeddedSource):
 
     @classmethod
     def _checked(cls, url: ServerURL) -> dict[str, str]:
-        """Return the options of the URL. Raises SourceError for one that is not known."""
+        """Return the options of the URL. Raises SourceError for an unknown one."""
         for option, _ in url.options:
             if option not in cls.options:
                 raise SourceError(
