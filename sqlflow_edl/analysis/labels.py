@@ -136,15 +136,8 @@ def refuse_labels(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]
         yield SemanticError(
             f"{name} is trained without a label",
             span=statement.labels[0].span,
-            hint=Advice("leave LABEL out; a DNNClassifier predicts a label", "", _label_clause(statement)),
+            hint="leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label",
         )
-
-
-def _label_clause(statement: ast.Statement) -> Span:
-    """Return the place of LABEL and its columns."""
-    first, last = statement.labels[0].span, statement.labels[-1].span
-    before = statement.text[: first.start - statement.span.start].rstrip()
-    return Span(statement.span.start + before.rfind(before.split()[-1]), last.end)
 
 
 def choose(

@@ -228,13 +228,8 @@ class NoLabelError(StatementSyntaxError):
 def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
     token = tokens[position]
     clauses = sorted(CLAUSES & set(accepted))
-    if token.kind == "string" and "QUOTED" in accepted:
-        quoted = quoted_name(name_value(token.text))
-        return f"a name is expected, not a text: write it without quotes, or as {_shorten_text(quoted)}"
-    if token.kind == "string" and "WORD" in accepted:
-        return "write it without quotes"
-    if token.kind == "path" and "QUOTED" in accepted:
-        return f"quote a name that is not one word: {_shorten_text(quoted_name(token.text))}"
+    if hint := _quoting_hint(token, accepted) or _comma_before_clause_hint(token, tokens[position + 1]):
+        return hint
     if token.text == "@":
         return (
             "a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
@@ -242,8 +237,6 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         )
     if token.word == "APPEND" or (token.word == "PARTITION" and tokens[position - 1].word == "APPEND"):
         return _ADDED[token.word]
-    if token.kind == "unknown" and token.text in "‘’“”":
-        return "write straight quotes, ' or \""
     if hint := _expression_hint(tokens, position, accepted):
         return hint
     if token.word in CLAUSES:
@@ -252,6 +245,26 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
         return _comma_hint(tokens, position, clauses)
     return None
+
+
+def _quoting_hint(token: Token, accepted: Collection[str]) -> str | None:
+    """Return the hint for a token whose quotes are wrong or missing, or None."""
+    if token.kind == "string" and "QUOTED" in accepted:
+        quoted = quoted_name(name_value(token.text))
+        return f"a name is expected, not a text: write it without quotes, or as {_shorten_text(quoted)}"
+    if token.kind == "string" and "WORD" in accepted:
+        return "write it without quotes"
+    if token.kind == "path" and "QUOTED" in accepted:
+        return f"quote a name that is not one word: {_shorten_text(quoted_name(token.text))}"
+    if token.kind == "unknown" and token.text in "‘’“”":
+        return "write straight quotes, ' or \""
+    return None
+
+
+def _comma_before_clause_hint(token: Token, following: Token) -> str | None:
+    if token.text != "," or following.word not in CLAUSES:
+        return None
+    return Advice(f"leave out the comma before {following.word}", "", Span(token.start, token.end))
 
 
 def _comma_hint(tokens: LazyTokens, position: int, clauses: Sequence[str]) -> str:

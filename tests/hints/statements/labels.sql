@@ -37,7 +37,7 @@ SELECT x, odd FROM t «» TO TRAIN DNNRegressor LABEL odd INTO m;
 SELECT x, odd FROM t TO TRAIN DNNRegressor «» LABEL odd INTO m;
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
--- hint: leave LABEL out; a DNNClassifier predicts a label
+-- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
 -- take: leave LABEL out
 SELECT x, n FROM t TO TRAIN KMeans WITH model.n_clusters = 3 «LABEL n» INTO m;
 
@@ -57,7 +57,7 @@ SELECT x, y FROM t TO TRAIN «DNNClassifier» LABEL y INTO m;
 SELECT x, n FROM t TO TRAIN DNNClassifier WITH train.epochs = 2«, model.n_classes = 2» LABEL n INTO m;
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
--- hint: leave LABEL out; a DNNClassifier predicts a label
+-- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
 -- take: leave LABEL out
 SELECT x FROM t TO TRAIN IsolationForest «LABEL x» INTO m;
 
@@ -73,6 +73,6 @@ SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y«, y» INTO m;
 SELECT x, «moment» FROM t TO TRAIN DNNRegressor LABEL moment INTO m;
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
--- hint: leave LABEL out; a DNNClassifier predicts a label
--- take: leave LABEL out; a (DNNClassifier) predicts
+-- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
+-- take: no feature; a (DNNClassifier) predicts
 SELECT x, n FROM t TO TRAIN «KMeans» LABEL n INTO m;

@@ -338,3 +338,16 @@ $ sqlflow run -e "SELECT a FROM «'‘rows.csv’'»"
 -- as: rows.csv
 -- file rows.csv: a,b\n1,2\n
 $ sqlflow run -e "SELECT a FROM rows" --source «oracle://host/db»
+
+-- site: edl.sources.duckdb.hints hint_at_place
+-- hint: a file with options has quotes: {}
+-- take: has quotes: ('.+')
+-- file rows.csv: a;b\n1;2\n
+$ sqlflow run -e "SELECT a FROM «rows.csv?header=true»"
+
+-- site: edl.sources.duckdb.hints hint_at_place
+-- hint: a variable of a program is {{ name }}, and sqlflow run --var name=… fills it in
+-- take: (\{\{) name (\}\})
+-- as: {{ least }}
+-- file rows.csv: a,b\n1,2\n
+$ sqlflow run --var least=0 -e "SELECT a FROM 'rows.csv' WHERE a > «${least}»"

@@ -58,7 +58,7 @@ SELECT x, n FROM t «TO TRAIN »LABEL n INTO m;
 -- take: end the statement with (INTO my_model)
 SELECT x, n FROM t LABEL n «»;
 
--- site: sqlflow_edl.syntax.error_messages _special_hint
+-- site: sqlflow_edl.syntax.error_messages _quoting_hint
 -- hint: write straight quotes, ' or "
 -- take: write straight quotes
 -- as: 'red'
@@ -339,7 +339,7 @@ CREATE OR REPLACE MODEL bq TRANSFORM(x, «y / 2 AS y») OPTIONS(model_type = 'LI
 -- as: 3
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH epochs = «» LABEL y INTO m;
 
--- site: sqlflow_edl.syntax.error_messages _special_hint
+-- site: sqlflow_edl.syntax.error_messages _quoting_hint
 -- hint: a name is expected, not a text: write it without quotes, or as {}
 -- take: write it without quotes
 -- as: DNNRegressor
@@ -450,7 +450,7 @@ SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast, STRUCT(2 AS horizon)
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO plain_forecast;
 SELECT * FROM «ML.EXPLAIN_FORECAST(MODEL» plain_forecast«, STRUCT(2 AS horizon)»);
 
--- site: sqlflow_edl.syntax.error_messages _special_hint
+-- site: sqlflow_edl.syntax.error_messages _quoting_hint
 -- hint: write it without quotes
 -- take: write it without quotes
 -- as: program.py
@@ -556,3 +556,8 @@ CREATE OR REPLACE MODEL bq «» AS SELECT x, is_new FROM t;
 -- hint: {}: {}
 -- take: write straight quotes: (.*)
 «SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = “torch” LABEL y INTO m»;
+
+-- site: sqlflow_edl.syntax.error_messages _comma_before_clause_hint
+-- hint: leave out the comma before {}
+-- take: leave out the comma
+SELECT x, y FROM t TO TRAIN DNNRegressor«,» LABEL y INTO m;

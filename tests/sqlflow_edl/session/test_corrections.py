@@ -60,8 +60,8 @@ MEANT = [
         f"SELECT * FROM people {_TRAIN} WITH model.hidden_units = [10, 20] LABEL churned INTO m",
     ),
     (
-        "SELECT tenure, spend FROM people TO TRAIN KMeans LABEL churned INTO m",
-        "SELECT tenure, spend FROM people TO TRAIN KMeans INTO m",
+        f"SELECT * FROM people {_TRAIN}, LABEL churned INTO m",
+        f"SELECT * FROM people {_TRAIN} LABEL churned INTO m",
     ),
     (
         "SELECT plan, tenure FROM fresh LABEL INTO m",

@@ -88,7 +88,11 @@ def settings(options: Iterable[tuple[str, str]]) -> dict[str, str]:
             raise SourceError(f"the option {option} is {' or '.join(values)}, not {stated[option]}")
     for option in ("delim", "quote", "escape", "comment"):
         if option in stated and len(stated[option]) != 1:
-            raise SourceError(f"the option {option} is one character, not {stated[option]!r}")
+            empty = f"a shell ends at a semicolon: quote the URL, as in '…?{option}=;'"
+            raise SourceError(
+                f"the option {option} is one character, not {stated[option]!r}",
+                hint=None if stated[option] else empty,
+            )
     if "skip" in stated and not (stated["skip"].isascii() and stated["skip"].isdigit()):
         raise SourceError(f"the option skip is a number of lines, not {stated['skip']}")
     if "encoding" in stated:

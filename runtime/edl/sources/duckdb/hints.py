@@ -15,6 +15,9 @@ _NO_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
 _NOT_IN_LIST = re.compile(r'Column "(.+?)" in (?:EXCLUDE|REPLACE|RENAME) list not found')
 _NO_COLUMN_OF_TABLE = re.compile(r'Table "(.+?)" does not have a column named "(.+?)"')
 _BINDINGS = re.compile(r'Candidate bindings:(?: :)? ("[^\n]+)')
+_BARE_FILE = re.compile(
+    r"[\w./-]+\.(?:csv|tsv|txt|json|jsonl|parquet|xlsx)(?:\.gz|\.zst)?\?[^\s;)']*", re.IGNORECASE
+)
 _CURLY = re.compile("[‘’“”]")
 _NAME = r'(?:\w+\.)*(?:"[^"]+"|[^\W\d]\w*)'
 _OPERAND = rf"(?:{_NAME}|\d[\d.]*)"
@@ -46,6 +49,11 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
         return missing_file_hint(match[1], quote="'")
     if span and (match := _NO_FUNCTION.search(message)):
         return _number_of(match[1], match[2].split(", "), query, span)
+    if span and text == "?" and (match := _bare_file(query, span.start)):
+        url = f"'{match[0]}'"
+        return Advice(f"a file with options has quotes: {url}", url, Span(*match.span()))
+    if span and query[span.start : span.start + 2] == "${":
+        return "a variable of a program is {{ name }}, and sqlflow run --var name=… fills it in"
     if match := _NO_COMPARISON.search(message):
         return _comparison(match, text)
     if match := _NOT_IN_LIST.search(message) or _NO_COLUMN_OF_TABLE.search(message):
@@ -53,6 +61,11 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
         names = re.findall(r'"([^"]+)"', bindings[1]) if bindings else []
         return did_you_mean(match[match.re.groups], names, write=quote_where_needed)
     return None
+
+
+def _bare_file(query: str, mark: int) -> re.Match[str] | None:
+    """Return the match of the file without quotes whose options begin at a question mark."""
+    return next((match for match in _BARE_FILE.finditer(query) if match.start() < mark < match.end()), None)
 
 
 def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:

@@ -317,5 +317,8 @@ def open_file(path: Path) -> duckdb.DuckDBPyConnection:
 def _is_sqlite(path: Path | str) -> bool:
     if not isinstance(path, Path) or not path.is_file():
         return False
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:  # DuckDB says why
+        return False
