@@ -34,6 +34,7 @@ SELECT x FROM t TO PREDICT «» USING of_classes APPEND;
 
 -- site: sqlflow_edl.analysis.inference.used_model check_use
 -- hint: add USING my_model
+-- looks: no
 -- take: add (USING my_model)
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO my_model;
 SELECT x FROM t TO PREDICT «»;

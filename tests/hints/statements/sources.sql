@@ -340,12 +340,6 @@ $ sqlflow run -e "SELECT a FROM «'‘rows.csv’'»"
 $ sqlflow run -e "SELECT a FROM rows" --source «oracle://host/db»
 
 -- site: edl.sources.duckdb.hints hint_at_place
--- hint: a file with options has quotes: {}
--- take: has quotes: ('.+')
--- file rows.csv: a;b\n1;2\n
-$ sqlflow run -e "SELECT a FROM «rows.csv?header=true»"
-
--- site: edl.sources.duckdb.hints hint_at_place
 -- hint: a variable of a program is {{ name }}, and sqlflow run --var name=… fills it in
 -- take: (\{\{) name (\}\})
 -- as: {{ least }}

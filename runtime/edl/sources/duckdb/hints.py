@@ -50,8 +50,7 @@ def hint_at_place(message: str, query: str, span: Span | None) -> str | None:
     if span and (match := _NO_FUNCTION.search(message)):
         return _number_of(match[1], match[2].split(", "), query, span)
     if span and text == "?" and (match := _bare_file(query, span.start)):
-        url = f"'{match[0]}'"
-        return Advice(f"a file with options has quotes: {url}", url, Span(*match.span()))
+        return missing_file_hint(match[0], quote="'")
     if span and query[span.start : span.start + 2] == "${":
         return "a variable of a program is {{ name }}, and sqlflow run --var name=… fills it in"
     if match := _NO_COMPARISON.search(message):
