@@ -14,7 +14,7 @@ from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
-from sqlflow_edl.analysis.checks.query_errors import NoRowsError
+from sqlflow_edl.analysis.checks.query_errors import NoLabelError, NoRowsError
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
@@ -121,10 +121,9 @@ def read_labels(
             error.span != named for error in errors
         ):  # an unknown model may have no label
             errors.append(
-                SemanticError(
-                    "the statement has no label",
+                NoLabelError(
                     span=Span(statement.span.end - 1, statement.span.end),
-                    hint="name the column to predict: LABEL income",
+                    hint="name the column to predict: LABEL my_label",
                 )
             )
     return statement.labels

@@ -58,6 +58,13 @@ class NoRowsError(SemanticError):
         super().__init__("the query yields no rows", span=span, hint=hint)
 
 
+class NoLabelError(SemanticError):
+    """The statement names no column to predict."""
+
+    def __init__(self, *, span: Span | None, hint: str | None) -> None:
+        super().__init__("the statement has no label", span=span, hint=hint)
+
+
 class NoModelError(SemanticError):
     """The statement names no model. target: where its predictions go, which may be meant as the model, or empty."""
 

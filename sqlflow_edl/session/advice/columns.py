@@ -9,6 +9,7 @@ from edl.errors import Advice, Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
+    NoLabelError,
     TextOperandError,
     UnfitColumnError,
     UnknownColumnError,
@@ -83,6 +84,19 @@ def advise_without_options(error: WithoutOptionsError, look: Look) -> None:
         f"the short form needs no model type, only the column that is to be predicted, such as {label}"
     )
     error.corrected = one_line(f"{select} LABEL {label} INTO {error.model}", look.dialect)
+
+
+def advise_no_label(error: NoLabelError, look: Look) -> None:
+    """Name the column that is probably predicted, and the others of the query."""
+    if look.selected is None:
+        return
+    label = look.name(likely_label(look.selected))
+    columns = ", ".join(map(look.name, look.selected.names[:12]))
+    hint = f"name the column to predict, such as LABEL {label}; the query has {columns}"
+    tokens = code_tokens(look.statement.text, 0, look.dialect)
+    into = [token.start for token in tokens if token.word == "INTO"][-1:]
+    place = Span(into[0], into[0]).shifted(look.statement.span.start) if into else None
+    error.hint = Advice(hint, f"LABEL {label} ", place) if place else hint
 
 
 def likely_label(columns: pa.Schema) -> str:

@@ -13,6 +13,7 @@ from edl.errors import ErrorList, SourceError, SQLFlowError
 from edl.models.registry.base import UnknownModelError
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
+    NoLabelError,
     NoModelError,
     NoRowsError,
     TextOperandError,
@@ -34,6 +35,7 @@ _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (MissingColumnsError, columns.advise_missing),
     (UnfitColumnError, columns.advise_unfit),
     (TextOperandError, columns.advise_text_operand),
+    (NoLabelError, columns.advise_no_label),
     (NoRowsError, conditions.advise_no_rows),
     (NoModelError, models.advise_no_model),
     (UnknownModelError, models.advise_unknown),

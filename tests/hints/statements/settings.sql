@@ -229,8 +229,9 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN 
 SELECT x, w FROM t LIMIT 20 TO TRAIN KMeans WITH model.n_clusters = «100» INTO m;
 
 -- site: sqlflow_edl.analysis.labels read_labels
--- hint: name the column to predict: LABEL income
--- take: name the column to predict: (LABEL) income
+-- hint: name the column to predict: LABEL my_label
+-- looks: no
+-- take: name the column to predict: (LABEL) my_label
 -- as: \1 y
 SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
 
@@ -298,3 +299,8 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.epoch = 'ten'» LABEL y IN
 -- hint: write WITH auto.models = {} in place of USING
 -- take: write (WITH auto.models = trees)
 SELECT x, y FROM t LABEL y INTO m «USING trees»;
+
+-- site: sqlflow_edl.session.advice.columns advise_no_label
+-- hint: name the column to predict, such as LABEL {}; the query has {}
+-- take: such as (LABEL \w+);
+SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;

@@ -60,6 +60,10 @@ MEANT = [
         f"SELECT * FROM people {_TRAIN} WITH model.hidden_units = [10, 20] LABEL churned INTO m",
     ),
     (
+        f"SELECT * FROM people {_TRAIN} INTO m",
+        f"SELECT * FROM people {_TRAIN} LABEL churned INTO m",
+    ),
+    (
         f"SELECT * FROM people {_TRAIN}, LABEL churned INTO m",
         f"SELECT * FROM people {_TRAIN} LABEL churned INTO m",
     ),
