@@ -173,7 +173,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
         ("?encoding=utf-8", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "not text of the encoding", "?encoding=cp1252"),
         ("", "a,b\r\n1,2\n3,4\r\n", "t.csv: the lines end in different ways", "line feed"),
         ("?header=maybe", "a\n1\n", "header is true or false", "None"),
-        ("?delim=", "a\n1\n", "delim is one character", "None"),
+        ("?delim=", "a\n1\n", "delim is one character", "quote the URL"),
         ("?encoding=klingon", "a\n1\n", "encoding klingon is not known", "latin-1"),
     ],
 )  # fmt: skip
