@@ -107,10 +107,10 @@ def _together(model: ServedModel, group: Sequence[_Question]) -> list[Answer]:
                 answers.append(item.wanted.batch(item.batch, scores[start:end], item_extra))
                 start = end
             return answers
-    return [_alone(model, item) for item in group]
+    return [_predict_alone(model, item) for item in group]
 
 
-def _alone(model: ServedModel, item: _Question) -> Answer:
+def _predict_alone(model: ServedModel, item: _Question) -> Answer:
     try:
         return model.predictor.predict(item.batch, item.wanted)
     except Exception as error:

@@ -17,7 +17,7 @@ from edl.sources import syntax
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lookalikes import find_correction
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replace_parts
 from sqlflow_edl.syntax.queries import place_of_error, trees
 
@@ -145,7 +145,7 @@ def _add_correction(
 
 def _refusal(text: str, dialect: str, parser: Parser) -> SQLFlowError | None:
     """Return the first error of the syntax of statements, extended or not, or None."""
-    for statement in read(text, dialect, advise=False):
+    for statement in read_statements(text, dialect, advise=False):
         if isinstance(statement, SQLFlowError):
             return statement
         if (error := _first_error(statement, dialect, parser)) is not None:

@@ -38,7 +38,7 @@ from sqlflow_edl.session.predictions import Predictions, refuse_in_job
 from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.session.runner import JobRunner
 from sqlflow_edl.syntax.ast import Statement
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.syntax.predict_calls import calls_predict
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Session:
 
     def read(self, text: str) -> list[Statement | SQLFlowError]:
         """Parse the statements of the text; an error takes the place of an unreadable statement."""
-        return read(text, self.dialect, names=partial(passed_on.names_of, self.source))
+        return read_statements(text, self.dialect, names=partial(passed_on.names_of, self.source))
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
         """Return the errors that can be found before any statement runs: one or None for each statement."""

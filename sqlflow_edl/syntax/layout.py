@@ -27,7 +27,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.clauses import parse_clauses
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.syntax.split import Piece, split
 
 WIDTH = 100  # characters of a line, which a longer item or query exceeds
@@ -41,7 +41,7 @@ _TIGHT_AFTER, _TIGHT_BEFORE = {"(", "[", "{", ".", "@", ""}, {")", "]", "}", "."
 def laid_out(text: str, dialect: str) -> str:
     """Return the program in its layout. Raises its errors together, or SemanticError for an unknown dialect."""
     dialect_of_name = dialect_named(dialect)
-    statements = read(text, dialect)
+    statements = read_statements(text, dialect)
     raise_all([parsed for parsed in statements if isinstance(parsed, SQLFlowError)])
     program = [parsed for parsed in statements if isinstance(parsed, Statement)]
     numbers = iter(program)
@@ -51,7 +51,7 @@ def laid_out(text: str, dialect: str) -> str:
         parts += _piece(piece, statement, text, dialect_of_name)
     result = "".join(parts).rstrip()
     result += _line_end(text) if result else ""
-    again = read(result, dialect)
+    again = read_statements(result, dialect)
     if list(map(_meaning, again)) != list(map(_meaning, program)):
         raise SemanticError("the layout would change what the program means, so it stays as it is")
     return result

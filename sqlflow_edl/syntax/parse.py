@@ -1,7 +1,7 @@
 """Parser of programs: split the text into statements, parse the clauses, build the tree.
 
 * parse(text, dialect) -> [Statement, …]
-* read(text, dialect) -> [Statement or error, …]
+* read_statements(text, dialect) -> [Statement or error, …]
 * is_complete(text, dialect) -> bool
 
 The SELECT is cut out byte for byte, including its leading and trailing comments (to put it in parentheses, add a line
@@ -33,12 +33,12 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     Raises StatementSyntaxError, or an ErrorList if several statements have errors; SemanticError for an unknown
     dialect.
     """
-    items = read(text, dialect)
+    items = read_statements(text, dialect)
     raise_all([item for item in items if isinstance(item, SQLFlowError)])
     return [item for item in items if isinstance(item, Statement)]
 
 
-def read(
+def read_statements(
     text: str,
     dialect: str = "duckdb",
     *,
@@ -75,7 +75,12 @@ def _add_advice(
 
     def refusal(text: str) -> SQLFlowError | None:
         return next(
-            (item for item in read(text, dialect.name, advise=False) if isinstance(item, SQLFlowError)), None
+            (
+                item
+                for item in read_statements(text, dialect.name, advise=False)
+                if isinstance(item, SQLFlowError)
+            ),
+            None,
         )
 
     statement = text[piece.span.start : piece.raw.end]

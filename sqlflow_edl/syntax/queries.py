@@ -74,7 +74,7 @@ def place_of_error(sql: str, dialect: Dialect) -> Span | None:
 
 
 class ItemList(NamedTuple):
-    """What a SELECT selects, without FROM. tokens: of the whole query. spans: of the items, in order."""
+    """Items of a SELECT, without FROM. tokens: of the whole query. spans: of the items, in order."""
 
     tokens: list[Token]
     spans: list[Span]

@@ -18,7 +18,7 @@ from edl.metrics.names import by_name
 from sqlflow_edl.backends.base import JobSummary
 from sqlflow_edl.backends.report import JOBS, list_rows, state_of
 from sqlflow_edl.syntax.ast import Statement
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.web.job_progress import ProgressView, job_progress
 
 PAGE = 50  # jobs
@@ -199,7 +199,9 @@ class JobList:
 def names_in(text: str) -> tuple[str, str]:
     """Return the model that a statement makes or uses, and the table that it writes; empty where it names none."""
     statement = (
-        next((parsed for parsed in read(text) if isinstance(parsed, Statement)), None) if text else None
+        next((parsed for parsed in read_statements(text) if isinstance(parsed, Statement)), None)
+        if text
+        else None
     )
     if statement is None:
         return "", ""

@@ -43,7 +43,7 @@ def columns_for(
         near = nearest(unknown[0], columns)
         raise SourceError(
             f"the table {target} has no column {_list_names(unknown)}: its columns are {_list_names(columns)}, "
-            f"those of the rows {_list_names(added.names)}",
+            f"the rows have {_list_names(added.names)}",
             hint=(f"did you mean {near}? " if near else "")
             + f"choose columns by INSERT INTO {target} (…) SELECT … FROM PREDICT(…), or add some by ALTER TABLE",
         )

@@ -180,9 +180,7 @@ def _drop_unneeded_columns(source: ReusedSource, schema: Schema, reserved: Mappi
         if column_here is not None and column_here not in reserved
     ]
     name = model_name(source.model.reference)
-    return (
-        f"write FEATURES({name}, [{', '.join(usable)}]) for those of these columns alone" if usable else None
-    )
+    return f"write FEATURES({name}, [{', '.join(usable)}]) for these columns alone" if usable else None
 
 
 def _wants(columns: tuple[str, ...], schema: Schema) -> Want:

@@ -125,12 +125,12 @@ def _split(setting: Setting) -> dict[str, str]:
 def _of_command(name: str, text: str) -> tuple[str, Setting]:
     try:
         row = _row(name, ROWS)
-        return name, check_plain(row, _read(row, text))
+        return name, check_plain(row, _read_setting(row, text))
     except SemanticError as error:
         raise SemanticError(f"{name}={text}: {error.message}", hint=error.hint) from None
 
 
-def _read(row: AttributeRow, text: str) -> Setting:
+def _read_setting(row: AttributeRow, text: str) -> Setting:
     """Return a number if the setting is one."""
     if row.type in ("integer", "number"):
         for number in (int, float):

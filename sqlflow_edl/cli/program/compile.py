@@ -40,7 +40,7 @@ def compile_(options: argparse.Namespace) -> int:
                 for compiled in session.compile(text):
                     if options.schema and (rows := compiled.spec.rows.total):
                         narrator.warn(
-                            f"figures of features and label are those of the {format_count(rows)} of {options.schema}"
+                            f"figures of features and label come from the {format_count(rows)} of {options.schema}"
                         )
                     with writing(output):
                         folder = _folder(output, compiled.spec.output.name)

@@ -25,7 +25,7 @@ from sqlflow_edl.cli.program.variables import fill_variables
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax import Statement
-from sqlflow_edl.syntax.parse import DOUBT, read
+from sqlflow_edl.syntax.parse import DOUBT, read_statements
 
 if TYPE_CHECKING:
     from sqlflow_edl.session.passed_on import Parser
@@ -127,7 +127,7 @@ def problems_of(text: str, dialect: str) -> Iterator[LintProblem]:
     """Yield the errors and warnings of a program that need neither columns nor models."""
     from sqlflow_edl.session.passed_on import find_doubt, parser_without_source
 
-    program, parser = read(text, dialect), parser_without_source(dialect)
+    program, parser = read_statements(text, dialect), parser_without_source(dialect)
     errors = _without_source(program, dialect, parser)
     find = partial(find_doubt, dialect=dialect, parser=parser)
     return _problems(program, errors, find, is_parsed=parser is not None)

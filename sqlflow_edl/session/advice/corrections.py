@@ -28,7 +28,7 @@ from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct, one_line
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 
 _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
     (UnknownColumnError, columns.advise_unselected),
@@ -78,7 +78,7 @@ def add_correction(error: SQLFlowError, compiler: Compiler, statement: Statement
 def _is_valid(text: str, compiler: Compiler, statement: Statement) -> bool:
     """Return True if the text is one statement without an error that can be found before it runs."""
     with suppress(SQLFlowError):
-        parsed = read(text, compiler.dialect, advise=False)
+        parsed = read_statements(text, compiler.dialect, advise=False)
         if len(parsed) != 1 or isinstance(parsed[0], SQLFlowError):
             return False
         if parsed[0].kind == "sql" != statement.kind:

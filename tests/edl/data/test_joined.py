@@ -19,7 +19,7 @@ def joined(tmp_path: Path) -> JoinedReader:
     return JoinedReader(rows_of(tmp_path / "1", first), rows_of(tmp_path / "2", second))
 
 
-def read(
+def read_columns(
     reader: JoinedReader, start: int, end: int, columns: list[str] | None = None
 ) -> dict[str, list[object]]:
     return pa.Table.from_batches(reader.read(start, end, columns)).to_pydict()
@@ -27,9 +27,9 @@ def read(
 
 def test_the_second_rows_stand_behind_the_first_under_their_names(joined: JoinedReader) -> None:
     assert joined.rows == 5
-    assert read(joined, 1, 3, ["y", "x"]) == {"y": ["b", "c"], "x": [2, 3]}
-    assert read(joined, 3, 5, ["y", "x"]) == {"y": ["d", "e"], "x": [4.5, 5.5]}
-    assert read(joined, 4, 5) == {"x": [5.5], "y": ["e"]}
+    assert read_columns(joined, 1, 3, ["y", "x"]) == {"y": ["b", "c"], "x": [2, 3]}
+    assert read_columns(joined, 3, 5, ["y", "x"]) == {"y": ["d", "e"], "x": [4.5, 5.5]}
+    assert read_columns(joined, 4, 5) == {"x": [5.5], "y": ["e"]}
     assert list(joined.read(3, 3)) == list(joined.read(5, 5)) == []
 
 

@@ -107,7 +107,7 @@ ENTRIES = "edl.testing,edl.testing:worker,edl.testing:server"  # that jobs of te
 def kill(
     *orders: str, moments: Path | None = None, environment: dict[str, str] | None = None, **spec: Any
 ) -> RunSpec:
-    """How to run a job with instances that die at named points, and write their moments; see `edl.testing`.
+    """Return the settings of a run whose instances die at named points and write their moments; see `edl.testing`.
 
     environment: what they find set besides.
     """

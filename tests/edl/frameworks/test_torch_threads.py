@@ -49,7 +49,7 @@ def adapter(program: Program, threads: int) -> TorchAdapter:
     return made
 
 
-def taken(choice: ThreadChoice, steps: int, *seconds: float) -> list[int]:
+def choose_ways(choice: ThreadChoice, steps: int, *seconds: float) -> list[int]:
     """The ways that steps went, each of which takes so long."""
     ways = []
     for _ in range(steps):
@@ -60,18 +60,18 @@ def taken(choice: ThreadChoice, steps: int, *seconds: float) -> list[int]:
 
 def test_the_faster_way_is_found_by_one_trial_and_kept() -> None:
     choice = ThreadChoice()
-    assert taken(choice, TRIAL, 1.0, 0.8) == [0] * TRIAL
-    ways = taken(choice, 10_000, 1.0, 0.8)
+    assert choose_ways(choice, TRIAL, 1.0, 0.8) == [0] * TRIAL
+    ways = choose_ways(choice, 10_000, 1.0, 0.8)
     assert ways[: TRIAL + LEAST_PAUSE] == [1] * (TRIAL + LEAST_PAUSE)
     assert 0.98 < sum(ways) / len(ways) < 1  # the other one is tried too
 
 
 def test_a_way_that_is_hardly_faster_is_not_taken() -> None:
-    assert sum(taken(ThreadChoice(), 10_000, 1.0, 0.99)) < 10 * TRIAL
+    assert sum(choose_ways(ThreadChoice(), 10_000, 1.0, 0.99)) < 10 * TRIAL
 
 
 def test_a_trial_ends_with_its_first_slow_step_and_trials_become_rare() -> None:
-    ways = taken(ThreadChoice(), 3 * MOST_PAUSE, 1.0, 80.0)
+    ways = choose_ways(ThreadChoice(), 3 * MOST_PAUSE, 1.0, 80.0)
     tried = [number for number, way in enumerate(ways) if way]
     pauses = np.diff(tried)
     assert pauses.tolist() == [1 + 16 * LEAST_PAUSE, 1 + MOST_PAUSE, 1 + MOST_PAUSE]
@@ -79,14 +79,14 @@ def test_a_trial_ends_with_its_first_slow_step_and_trials_become_rare() -> None:
 
 def test_the_way_is_left_when_something_else_needs_the_cores_and_found_again_later() -> None:
     choice = ThreadChoice()
-    taken(choice, 200, 1.0, 0.8)
-    assert taken(choice, 50, 1.0, 80.0) == [1] * PATIENCE + [0] * (50 - PATIENCE)
-    assert taken(choice, 5_000, 1.0, 0.8)[-1] == 1
+    choose_ways(choice, 200, 1.0, 0.8)
+    assert choose_ways(choice, 50, 1.0, 80.0) == [1] * PATIENCE + [0] * (50 - PATIENCE)
+    assert choose_ways(choice, 5_000, 1.0, 0.8)[-1] == 1
 
 
 def test_one_slow_step_is_no_reason_to_leave() -> None:
     choice = ThreadChoice()
-    taken(choice, TRIAL + TRIAL + 1, 1.0, 0.8)
+    choose_ways(choice, TRIAL + TRIAL + 1, 1.0, 0.8)
     choice.took(80.0)
     assert choice.way == 1
 

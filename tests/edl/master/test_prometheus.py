@@ -36,7 +36,7 @@ SNAPSHOT = Snapshot(
 READING = MetricReading(SNAPSHOT, None, {}, 17, (3, 0.25), (2, 1.5), None)
 
 
-def scraped(reading: MetricReading | None) -> dict[str, float]:
+def scrape_metrics(reading: MetricReading | None) -> dict[str, float]:
     """What Prometheus makes of it, by name and the values of labels, which come by their names."""
     registry = CollectorRegistry()
     registry.register(JobCollector(lambda: reading))
@@ -50,7 +50,7 @@ def scraped(reading: MetricReading | None) -> dict[str, float]:
 
 
 def test_the_progress_of_a_job() -> None:
-    found = scraped(READING)
+    found = scrape_metrics(READING)
     assert [found[f"edl_tasks {state} train"] for state in ("todo", "doing", "done")] == [5, 2, 1]
     assert found["edl_tasks done evaluate"] == 4
     names = ("rows", "rows_per_second", "steps", "epoch", "epochs", "generation", "loss")
@@ -58,19 +58,19 @@ def test_the_progress_of_a_job() -> None:
 
 
 def test_instances_by_role_and_state_and_how_often_they_were_started_again() -> None:
-    found = scraped(READING)
+    found = scrape_metrics(READING)
     assert (found["edl_instances worker running"], found["edl_instances ps pending"]) == (2, 1)
     relaunches = [found[f"edl_relaunches_total {role}"] for role in ("master", "ps", "worker")]
     assert relaunches == [1, 1, 2]
 
 
 def test_the_group_and_who_is_in_it() -> None:
-    found = scraped(READING._replace(group=(7, 3)))
+    found = scrape_metrics(READING._replace(group=(7, 3)))
     assert (found["edl_group"], found["edl_group_members"]) == (7, 3)
 
 
 def test_what_the_master_does_for_it() -> None:
-    found = scraped(READING)
+    found = scrape_metrics(READING)
     assert found["edl_exchanges_total"] == 17
     assert (found["edl_state_store_write_seconds_count"], found["edl_state_store_write_seconds_sum"]) == (
         3,
@@ -78,7 +78,7 @@ def test_what_the_master_does_for_it() -> None:
     )
     assert (found["edl_checkpoint_seconds_count"], found["edl_checkpoint_seconds_sum"]) == (2, 1.5)
     assert "edl_checkpoint_bytes" not in found
-    assert scraped(READING._replace(checkpoint_bytes=4096))["edl_checkpoint_bytes"] == 4096
+    assert scrape_metrics(READING._replace(checkpoint_bytes=4096))["edl_checkpoint_bytes"] == 4096
 
 
 def test_what_parameter_servers_hold_and_do() -> None:
@@ -94,7 +94,7 @@ def test_what_parameter_servers_hold_and_do() -> None:
     )
     counts = ServerCounts(7, 3, 1, Staleness(reduced=2))
     snapshot = msgspec.structs.replace(SNAPSHOT, counts=counts)
-    found = scraped(READING._replace(snapshot=snapshot, servers={"ps-0": figures, "ps-1": Figures()}))
+    found = scrape_metrics(READING._replace(snapshot=snapshot, servers={"ps-0": figures, "ps-1": Figures()}))
     assert [found[f"edl_server_{name} ps-0"] for name in ("rows", "bytes", "step")] == [42, 168, 9]
     counted = ("pulls", "pushes", "pulled_rows", "pushed_rows", "busy_seconds")
     assert [found[f"edl_server_{name}_total ps-0"] for name in counted] == [5, 4, 50, 40, 0.5]
@@ -105,18 +105,18 @@ def test_what_parameter_servers_hold_and_do() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    found = scraped(READING._replace(snapshot=msgspec.structs.replace(SNAPSHOT, loss=None)))
+    found = scrape_metrics(READING._replace(snapshot=msgspec.structs.replace(SNAPSHOT, loss=None)))
     assert not [name for name in found if name.startswith(("edl_loss", "edl_group", "edl_server"))]
 
 
 def test_a_master_that_ends_tells_nothing() -> None:
-    assert scraped(None) == {}
+    assert scrape_metrics(None) == {}
 
 
 def test_the_dashboard_shows_these_metrics_and_no_others(repository: Path) -> None:
     figures = Figures(version=Version(1, 0, 9), rows={"a": 30})
     full = READING._replace(group=(7, 3), servers={"ps-0": figures}, checkpoint_bytes=4096)
-    served = {name.partition(" ")[0] for name in scraped(full)}
+    served = {name.partition(" ")[0] for name in scrape_metrics(full)}
     dashboard = json.loads((repository / "samples" / "kubernetes" / "grafana.json").read_text())
     shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
     assert set(re.findall(r"\bedl_\w+", " ".join(shown))) == served

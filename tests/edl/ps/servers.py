@@ -173,7 +173,7 @@ def servers(count: int) -> Iterator[Servers]:
 
 
 @contextmanager
-def trained(count: int, model: ModelDefinition, mode: Mode = ASYNC) -> Iterator[Servers]:
+def training_servers(count: int, model: ModelDefinition, mode: Mode = ASYNC) -> Iterator[Servers]:
     """Servers that are arranged, defined and open."""
     with servers(count) as running:
         running.arrange(mode)

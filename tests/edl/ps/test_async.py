@@ -12,7 +12,7 @@ from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Mode, Version
 from edl.ps.messages import GenerationError, NotReadyError
-from tests.edl.ps.servers import SECONDS, definition, first_values, progress, trained
+from tests.edl.ps.servers import SECONDS, definition, first_values, progress, training_servers
 
 MODEL = definition()
 ROWS = {"items": (np.array([1, 2, 3]), np.ones((3, 4), np.float32))}
@@ -23,7 +23,7 @@ def gradients() -> dict[str, np.ndarray]:
 
 
 def test_a23_a_push_that_is_repeated_is_applied_once() -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         for _ in range(3):
             answers = servers.push(MODEL, gradients(), ROWS, sequence=1)
             assert [answer.version.step for answer in answers] == [1, 1]
@@ -33,14 +33,14 @@ def test_a23_a_push_that_is_repeated_is_applied_once() -> None:
 
 
 def test_a_push_of_an_earlier_start_of_the_instance_is_not_applied() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, incarnation=1, sequence=1)
         servers.push(MODEL, gradients(), ROWS, incarnation=0, sequence=7)
         assert servers.push(MODEL, gradients(), ROWS, incarnation=1, sequence=2)[0].version.step == 2
 
 
 def test_copies_of_a_push_that_come_at_once_are_applied_once() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         threads = [
             threading.Thread(target=servers.push, args=(MODEL, gradients(), ROWS), kwargs={"sequence": 1})
             for _ in range(8)
@@ -58,7 +58,7 @@ def test_pushes_of_many_workers_are_all_applied() -> None:
         for sequence in range(1, 21):
             servers.push(MODEL, gradients(), ROWS, instance=instance, sequence=sequence, rate=0.125)
 
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         threads = [threading.Thread(target=work, args=(f"worker-{i}",)) for i in range(4)]
         for thread in threads:
             thread.start()
@@ -69,7 +69,7 @@ def test_pushes_of_many_workers_are_all_applied() -> None:
 
 
 def test_a_push_under_a_revoked_lease_is_not_applied() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
         revoked, _ = servers.call(0, msg.Revoke(0, (4, 5)), msg.Revoked)
         assert revoked.progress == (progress(4, 10),)
@@ -81,7 +81,7 @@ def test_a_push_under_a_revoked_lease_is_not_applied() -> None:
 
 
 def test_every_server_refuses_a_lease_that_it_has_revoked() -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
         revoked, _ = servers.call(1, msg.Revoke(0, (4,)), msg.Revoked)
         assert revoked.progress == (progress(4, 10),)
@@ -90,7 +90,7 @@ def test_every_server_refuses_a_lease_that_it_has_revoked() -> None:
 
 
 def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_path: Path) -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
         servers.call(0, msg.TakeCheckpoint(0, str(tmp_path / "cut"), wait=True), msg.CheckpointTaken)
         servers.replace(0)
@@ -104,7 +104,7 @@ def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_pa
 
 
 def test_a_checkpoint_counts_a_push_that_one_of_the_servers_has(tmp_path: Path) -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
         further = msg.Push(0, "worker-0", 0, 99, 0.1, 10, progress=progress(4, 20))
         servers.call(1, further, msg.Pushed, [np.empty(0, np.float32)])
@@ -119,7 +119,7 @@ def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_ro
     def push(number: int) -> None:
         servers.push(MODEL, gradients(), ROWS, sequence=number, earlier=number - 1, rate=0.125)
 
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         for number in range(1, 6):
             push(number)
         servers.call(0, msg.TakeCheckpoint(0, str(tmp_path / "cut"), wait=True), msg.CheckpointTaken)
@@ -136,7 +136,7 @@ def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_ro
 
 
 def test_a_gradient_beyond_the_bound_counts_the_less_the_further_it_is_behind() -> None:
-    with trained(1, MODEL, Mode("async", max_staleness=2)) as servers:
+    with training_servers(1, MODEL, Mode("async", max_staleness=2)) as servers:
         for step, computed_on in enumerate((0, 0, 0, 0, 4, -1)):
             before = servers.pull(MODEL, {"items": ROWS["items"][0]})
             servers.push(MODEL, gradients(), ROWS, rate=0.5, computed_on=computed_on)
@@ -149,7 +149,7 @@ def test_a_gradient_beyond_the_bound_counts_the_less_the_further_it_is_behind() 
 
 
 def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back() -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         for name, rows, value in (("worker-0", 30, 1), ("worker-1", 10, 5)):
             state = np.full(2, value, np.float32)
             servers.push(
@@ -169,7 +169,7 @@ def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back(
 
 
 def test_a_push_of_the_state_alone_is_no_step() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         push = msg.Push(0, "worker-0", 0, 1, 0.1, 0, state=True)
         servers.call(0, push, msg.Pushed, [np.empty(0, np.float32), np.ones(2, np.float32)])
         pulled, (state,) = servers.call(0, msg.Pull(0, state=True), msg.Pulled)
@@ -177,7 +177,7 @@ def test_a_push_of_the_state_alone_is_no_step() -> None:
 
 
 def test_rows_alone_leave_the_parameters_where_they_are() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         push = msg.Push(0, "worker-0", 0, 1, 0.1, 10, ("items",))
         servers.call(0, push, msg.Pushed, [np.empty(0, np.float32), *ROWS["items"]])
         found = servers.pull(MODEL, {"items": ROWS["items"][0]})
@@ -186,7 +186,7 @@ def test_rows_alone_leave_the_parameters_where_they_are() -> None:
 
 
 def test_who_waits_for_a_step_is_answered_by_the_push_that_makes_it() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         pull = msg.Pull(0, dense=True, at_least=1, wait_secs=SECONDS)
         pending = servers.channels[0].begin(pull, (), SECONDS)
         servers.push(MODEL, gradients(), {})
@@ -195,13 +195,13 @@ def test_who_waits_for_a_step_is_answered_by_the_push_that_makes_it() -> None:
 
 
 def test_who_waits_in_vain_gets_what_there_is() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         pulled, _ = servers.call(0, msg.Pull(0, dense=True, at_least=5, wait_secs=0.01), msg.Pulled)
         assert pulled.version.step == 0
 
 
 def test_who_waits_when_the_generation_ends_is_refused() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         pending = servers.channels[0].begin(msg.Pull(0, at_least=1, wait_secs=SECONDS), (), SECONDS)
         servers.call(0, msg.Status(), msg.Figures)
         servers.generation = 1
@@ -211,7 +211,7 @@ def test_who_waits_when_the_generation_ends_is_refused() -> None:
 
 
 def test_arranging_again_changes_nothing_but_addresses() -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS)
         servers.replace(1)
         servers.arrange(lives=(0, 1))

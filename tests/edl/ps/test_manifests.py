@@ -28,7 +28,7 @@ from tests.edl.ps.servers import (  # fmt: skip
     definition,
     first_values,
     servers,
-    trained,
+    training_servers,
 )
 
 MOMENTUM = Optimizer("torch", "sgd", {"momentum": 0.9, "nesterov": 0.0})
@@ -57,7 +57,7 @@ def cut(running: Servers, folder: Path, *, wait: bool = True) -> msg.CheckpointT
 def made(tmp_path: Path) -> Path:
     """A cut of two servers."""
     model = definition(ADAM)
-    with trained(2, model) as running:
+    with training_servers(2, model) as running:
         for number in range(3):
             step(running, model, number)
         cut(running, tmp_path / "checkpoints" / "one")
@@ -90,7 +90,7 @@ def test_a14_training_goes_on_with_another_number_of_servers(
     before: int, after: int, optimizer: Optimizer, tmp_path: Path
 ) -> None:
     model = definition(optimizer)
-    with trained(before, model) as running:
+    with training_servers(before, model) as running:
         for number in range(3):
             step(running, model, number)
         taken = cut(running, tmp_path)
@@ -116,7 +116,7 @@ def test_a14_training_goes_on_with_another_number_of_servers(
 def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Path, changes: None) -> None:
     """Each can be read when all others are removed."""
     model = definition(ADAM, limits=RowLimits(max_rows=60))
-    with trained(2, model) as running:
+    with training_servers(2, model) as running:
         for number in range(5):
             step(running, model, number)
             shards = cut(running, tmp_path / f"{number}").shards
@@ -141,7 +141,7 @@ def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Pa
 
 def test_a_checkpoint_without_its_predecessor_is_written_whole(tmp_path: Path, changes: None) -> None:
     model = definition(ADAM)
-    with trained(1, model) as running:
+    with training_servers(1, model) as running:
         step(running, model, 0)
         cut(running, tmp_path / "0")
         step(running, model, 1)
@@ -162,7 +162,7 @@ def test_every_ninth_checkpoint_is_written_whole_and_so_are_checkpoints_of_many_
     tmp_path: Path, changes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = definition(SGD)
-    with trained(1, model) as running:
+    with training_servers(1, model) as running:
         step(running, model, 0)
         earlier = [len(cut(running, tmp_path / f"{number}").shards[0].earlier) for number in range(11)]
         assert earlier == [*range(9), 0, 1]
@@ -173,7 +173,7 @@ def test_every_ninth_checkpoint_is_written_whole_and_so_are_checkpoints_of_many_
 
 
 def test_a_file_of_changes_that_is_damaged_is_named(tmp_path: Path, changes: None) -> None:
-    with trained(1, definition(SGD)) as running:
+    with training_servers(1, definition(SGD)) as running:
         for number in range(3):
             step(running, definition(SGD), number)
             cut(running, tmp_path / f"{number}")
@@ -191,7 +191,7 @@ def test_other_servers_know_evicted_and_admitted_ids_as_the_first_ones_did(
     before: int, after: int, tmp_path: Path
 ) -> None:
     model = definition(ADAM, limits=RowLimits(min_count=2, max_rows=24, ttl_steps=8))
-    with trained(before, model) as running:
+    with training_servers(before, model) as running:
         for number in range(12):
             step(running, model, number)
         cut(running, tmp_path)
@@ -214,7 +214,7 @@ def test_other_servers_know_evicted_and_admitted_ids_as_the_first_ones_did(
 @pytest.mark.soak
 def test_a_cut_is_what_it_was_when_it_was_taken(tmp_path: Path) -> None:
     model = definition(ADAM)
-    with trained(2, model) as running:
+    with training_servers(2, model) as running:
         step(running, model, 0)
         expected = running.pull(model, EVERY)
         taken = cut(running, tmp_path, wait=False)
@@ -250,7 +250,7 @@ def test_the_weights_in_a_cut_equal_the_models(made: Path) -> None:
 
 
 def test_a_cut_of_the_first_values_can_be_read(tmp_path: Path) -> None:
-    with trained(2, definition(ADAM)) as running:
+    with training_servers(2, definition(ADAM)) as running:
         cut(running, tmp_path)
     weights = manifests.read_weights(tmp_path)
     for name, value in first_values().items():
@@ -261,7 +261,7 @@ def test_a_cut_of_the_first_values_can_be_read(tmp_path: Path) -> None:
 
 def test_a_push_that_is_in_the_cut_is_known_to_who_restores_it_alone(tmp_path: Path) -> None:
     model = definition(SGD)
-    with trained(2, model) as running:
+    with training_servers(2, model) as running:
         step(running, model, 0, sequence=9)
         cut(running, tmp_path)
         running.replace(1)
@@ -277,7 +277,7 @@ def test_a_push_that_is_in_the_cut_is_known_to_who_restores_it_alone(tmp_path: P
 
 def test_another_job_that_begins_with_a_cut_knows_no_push_of_it(tmp_path: Path) -> None:
     model = definition(SGD)
-    with trained(1, model) as running:
+    with training_servers(1, model) as running:
         step(running, model, 0, sequence=9)
         cut(running, tmp_path)
     with servers(1) as running:
@@ -288,7 +288,7 @@ def test_another_job_that_begins_with_a_cut_knows_no_push_of_it(tmp_path: Path) 
 
 
 def test_a_server_that_wrote_its_file_says_so(tmp_path: Path) -> None:
-    with trained(1, definition()) as running:
+    with training_servers(1, definition()) as running:
         (shard,) = cut(running, tmp_path / "c").shards
         figures, _ = running.call(0, msg.Status(), msg.Figures)
     assert figures.written == {str(tmp_path / "c"): shard}
@@ -297,7 +297,7 @@ def test_a_server_that_wrote_its_file_says_so(tmp_path: Path) -> None:
 
 def test_a_cut_that_cannot_be_written_is_named_and_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with trained(1, definition()) as running:
+    with training_servers(1, definition()) as running:
         with pytest.raises(JobError, match=r"lacks server-0\.safetensors: .*Not a directory"):
             cut(running, tmp_path / "file" / "cut")
         cut(running, tmp_path / "cut")
@@ -379,7 +379,7 @@ def test_a_manifest_that_is_not_ours_is_named(made: Path, content: bytes, messag
 
 def test_files_of_different_models_are_no_cut(made: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    with trained(2, definition(SGD)) as running:
+    with training_servers(2, definition(SGD)) as running:
         cut(running, other)
     manifest, theirs = manifests.read_manifest(made), manifests.read_manifest(other)
     (other / "server-1.safetensors").replace(made / "server-1.safetensors")
@@ -438,7 +438,7 @@ def test_a_server_without_memory_for_its_file_says_so_and_goes_on(
 
     monkeypatch.setattr(shard_file, "contents", contents)
     name = str(tmp_path / "c")
-    with trained(1, definition()) as running:
+    with training_servers(1, definition()) as running:
         running.call(0, msg.TakeCheckpoint(0, name, alone=True), msg.CheckpointTaken)
         while name not in (written := running.call(0, msg.Status(), msg.Figures)[0].written):
             pass

@@ -14,7 +14,7 @@ from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.content import Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.replication import HeldShard, ShardCache
 from edl.rpc.channel import AwayError
-from tests.edl.ps.servers import ADAM, ASYNC, SYNC, TABLES, Servers, definition, servers, trained
+from tests.edl.ps.servers import ADAM, ASYNC, SYNC, TABLES, Servers, definition, servers, training_servers
 
 MODEL = definition(ADAM)
 NOBODY = "127.0.0.1:1"
@@ -30,7 +30,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def running() -> Iterator[Servers]:
-    with trained(3, MODEL) as made:
+    with training_servers(3, MODEL) as made:
         for number in range(3):
             step(made, number)
         yield made
@@ -63,7 +63,7 @@ def checkpoint(of: Servers, name: str, *kept: str, mode: Mode = ASYNC) -> Manife
 
 
 def held(of: Servers, name: str) -> dict[int, set[int]]:
-    """For each server, the servers of which it has shards of the cut."""
+    """Return the servers whose shards of the cut each server has."""
     count = range(len(of.servers))
     memories = {server: of.servers[server]._memory for server in count}
     return {
@@ -150,7 +150,7 @@ def test_a_lost_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     assert held(running, "1") == {0: {0, 2}, 1: {1, 0}, 2: {2, 1}}
     step(running, 4, sequence=10)
     moved = running.pull(MODEL, EVERY)
-    with trained(3, MODEL) as others:  # slots: the next step is as if no server had been lost
+    with training_servers(3, MODEL) as others:  # slots: the next step is as if no server had been lost
         for number in range(3):
             step(others, number)
         for number in (3, 4):
@@ -171,7 +171,7 @@ def test_one_after_another_may_be_lost(running: Servers) -> None:
 
 
 def test_in_sync_all_go_back_together_with_what_they_hold() -> None:
-    with trained(2, MODEL, SYNC) as running:
+    with training_servers(2, MODEL, SYNC) as running:
         manifest = checkpoint(running, "1", mode=SYNC)
         before = running.pull(MODEL, EVERY)
         ask = msg.Ticket(0, "worker-0", 0, 1, Version(), 10.0)

@@ -14,7 +14,16 @@ from edl.ps import server
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Mode, Version
 from edl.ps.messages import NotReadyError
-from tests.edl.ps.servers import SECONDS, SYNC, Servers, definition, first_values, progress, servers, trained
+from tests.edl.ps.servers import (
+    SECONDS,
+    SYNC,
+    Servers,
+    definition,
+    first_values,
+    progress,
+    servers,
+    training_servers,
+)
 
 MODEL = definition()
 ITEMS = np.arange(200)
@@ -64,7 +73,7 @@ def test_every_row_has_each_update_once_on_the_servers_that_follow(
     tmp_path: Path, before: int, after: int
 ) -> None:
     name = str(tmp_path / "last")
-    with trained(before, MODEL) as old, servers(after) as new:
+    with training_servers(before, MODEL) as old, servers(after) as new:
         for sequence in (1, 2, 3):
             push(old, sequence)
         taken = close(old, name)
@@ -82,7 +91,7 @@ def test_every_row_has_each_update_once_on_the_servers_that_follow(
 
 
 def test_a_push_that_some_servers_have_is_waited_for_where_its_worker_repeats_it(tmp_path: Path) -> None:
-    with trained(2, MODEL) as running:
+    with training_servers(2, MODEL) as running:
         push_to_one(running, 1, 1)
         taken: list[msg.CheckpointTaken] = []
         closing = threading.Thread(target=lambda: taken.append(close(running, str(tmp_path / "last"))))
@@ -104,7 +113,7 @@ def test_a_push_that_its_worker_does_not_finish_is_said_and_never_computed_again
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "REPEAT_SECS", 0.01)
-    with trained(2, MODEL) as running:
+    with training_servers(2, MODEL) as running:
         push_to_one(running, 1, 7)
         taken = close(running, str(tmp_path / "last"))
         assert taken.unfinished == {"worker-1": 0}
@@ -118,7 +127,7 @@ def test_a_push_that_was_lost_with_a_server_puts_nothing_off(
 ) -> None:
     monkeypatch.setattr(server, "REPEAT_SECS", 0.01)
     earlier, last, again = (str(tmp_path / name) for name in ("1", "2", "3"))
-    with trained(2, MODEL) as running:
+    with training_servers(2, MODEL) as running:
         complete(running, earlier, running.call(0, msg.TakeCheckpoint(0, earlier), msg.CheckpointTaken)[0])
         push(running, 1)
         running.replace(1)
@@ -134,7 +143,7 @@ def test_a_push_that_was_lost_with_a_server_puts_nothing_off(
 
 def test_servers_are_reopened_if_their_last_checkpoint_came_to_nothing(tmp_path: Path) -> None:
     first, second, third = (str(tmp_path / name) for name in ("1", "2", "3"))
-    with trained(2, MODEL) as running:
+    with training_servers(2, MODEL) as running:
         close(running, second)
         for name in (first, second):
             assert seals(running) == [second, second]
@@ -150,7 +159,7 @@ def test_servers_are_reopened_if_their_last_checkpoint_came_to_nothing(tmp_path:
 
 def test_in_sync_no_round_is_committed_after_it(tmp_path: Path) -> None:
     name = str(tmp_path / "last")
-    with trained(2, MODEL, SYNC) as running:
+    with training_servers(2, MODEL, SYNC) as running:
         taken = close(running, name)
         version = Version(0, 0, 0)
         ticket, _ = running.call(0, msg.Ticket(0, "worker-0", 0, 1, version, 0.0), msg.Ticketed)
@@ -165,7 +174,7 @@ def test_in_sync_no_round_is_committed_after_it(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_to_end_says_so_and_goes_on_until_another_follows() -> None:
-    with trained(1, MODEL) as running:
+    with training_servers(1, MODEL) as running:
         ending = running.servers[0]
         running.call(0, msg.Status(), msg.Figures)
         waiting = threading.Thread(target=ending.wait_for_another, args=(SECONDS,))

@@ -11,7 +11,7 @@ from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
 from edl.ps.messages import GenerationError, NotReadyError
 from tests.edl.ps import servers as serving
-from tests.edl.ps.servers import SECONDS, TABLES, definition, first_values, trained
+from tests.edl.ps.servers import SECONDS, TABLES, definition, first_values, training_servers
 
 MODEL = definition()
 IDS = {"users": np.arange(-5, 30), "items": np.array([3, 2**40, -1])}
@@ -28,7 +28,7 @@ def gradients() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_pull_gives_first_values_and_a_push_moves_them(count: int) -> None:
-    with trained(count, MODEL) as servers:
+    with training_servers(count, MODEL) as servers:
         before = servers.pull(MODEL, IDS)
         for name, value in first_values().items():
             if name in before:
@@ -44,7 +44,7 @@ def test_a_pull_gives_first_values_and_a_push_moves_them(count: int) -> None:
 def test_the_number_of_servers_changes_no_value() -> None:
     found = []
     for count in (1, 3):
-        with trained(count, MODEL) as servers:
+        with training_servers(count, MODEL) as servers:
             servers.push(MODEL, gradients(), ones())
             found.append(servers.pull(MODEL, IDS))
     for name, value in found[0].items():
@@ -73,7 +73,7 @@ def test_what_comes_too_early_is_not_ready() -> None:
 
 
 def test_a_call_of_another_generation_is_refused() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         for generation in (-1, 1):
             with pytest.raises(GenerationError):
                 servers.call(0, msg.Pull(generation, dense=True), msg.Pulled)
@@ -95,7 +95,7 @@ def test_the_first_definition_counts() -> None:
     [({"seed": 6}, "seed"), ({"tables": TABLES[:1]}, "tables"), ({"optimizer": serving.ADAM}, "optimizer")],
 )
 def test_a_model_that_differs_is_refused_and_said_how(changes: dict[str, object], what: str) -> None:
-    with trained(1, MODEL) as servers, pytest.raises(JobError, match=f"differs .*in: {what}"):
+    with training_servers(1, MODEL) as servers, pytest.raises(JobError, match=f"differs .*in: {what}"):
         servers.define(definition(**changes))
 
 
@@ -131,7 +131,7 @@ def test_rows_to_start_from_are_taken_until_training_begins() -> None:
     ],
 )
 def test_a_push_that_does_not_fit_moves_nothing(push: dict[str, object], arrays: list[np.ndarray]) -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         header = msg.Push(0, "worker-0", 0, 1, 0.1, 10, **push)  # type: ignore[arg-type]
         with pytest.raises(JobError):
             servers.call(0, header, msg.Pushed, arrays)
@@ -141,7 +141,7 @@ def test_a_push_that_does_not_fit_moves_nothing(push: dict[str, object], arrays:
 
 
 def test_a_push_brings_the_next_pull() -> None:
-    with trained(1, MODEL) as servers:
+    with training_servers(1, MODEL) as servers:
         flat = partitioning.Placement(MODEL.dense, 1).flat(gradients(), 0)
         pull = msg.Pull(0, ("items", "users"), dense=True)
         push = msg.Push(0, "worker-0", 0, 1, 0.5, 10, ("items",), pull=pull)
@@ -153,7 +153,7 @@ def test_a_push_brings_the_next_pull() -> None:
 
 
 def test_rows_are_exported_by_ascending_id() -> None:
-    with trained(2, MODEL) as servers:
+    with training_servers(2, MODEL) as servers:
         servers.push(MODEL, gradients(), ones())
         ids: list[int] = []
         for index in range(2):

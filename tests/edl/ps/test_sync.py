@@ -18,7 +18,16 @@ from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
 from tests.edl.ps import servers as serving
-from tests.edl.ps.servers import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
+from tests.edl.ps.servers import (
+    ADAM,
+    SECONDS,
+    SYNC,
+    Servers,
+    definition,
+    first_values,
+    progress,
+    training_servers,
+)
 
 MODEL = definition()
 TWO = Mode("sync", 2)
@@ -62,7 +71,7 @@ def push(running: Servers, instance: str, ticket: int, value: float, rows: int =
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_one_worker_steps_round_by_round(count: int) -> None:
-    with trained(count, MODEL, SYNC) as servers:
+    with training_servers(count, MODEL, SYNC) as servers:
         for number in range(3):
             answer = ask(servers, "worker-0", 1, number)
             push(servers, "worker-0", answer.ticket, 0.5)
@@ -74,7 +83,7 @@ def test_one_worker_steps_round_by_round(count: int) -> None:
 
 
 def test_a_push_moves_nothing_before_its_round() -> None:
-    with trained(2, MODEL, TWO) as servers:
+    with training_servers(2, MODEL, TWO) as servers:
         first = ask(servers, "worker-0", 1, 0)
         push(servers, "worker-0", first.ticket, 1.0)
         confirm(servers, first.ticket)
@@ -83,7 +92,7 @@ def test_a_push_moves_nothing_before_its_round() -> None:
 
 
 def test_a_round_is_the_mean_weighted_by_rows() -> None:
-    with trained(2, MODEL, TWO) as servers:
+    with training_servers(2, MODEL, TWO) as servers:
         tickets = [ask(servers, name, lease, 0).ticket for lease, name in enumerate(("a", "b"), start=1)]
         for name, ticket, value, rows in zip("ab", tickets, (1.0, 5.0), (30, 10), strict=True):
             push(servers, name, ticket, value, rows)
@@ -95,7 +104,7 @@ def test_a_round_is_the_mean_weighted_by_rows() -> None:
 
 
 def test_rows_that_one_of_two_pushed_move_by_its_share() -> None:
-    with trained(1, MODEL, TWO) as servers:
+    with training_servers(1, MODEL, TWO) as servers:
         flat = np.zeros(0, np.float32)
         for number, ids in enumerate(([1, 2], [2, 3])):
             ticket = ask(servers, "ab"[number], number + 1, 0).ticket
@@ -108,7 +117,7 @@ def test_rows_that_one_of_two_pushed_move_by_its_share() -> None:
 
 
 def test_who_asks_too_late_is_stale_and_who_waits_hears_it_when_the_round_ends() -> None:
-    with trained(2, MODEL, SYNC) as servers:
+    with training_servers(2, MODEL, SYNC) as servers:
         first = ask(servers, "a", 1, 0)
         assert ask(servers, "b", 2, 0).outcome == "wait"
         waiting = begin(servers, "b", 2, 0)
@@ -120,7 +129,7 @@ def test_who_asks_too_late_is_stale_and_who_waits_hears_it_when_the_round_ends()
 
 def test_a_worker_that_dies_between_its_pushes_is_in_no_round() -> None:
     """A9: what it pushed to one server is dropped everywhere, and another one's gradient takes its place."""
-    with trained(2, MODEL, TWO) as servers:
+    with training_servers(2, MODEL, TWO) as servers:
         dead, other = ask(servers, "a", 1, 0).ticket, ask(servers, "b", 2, 0).ticket
         flat = np.full(servers.servers[0]._of(0).trained().layout.size, 100, np.float32)
         header = msg.Push(0, "a", 0, 1, 1.0, 10, ticket=dead, progress=progress(1, 10))
@@ -145,7 +154,7 @@ def test_a_worker_that_dies_between_its_pushes_is_in_no_round() -> None:
 
 
 def test_what_landed_under_a_revoked_lease_counts_for_nothing() -> None:
-    with trained(2, MODEL, TWO) as servers:
+    with training_servers(2, MODEL, TWO) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         push(servers, "a", ticket, 1.0, progress=progress(1, 10))
         confirm(servers, ticket)
@@ -155,7 +164,7 @@ def test_what_landed_under_a_revoked_lease_counts_for_nothing() -> None:
 
 
 def test_a_flush_commits_what_landed() -> None:
-    with trained(2, MODEL, TWO) as servers:
+    with training_servers(2, MODEL, TWO) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         push(servers, "a", ticket, 1.0)
         confirm(servers, ticket)
@@ -167,7 +176,7 @@ def test_a_flush_commits_what_landed() -> None:
 
 
 def test_repeated_calls_change_nothing() -> None:
-    with trained(2, MODEL, SYNC) as servers:
+    with training_servers(2, MODEL, SYNC) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         assert ask(servers, "a", 1, 0).ticket == ticket
         for _ in range(2):
@@ -186,7 +195,7 @@ def test_repeated_calls_change_nothing() -> None:
 
 
 def test_state_and_private_and_progress_come_with_the_round() -> None:
-    with trained(1, MODEL, TWO) as servers:
+    with training_servers(1, MODEL, TWO) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         state = np.array([3, 4], np.float32)
         push(servers, "a", ticket, 1.0, state=state, private=b"mine", progress=progress(1, 10))
@@ -200,14 +209,14 @@ def test_state_and_private_and_progress_come_with_the_round() -> None:
 
 
 def test_a_push_without_a_ticket_is_refused() -> None:
-    with trained(1, MODEL, SYNC) as servers, pytest.raises(JobError, match="needs a ticket"):
+    with training_servers(1, MODEL, SYNC) as servers, pytest.raises(JobError, match="needs a ticket"):
         push(servers, "a", 0, 1.0)
 
 
 def test_rounds_are_kept_by_server_0_of_a_synchronous_job_alone() -> None:
-    with trained(2, MODEL, SYNC) as servers, pytest.raises(JobError, match="server 0"):
+    with training_servers(2, MODEL, SYNC) as servers, pytest.raises(JobError, match="server 0"):
         servers.call(1, msg.Flush(0), msg.Confirmed)
-    with trained(1, MODEL) as servers, pytest.raises(JobError, match="synchronous"):
+    with training_servers(1, MODEL) as servers, pytest.raises(JobError, match="synchronous"):
         servers.call(0, msg.Flush(0), msg.Confirmed)
 
 
@@ -229,7 +238,7 @@ def test_a_round_of_no_gradients_is_refused() -> None:
 
 
 def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None:
-    with trained(2, MODEL, SYNC) as servers:
+    with training_servers(2, MODEL, SYNC) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         push(servers, "a", ticket, 1.0)
         servers.replace(1)
@@ -263,7 +272,7 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
             at += 1
             committed(servers, at)
 
-    with trained(3, model, SYNC) as servers:
+    with training_servers(3, model, SYNC) as servers:
         thread = threading.Thread(target=train)
         thread.start()
         try:
@@ -284,7 +293,7 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
 
 def test_a_lease_of_an_earlier_generation_gets_no_ticket() -> None:
     """Its worker has the new servers' addresses, and does not know yet that its task is another one's."""
-    with trained(1, MODEL, SYNC) as servers:
+    with training_servers(1, MODEL, SYNC) as servers:
         servers.generation = 1
         order = msg.Arrange(0, 1, 0, servers.addresses, SYNC, leased=5, valid=(5,))
         servers.call(0, order, msg.Arranged)

@@ -18,12 +18,12 @@ from edl.run import initial_weights
 from edl.spec import Checkpoints
 from edl.tasks.task import Report, Task
 from edl.worker.checkpointing import Checkpointer
-from tests.edl.ps.servers import ADAM, definition, trained
+from tests.edl.ps.servers import ADAM, definition, training_servers
 
 
 def servers_checkpoints(folder: Path) -> Path:
     """Two cuts of two servers."""
-    with trained(2, definition(ADAM)) as running:
+    with training_servers(2, definition(ADAM)) as running:
         for name in ("000001-000001", "000001-000002"):
             running.call(
                 0, msg.TakeCheckpoint(running.generation, str(folder / name), wait=True), msg.CheckpointTaken

@@ -151,7 +151,7 @@ def test_an_aborted_job_adds_nothing(source: Source) -> None:
     [
         (
             {"id": [1], "costs": [1.5]},
-            "the table scores has no column costs: its columns are cost, id, note, those of the rows id, costs",
+            "the table scores has no column costs: its columns are cost, id, note, the rows have id, costs",
             r"did you mean cost\? .*INSERT INTO scores",
         ),
         ({"id": [1.5]}, "column id .* is of the type int, which does not hold the double values", "CAST"),

@@ -203,7 +203,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch«, model.h
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch «COLUMN FEATURES(parent)» LABEL y USING parent INTO m;
 
 -- site: sqlflow_edl.analysis.columns.reused _drop_unneeded_columns
--- hint: write FEATURES({}, [{}]) for those of these columns alone
+-- hint: write FEATURES({}, [{}]) for these columns alone
 -- take: (FEATURES\(.+\]\))
 -- first: SELECT x, w, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, epochs = 1 LABEL y INTO parent3;
 SELECT x, w, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN «FEATURES(parent3)» LABEL y INTO m;

@@ -79,7 +79,7 @@ def test_rows_of_the_file_stand_for_the_databases_rows(
     train = "SELECT amount, stars FROM clicks TO TRAIN LinearClassifier LABEL stars INTO m"
     assert compiled(train, "--schema", "tables.sql") == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "figures of features and label are those of the 2 rows of tables.sql" in said
+    assert "figures of features and label come from the 2 rows of tables.sql" in said
     assert "the programs name no data source: --source URL names the one that they will read" in said
     model = (folder / "out/m/model.py").read_text(encoding="utf-8")
     assert 'fc.standardize("amount", mean=2.0, std=0.5)' in model

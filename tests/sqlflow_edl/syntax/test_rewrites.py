@@ -6,12 +6,12 @@ import pytest
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.session.passed_on import check_syntax, parser_without_source
-from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.parse import read_statements
 
 
 def hint(text: str, dialect: str = "duckdb") -> str | None:
     """Return the hint of the first error, of the clauses or of the query."""
-    for each in read(text, dialect):
+    for each in read_statements(text, dialect):
         try:
             if isinstance(each, SQLFlowError):
                 raise each

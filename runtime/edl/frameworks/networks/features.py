@@ -55,7 +55,7 @@ def position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
 def standardize_input(graph: Graph, feature: Standardize | Periodic) -> GraphValue:
     """Return (x - mean) / std, float64 (rows,)."""
     value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
-    return _shifted(value, feature.mean, feature.std)
+    return _scale_value(value, feature.mean, feature.std)
 
 
 def column_of(graph: Graph, value: GraphValue) -> GraphValue:
@@ -79,7 +79,7 @@ def _clip_value(graph: Graph, value: GraphValue, low: float, high: float) -> Gra
     return graph.add("Clip", value, graph.constant(np.array(low)), graph.constant(np.array(high)))
 
 
-def _shifted(value: GraphValue, by: float, scale: float) -> GraphValue:
+def _scale_value(value: GraphValue, by: float, scale: float) -> GraphValue:
     if scale == 0:
         return value * 0.0
     graph = value.graph
@@ -100,12 +100,12 @@ def _standardize(graph: Graph, feature: Standardize) -> GraphValue:
 
 def _normalize(graph: Graph, feature: Normalize) -> GraphValue:
     value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
-    return _shifted(value, feature.min, feature.max - feature.min)
+    return _scale_value(value, feature.min, feature.max - feature.min)
 
 
 def _year(graph: Graph, feature: Year) -> GraphValue:
     year = _fill_missing(graph, part_of_time(graph, feature.column, "year"), feature.mean)
-    return _shifted(year, feature.mean, feature.std)
+    return _scale_value(year, feature.mean, feature.std)
 
 
 def _log(graph: Graph, feature: Log) -> GraphValue:

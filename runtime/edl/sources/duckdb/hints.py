@@ -78,7 +78,7 @@ def quoted_text_hint(name: str, query: str, span: Span | None) -> str | None:
 def _number_of(function: str, types: list[str], query: str, span: Span) -> str | None:
     """Return the hint for a text where a number is computed with; None for functions of other arguments."""
     if types == ["BOOLEAN"] and _MEANS.fullmatch(function):
-        call = _called(function, query, span)
+        call = _only_argument(function, query, span)
         cast = f"{function}({call}::INT)"
         return Advice(f"{call} is a boolean: write {cast}", cast) if call else None
     if not any(type_name in _TEXTS for type_name in types):
@@ -99,14 +99,14 @@ def _number_of(function: str, types: list[str], query: str, span: Span) -> str |
             hint = f"{wrong} is a text: write {instead}"
             return Advice(hint, instead, whole) if whole else hint
         return None
-    call = _called(function, query, span)
+    call = _only_argument(function, query, span)
     if call and len(types) == 1:
         instead = f"{function}(TRY_CAST({call} AS DOUBLE))"
         return Advice(f"{call} is a text: write {instead}", instead)
     return None
 
 
-def _called(function: str, query: str, span: Span) -> str | None:
+def _only_argument(function: str, query: str, span: Span) -> str | None:
     """Return the column that is the only argument of a function at a place, or None."""
     call = re.compile(rf"{re.escape(function)}\s*\(\s*({_NAME})\s*\)", re.IGNORECASE).match(query, span.start)
     return call[1] if call else None

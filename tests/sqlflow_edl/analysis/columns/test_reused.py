@@ -104,7 +104,7 @@ def test_features_that_the_query_cannot_have_are_named(feature: spec.Feature, me
     if "TARGET" not in message and "COUNT" not in message:
         with pytest.raises(SQLFlowError) as raised:
             reused("FEATURES(m)", feature, AGE)
-        assert raised.value.hint == "write FEATURES(m, [age]) for those of these columns alone"
+        assert raised.value.hint == "write FEATURES(m, [age]) for these columns alone"
 
 
 def test_a_column_of_another_kind_is_named_at_its_place() -> None:
