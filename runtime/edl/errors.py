@@ -174,12 +174,15 @@ NEAR_SHORT = 0.66  # of words of three letters, of which one may differ
 NEAR = 0.72  # of difflib's ratio; at 0.6 time_limit is near priority, at 0.7 max_depth near max_steps
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name most similar to `word`, ignoring case, or None if there is none."""
+def nearest(word: str, candidates: Iterable[str], least: float = NEAR) -> str | None:
+    """Return the known name most similar to `word`, ignoring case, or None if there is none.
+
+    least: similarity, of a word of more than three letters.
+    """
     by_folded = {name.casefold(): name for name in candidates}
     folded = word.casefold()
     matches = difflib.get_close_matches(
-        folded, by_folded, n=1, cutoff=NEAR if len(folded) > 3 else NEAR_SHORT
+        folded, by_folded, n=1, cutoff=least if len(folded) > 3 else NEAR_SHORT
     )
     matches = matches or [
         name for name in by_folded if _abbreviates(name, folded) or _abbreviates(folded, name)

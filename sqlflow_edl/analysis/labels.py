@@ -14,7 +14,7 @@ from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
-from sqlflow_edl.analysis.checks.query_errors import NoLabelError, NoRowsError
+from sqlflow_edl.analysis.checks.query_errors import MissingLabelError, NoRowsError, TextLabelError
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
@@ -70,8 +70,10 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
             hint="name a column of numbers, or count the rows of each time: COUNT(*) … GROUP BY",
         )
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
-        return SemanticError(
+        return TextLabelError(
             f"{label} is a text, and {model.name} predicts numbers",
+            label,
+            span=None,
             hint=_predicts_texts(model.name, label, schema.dialect),
         )
     return None
@@ -120,12 +122,7 @@ def read_labels(
         if named is None or all(
             error.span != named for error in errors
         ):  # an unknown model may have no label
-            errors.append(
-                NoLabelError(
-                    span=Span(statement.span.end - 1, statement.span.end),
-                    hint="name the column to predict: LABEL my_label",
-                )
-            )
+            errors.append(MissingLabelError(span=Span(statement.span.end - 1, statement.span.end)))
     return statement.labels
 
 
@@ -247,7 +244,10 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values, rows: int) -> tu
         raise _fail(plan, message, other)
     if len(classes) >= rows >= FEWEST_ROWS:
         message = f"{plan.label} has {len(classes):,} different values, and there are {rows:,} training rows"
-        raise _fail(plan, message, other or "name a column whose values repeat: each is a class to learn")
+        hint = other or "name a column whose values repeat: each is a class to learn"
+        if plan.schema.type(plan.label) is ColumnType.TEXT:
+            raise TextLabelError(message, plan.label, span=plan.label_span, hint=hint)
+        raise _fail(plan, message, hint)
     count = plan.settings.get("model.n_classes")
     if isinstance(count, int) and count != len(classes):
         range_of_classes = range(count)

@@ -11,6 +11,7 @@ from edl.spec import ClassLabel, Label, Query, RegressionLabel
 from edl.spec.job import Report
 from edl.spec.measurement import Measurement
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks.query_errors import MissingLabelError
 from sqlflow_edl.analysis.labels import check_type, resolve_metrics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
@@ -41,8 +42,7 @@ def check(statement: ast.Statement) -> Attributes:
         errors.append(SemanticError("there is no SELECT to evaluate", span=statement.span, hint=hint))
     if not statement.labels:
         end = Span(statement.span.end - 1, statement.span.end)
-        hint = "name the column of the true values: LABEL income"
-        errors.append(SemanticError("the statement has no label", span=end, hint=hint))
+        errors.append(MissingLabelError("the column of the true values", span=end))
     errors += (
         SemanticError("one label is compared at a time", span=one_label.span)
         for one_label in statement.labels[1:]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError, Span, did_you_mean
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.checks.query_errors import UnknownColumnError
+from sqlflow_edl.analysis.checks.query_errors import NoLabelOptionError, UnknownColumnError
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class Schema:
         for candidate in (name.text, str(name), name.parts[-1]):
             if column := self.find(candidate):
                 return column
-        raise UnknownColumnError(name.parts[-1], name.text, span=name.span, hint=self.known(name.parts[-1]))
+        kind = NoLabelOptionError if name.implied else UnknownColumnError
+        raise kind(name.parts[-1], name.text, span=name.span, hint=self.known(name.parts[-1]))
 
     def known(self, near: str = "") -> str | None:
         """Return a hint: the nearest column, or the columns if they are few."""

@@ -18,13 +18,15 @@ from sqlflow_edl.syntax.kinds import TRAITS, Kind, Traits
 class Name:
     """Dotted name, unquoted. `text` is as written; parts of a registry path stay one part.
 
-    version: number or tag of a model that is written as `name@version`; `str` restores that form.
+    version: number or tag of a model that is written as `name@version`; `str` restores that form. implied: the
+    statement does not have the name, as the label of a CREATE MODEL without input_label_cols.
     """
 
     parts: tuple[str, ...]
     text: str
     span: Span
     version: int | str | None = None
+    implied: bool = False
 
     def __str__(self) -> str:
         name = ".".join(self.parts)

@@ -332,7 +332,7 @@ def _labels(
     if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
-        return (Name(("label",), "label", head.name_span),)
+        return (Name(("label",), "label", head.name_span, implied=True),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
     if len(names) != 1 or len(items) != 1:

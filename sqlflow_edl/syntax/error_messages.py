@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from edl.errors import Advice, Span, StatementSyntaxError, nearest, suggest_name
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
+from sqlflow_edl.syntax.rewrites import likely_label
 
 _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "$": "dollar quote"}
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _UNDECODED = re.compile("[\ud800-\udfff]")  # surrogates for undecodable bytes of arguments and file names
 _NUL = re.compile("\0")
-_WORD = re.compile(r"[^\W\d]\w*")
 _MOST_COLUMNS = 12  # in a hint
 _FIRST_WORD = re.compile(r"\w[\w.%*/:-]*")
 # of a template: {{ name }}, {% if … %}
@@ -216,13 +216,12 @@ class NoLabelError(StatementSyntaxError):
         )
 
     def suggest(self, columns: Sequence[str]) -> None:
-        """Name the columns that may be meant in the hint; the last one is often the label."""
+        """Name the columns that may be meant in the hint."""
         if columns and self.span:
             shown = f"{', '.join(columns[:_MOST_COLUMNS])}{', …' if len(columns) > _MOST_COLUMNS else ''}"
             place = Span(self.span.start, self.span.start)
             hint = f"put the column that is to be predicted before INTO: one of {shown}"
-            last = columns[-1]
-            self.hint = Advice(hint, f"{last if _WORD.fullmatch(last) else quoted_name(last)} ", place)
+            self.hint = Advice(hint, f"{likely_label(columns)} ", place)
 
 
 def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:

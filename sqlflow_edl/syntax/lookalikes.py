@@ -142,9 +142,12 @@ def _without_options(place: Span, model: str) -> StatementSyntaxError:
 # Small changes ----------------------------------------------------------------------------------------------
 
 
-def find_rewriting(text: str, dialect: Dialect, refusal: Refusal) -> str | None:
-    """Return the hint with the statements that another system's statement or a frequent slip stands for, or None."""
-    for change in rewritings(text, dialect):
+def find_rewriting(text: str, dialect: Dialect, refusal: Refusal, names: Sequence[str] = ()) -> str | None:
+    """Return the hint with the statements that another system's statement or a frequent slip stands for, or None.
+
+    names: columns that the statement may mean.
+    """
+    for change in rewritings(text, dialect, names):
         changed = change.apply(text)
         if refusal(changed) is None:
             return _hint([change], changed, dialect)

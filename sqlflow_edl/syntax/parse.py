@@ -84,10 +84,11 @@ def _add_advice(
         )
 
     statement = text[piece.span.start : piece.raw.end]
+    columns = [*names(statement)]
     if isinstance(error, NoLabelError):
-        error.suggest([*names(statement)])
-    hint = find_quoted_names(statement, dialect, refusal, names(statement))
-    error.hint = hint or find_rewriting(statement, dialect, refusal) or error.hint
+        error.suggest(columns)
+    hint = find_quoted_names(statement, dialect, refusal, columns)
+    error.hint = hint or find_rewriting(statement, dialect, refusal, columns) or error.hint
     corrected = correct(error, _slice(text, piece.span), piece.span.start)
     if corrected is not None and refusal(corrected) is None:
         error.corrected = one_line(corrected, dialect)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,10 +117,17 @@ def end_of_items(select: str, dialect: Dialect) -> int | None:
     return item_list.spans[-1].end
 
 
-def with_expression(select: str, column: str, expression: str, dialect: Dialect) -> str | None:
+class ReplacedItem(NamedTuple):
+    """Query with another expression for one of its columns, and the item `expression AS column`."""
+
+    select: str
+    item: str
+
+
+def with_expression(select: str, column: str, expression: str, dialect: Dialect) -> ReplacedItem | None:
     """Return the query with an expression in place of a column, which keeps its name, or None if it has no place.
 
-    column: as it is written.
+    column: as it is written. Of an item `… AS column`, the expression computes with what precedes AS.
     """
     item_list = items(select, dialect)
     if item_list is None:
@@ -127,9 +135,15 @@ def with_expression(select: str, column: str, expression: str, dialect: Dialect)
     name = name_value(column).casefold()
     for span in item_list.spans:
         item = select[span.start : span.end]
-        if name_value(item).casefold() == name:
-            return f"{select[: span.start]}{expression} AS {column}{select[span.end :]}"
+        named = re.fullmatch(rf"(.+?)\s+AS\s+{re.escape(column)}", item, re.IGNORECASE | re.DOTALL)
+        if named is not None:
+            whole_name = rf"(?<![\w.]){re.escape(column)}(?!\w)"
+            expression = re.sub(whole_name, named[1].replace("\\", r"\\"), expression)
+        if named is not None or name_value(item).casefold() == name:
+            instead = f"{expression} AS {column}"
+            return ReplacedItem(f"{select[: span.start]}{instead}{select[span.end :]}", instead)
     for span in item_list.spans:
         if select[span.start : span.end] == "*" and dialect.name in WITH_REPLACE:
-            return f"{select[: span.end]} REPLACE ({expression} AS {column}){select[span.end :]}"
+            instead = f"{expression} AS {column}"
+            return ReplacedItem(f"{select[: span.end]} REPLACE ({instead}){select[span.end :]}", instead)
     return None

@@ -25,6 +25,11 @@ _JOINS_QUERIES = frozenset(
 _TRUTHS = frozenset(("NULL", "NOT", "TRUE", "FALSE", "UNKNOWN", "DISTINCT", "OF", "JSON"))
 _COMPARES = frozenset("=<>!")
 _WORD = re.compile(r"[^\W\d]\w*")
+LABEL_NAME = re.compile(
+    r"^(label|target|class|y|outcome|churned|churn|is_fraud|fraud|survived|species)$", re.IGNORECASE
+)
+_LABEL = "my_label"  # in a statement that names none
+_UNLABELLED = re.compile(r"k_?means|cluster|isolation", re.IGNORECASE)
 
 
 class Rewrite(NamedTuple):
@@ -40,12 +45,22 @@ class Rewrite(NamedTuple):
         return text
 
 
-def rewritings(text: str, dialect: Dialect) -> Iterator[Rewrite]:
-    """Yield the changes of one statement for all that it may be, the likeliest first."""
+def likely_label(columns: Sequence[str]) -> str:
+    """Return the column that is probably predicted, as the clauses write it: one with such a name, or the last."""
+    label = next(filter(LABEL_NAME.match, columns), columns[-1])
+    return label if _WORD.fullmatch(label) else quoted_name(label)
+
+
+def rewritings(text: str, dialect: Dialect, columns: Sequence[str] = ()) -> Iterator[Rewrite]:
+    """Yield the changes of one statement for all that it may be, the likeliest first.
+
+    columns: that the statement may mean.
+    """
     tokens = list(code_tokens(text, 0, dialect))
     tokens = tokens[:-1] if tokens and tokens[-1].kind == "semicolon" else tokens
     if tokens:
         outer = _outside_parentheses(tokens)
+        yield from _query_first(outer, text, columns)
         for rewriting in _REWRITINGS:
             yield from rewriting(outer, text)
 
@@ -152,8 +167,8 @@ def _is_value(token: Token) -> bool:
     return token.kind == "string" or token.text[0].isdigit()
 
 
-def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
-    """`PREDICT y USING m FROM t`, `TRAIN DNNClassifier ON t LABEL y`: the query comes first."""
+def _query_first(tokens: Sequence[Token], text: str, columns: Sequence[str]) -> Iterator[Rewrite]:
+    """`PREDICT y USING m FROM t`, `TRAIN DNNClassifier ON t`: the query comes first, the label and the model last."""
     start = 1 if tokens[0].word == "TO" and len(tokens) > 1 else 0
     verb = tokens[start]
     where = next((at for at, token in enumerate(tokens) if token.word in ("FROM", "ON") and at > start), None)
@@ -165,8 +180,17 @@ def _query_first(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
     if verb.word == "PREDICT" and len(tokens) > start + 2 and tokens[start + 2].word == "USING":
         middle = text[tokens[start + 1].end : tokens[where - 1].end]  # a name of the label would name a table
     rest = f" {text[tokens[behind].start : tokens[-1].end]}" if behind < len(tokens) else ""
+    why = "the query comes first"
+    if verb.word == "TRAIN":
+        words = {token.word for token in tokens[behind:]}
+        if not words & {"LABEL", "TARGET"} and not _UNLABELLED.search(middle):
+            label = f" LABEL {likely_label(columns) if columns else _LABEL}"
+            into = rest.upper().find(" INTO ") if "INTO" in words else len(rest)
+            rest, why = f"{rest[:into]}{label}{rest[into:]}", f"{why}, the label behind it"
+        if "INTO" not in words:
+            rest, why = f"{rest} INTO my_model", f"{why}, and the name of the model last"
     statement = f"{query} TO {verb.word}{middle.rstrip()}{rest}"
-    yield Rewrite(((Span(tokens[0].start, tokens[-1].end), statement),), why="the query comes first")
+    yield Rewrite(((Span(tokens[0].start, tokens[-1].end), statement),), why=why)
 
 
 def _validation_query(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
@@ -293,7 +317,6 @@ _REWRITINGS: tuple[Callable[[Sequence[Token], str], Iterator[Rewrite]], ...] = (
     _decimal_point,
     _model_alone,
     _list,
-    _query_first,
     _validation_query,
     _two_statements,
     _with_behind_label,

@@ -15,6 +15,10 @@ class UnknownColumnError(SemanticError):
         self.column = column
 
 
+class NoLabelOptionError(UnknownColumnError):
+    """The options of CREATE MODEL name no label, and the query has no column with the name that is usual for it."""
+
+
 class MissingColumnsError(SemanticError):
     """The query lacks columns that the model reads, or its label. types: of the columns in the training."""
 
@@ -58,11 +62,20 @@ class NoRowsError(SemanticError):
         super().__init__("the query yields no rows", span=span, hint=hint)
 
 
-class NoLabelError(SemanticError):
-    """The statement names no column to predict."""
+class MissingLabelError(SemanticError):
+    """The statement names no column to predict. names: what it must name, in the hint."""
 
-    def __init__(self, *, span: Span | None, hint: str | None) -> None:
-        super().__init__("the statement has no label", span=span, hint=hint)
+    def __init__(self, names: str = "the column to predict", *, span: Span | None) -> None:
+        super().__init__("the statement has no label", span=span, hint=f"name {names}: LABEL my_label")
+        self.names = names
+
+
+class TextLabelError(SemanticError):
+    """The label is a text, and its texts are no classes: they may be numbers."""
+
+    def __init__(self, message: str, column: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.column = column
 
 
 class NoModelError(SemanticError):

@@ -31,6 +31,7 @@ _FAMILIES = (
 # other words for the size of a network, as in model.width
 _WIDTHS = ("width", "layers", "units", "neurons", "hidden_layers", "hidden")
 MOST_LISTED = 20  # names in a hint
+_NEAR_WORD = 0.75  # least similarity to one word of a name: higher than to a name, as widht is none of weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,9 @@ class Dictionary:
                 )
                 continue
             try:
-                resolved[row.name] = Resolved(check(row, attribute.value), attribute)
+                resolved[row.name] = Resolved(
+                    check(row, attribute.value, _place_of(attributes, at)), attribute
+                )
             except SQLFlowError as error:
                 errors.append(error)
         return resolved
@@ -214,7 +217,7 @@ class Dictionary:
             if name.startswith(f"{prefix}.")
             for word in _last_part(name).split("_")
         }
-        near = nearest(last, [word for word in words if len(word) > 3])
+        near = nearest(last, [word for word in words if len(word) > 3], _NEAR_WORD)
         return words[near] if near else None
 
     def _listed(self, key: str) -> str:
@@ -254,25 +257,30 @@ def _last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def check(row: AttributeRow, value: ast.Value) -> Setting:
-    """Convert the value to the row's type. Raises SemanticError if the type or range is wrong."""
+def check(row: AttributeRow, value: ast.Value, place: Span | None = None) -> Setting:
+    """Convert the value to the row's type. Raises SemanticError if the type or range is wrong.
+
+    place: of the whole attribute with a comma beside it, for the hint to leave it out.
+    """
     if row.type in ("class weights", "class columns") and isinstance(value, ast.MapValue):
         return "written"  # the analysis reads the values by class, with their spans
     if row.type == "pairs" and isinstance(value, ast.MapValue):
         return check_plain(
             row, values.pairs({name: values.plain(item) for name, item in value.items}), value.span
         )
-    return check_plain(row, values.plain(value), value.span)
+    return check_plain(row, values.plain(value), value.span, place)
 
 
-def check_plain(row: AttributeRow, value: Setting, span: Span | None = None) -> Setting:
-    """Convert a Python value to the row's type and check it. span: its source span, for errors."""
+def check_plain(
+    row: AttributeRow, value: Setting, span: Span | None = None, place: Span | None = None
+) -> Setting:
+    """Convert a Python value to the row's type and check it. span: its source span; place: as of `check`."""
     setting = values.convert(row.type, value)
     if setting is None:
         raise SemanticError(
             f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=_example(row, value)
         )
-    _check_range(row, setting, span)
+    _check_range(row, setting, span, place)
     if row.choices:
         return _resolve_choice(row, setting, span)
     return setting
@@ -318,11 +326,11 @@ def _resolve_choice(row: AttributeRow, item: Setting, span: Span | None) -> Sett
     return by_folded[item.casefold()]
 
 
-def _check_range(row: AttributeRow, item: Setting, span: Span | None) -> None:
+def _check_range(row: AttributeRow, item: Setting, span: Span | None, place: Span | None) -> None:
     """Raise SemanticError for a number out of range, in a list too."""
     if isinstance(item, tuple):
         for part in item:
-            _check_range(row, part, span)
+            _check_range(row, part, span, place)
     if isinstance(item, bool) or not isinstance(item, int | float):
         return
     if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
@@ -331,20 +339,26 @@ def _check_range(row: AttributeRow, item: Setting, span: Span | None) -> None:
             span=span,
             hint=f"expected {LARGEST_INTEGER:,} or less",
         )
-    if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
+    if not _is_within(row, item):
         raise SemanticError(
             f"{row.name} = {item} is out of range",
             span=span,
-            hint=Advice(_range_words(row), _within_range(row, item)),
+            hint=_range_hint(row, item, place),
         )
 
 
-def _within_range(row: AttributeRow, item: float) -> str:
-    """Return the default, or else the bound that the number is beyond."""
+def _range_hint(row: AttributeRow, item: float, place: Span | None) -> str:
+    """Return the range, with the share of a percentage, the default, or the advice to leave the attribute out."""
+    words, share = _range_words(row), item / 100
+    if row.high is not None and row.high <= 1 < item and _is_within(row, share):
+        return Advice(f"{words}; {item:.12g} % is {share:.12g}", f"{share:.12g}")
     if isinstance(row.default, int | float) and not isinstance(row.default, bool):
-        return str(row.default)
-    is_low = row.low is not None and item < row.low
-    return values.bound(row.low if is_low else row.high)
+        return Advice(f"{words}; the default is {row.default}", str(row.default))
+    return Advice(f"{words}; leave it out for the default", "", place) if place else words
+
+
+def _is_within(row: AttributeRow, item: float) -> bool:
+    return (row.low is None or item >= row.low) and (row.high is None or item <= row.high)
 
 
 def _range_words(row: AttributeRow) -> str:

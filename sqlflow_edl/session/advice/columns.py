@@ -7,26 +7,29 @@ from typing import TYPE_CHECKING
 
 from edl.errors import Advice, Span
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.checks import text_expressions
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
-    NoLabelError,
+    MissingLabelError,
+    NoLabelOptionError,
+    TextLabelError,
     TextOperandError,
     UnfitColumnError,
     UnknownColumnError,
 )
-from sqlflow_edl.session.advice.looks import Look, list_texts
+from sqlflow_edl.analysis.checks.text_readings import NumberReading, read_texts
+from sqlflow_edl.analysis.statistics.fitting import ValueCounts
+from sqlflow_edl.session.advice.looks import Look, list_texts, text
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import code_tokens
 from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, one_line
 from sqlflow_edl.syntax.queries import end_of_items, with_expression
+from sqlflow_edl.syntax.rewrites import LABEL_NAME
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SELECTED_BY_TRAINING = "the training selected "  # before an expression and the name of its column
-_LABEL = re.compile(
-    r"^(label|target|class|y|outcome|churned|churn|is_fraud|fraud|survived|species)$", re.IGNORECASE
-)
 _NUMBER_INSIDE = re.compile(r"[^\d-]*\d+(?:\.\d+)?\D*")
 _INSIDE = "[0-9]+([.][0-9]+)?"
 # types of Arrow -> of a cast
@@ -41,17 +44,14 @@ _CASTS = (
 
 def advise_unselected(error: UnknownColumnError, look: Look) -> None:
     """Say that the table has the column, and add it to the SELECT."""
-    if look.statement.text[:6].upper() == "CREATE" and error.span == look.statement.into[0].span:
-        _advise_without_label(error, look)
-        return
     column = look.find_column(error.column)
     end = end_of_items(look.select, look.dialect)
     if column and end is not None:
         error.hint = _selects(look, [column], end)
 
 
-def _advise_without_label(error: UnknownColumnError, look: Look) -> None:
-    """CREATE MODEL without the option input_label_cols, where the query has no column `label`."""
+def advise_label_option(error: NoLabelOptionError, look: Look) -> None:
+    """Add the option input_label_cols."""
     statement, names = look.statement, look.selected
     tokens = [*code_tokens(statement.text, 0, look.dialect)]
     at = next((at for at, token in enumerate(tokens) if token.word == "OPTIONS"), None)
@@ -86,24 +86,25 @@ def advise_without_options(error: WithoutOptionsError, look: Look) -> None:
     error.corrected = one_line(f"{select} LABEL {label} INTO {error.model}", look.dialect)
 
 
-def advise_no_label(error: NoLabelError, look: Look) -> None:
+def advise_label(error: MissingLabelError, look: Look) -> None:
     """Name the column that is probably predicted, and the others of the query."""
     if look.selected is None:
         return
     label = look.name(likely_label(look.selected))
     columns = ", ".join(map(look.name, look.selected.names[:12]))
-    hint = f"name the column to predict, such as LABEL {label}; the query has {columns}"
+    hint = f"name {error.names}, such as LABEL {label}; the query has {columns}"
     tokens = code_tokens(look.statement.text, 0, look.dialect)
     into = [token.start for token in tokens if token.word == "INTO"][-1:]
-    place = Span(into[0], into[0]).shifted(look.statement.span.start) if into else None
-    error.hint = Advice(hint, f"LABEL {label} ", place) if place else hint
+    at = into[0] if into else len(look.statement.text)
+    instead = f"LABEL {label} " if into else f" LABEL {label}"
+    error.hint = Advice(hint, instead, Span(at, at).shifted(look.statement.span.start))
 
 
 def likely_label(columns: pa.Schema) -> str:
     """Return the column that is probably predicted: one with such a name, the last boolean, or the last."""
     import pyarrow.types as types
 
-    names = [field.name for field in columns if _LABEL.search(field.name)]
+    names = [field.name for field in columns if LABEL_NAME.match(field.name)]
     booleans = [field.name for field in columns if types.is_boolean(field.type)]
     return str([*list(columns.names)[-1:], *booleans[-1:], *names[-1:]][-1])
 
@@ -170,22 +171,45 @@ def advise_unfit(error: UnfitColumnError, look: Look) -> None:
         expression = (
             _number(look, error.column, cast) if cast in ("BIGINT", "DOUBLE") else f"CAST({name} AS {cast})"
         )
-    instead = with_expression(look.select, name, expression, look.dialect) if expression else None
-    if instead is None:
+    replaced = with_expression(look.select, name, expression, look.dialect) if expression else None
+    if replaced is None:
         return
     said = "the training selected" if error.made else "write"
-    error.hint = Advice(f"{said} {expression} AS {name}", instead, _place(look))
+    error.hint = Advice(f"{said} {replaced.item}", replaced.select, _place(look))
 
 
 def _number(look: Look, column: str, cast: str) -> str:
     """Return the cast of a column to a number; of texts with a number inside, the cast of that number."""
     name = look.name(column)
-    values = look.values(column)
+    values = look.values_of_query(column)
+    if expression := _read_numbers(look, column, values):
+        return expression
     if look.compiler.dialect == "duckdb" and values and not any(map(_is_number, values)):
         if all(_NUMBER_INSIDE.fullmatch(value) for value in values):
             return f"CAST(regexp_extract({name}, '{_INSIDE}') AS {cast})"
         return ""
     return f"CAST({name} AS {cast})" if all(map(_is_number, values)) else f"TRY_CAST({name} AS {cast})"
+
+
+def _read_numbers(look: Look, column: str, texts: list[str]) -> str:
+    """Return the expression of the numbers with signs of money, of thousands and the like, empty for other texts."""
+    reading = read_texts(ValueCounts(tuple(texts), (1,) * len(texts)))
+    is_plain = not isinstance(reading, NumberReading) or (not reading.symbols and reading.decimal == ".")
+    if is_plain or reading is None or reading.ambiguous:
+        return ""
+    return text_expressions.read_column(column, reading, look.compiler.dialect) or ""
+
+
+def advise_text_label(error: TextLabelError, look: Look) -> None:
+    """Select the numbers of a label of texts, where they are numbers."""
+    values, name = look.values(error.column), look.name(error.column)
+    expression = _read_numbers(look, error.column, values)
+    if not expression and values and all(map(_is_number, values)):
+        expression = f"CAST({name} AS DOUBLE)"
+    replaced = with_expression(look.select, name, expression, look.dialect) if expression else None
+    if replaced is not None:
+        hint = f"its texts are numbers, such as {text(values[0])}: select {replaced.item}"
+        error.hint = Advice(hint, replaced.select, _place(look))
 
 
 def _is_number(value: str) -> bool:
@@ -216,11 +240,10 @@ def advise_text_operand(error: TextOperandError, look: Look) -> None:
             place,
         )
         return
-    cast = with_expression(look.select, name, f"TRY_CAST({name} AS DOUBLE)", look.dialect)
-    if cast is not None:
-        error.hint = Advice(
-            f"its texts are numbers: select TRY_CAST({name} AS DOUBLE) AS {name}", cast, _place(look)
-        )
+    replaced = with_expression(look.select, name, f"TRY_CAST({name} AS DOUBLE)", look.dialect)
+    if replaced is not None:
+        hint = f"its texts are numbers: select {replaced.item}"
+        error.hint = Advice(hint, replaced.select, _place(look))
 
 
 def _item(look: Look, span: Span | None) -> Span | None:

@@ -23,6 +23,7 @@ _CAST_OF = re.compile(r"TRY_CAST\((.+?) AS DOUBLE\)")
 _VALUE = re.compile(r"[\"'](.*?)[\"']")
 _RAISED = re.compile(r"onver|date field|timestamp field|invalid input|out of range", re.IGNORECASE)
 _MOST_SHOWN = 5
+_BEHIND_WHERE = ("group", "having", "qualify", "order", "limit", "offset", "windows")
 
 
 def advise_no_rows(error: NoRowsError, look: Look) -> None:
@@ -41,7 +42,13 @@ def advise_no_rows(error: NoRowsError, look: Look) -> None:
     if wrong is None:
         error.hint = f"no row meets all of: {', '.join(map(look.sql, conditions))}"
         return
-    advice = _null(wrong, look) or _value(wrong, look) or _pattern(wrong, look) or _range(wrong, look)
+    advice = (
+        _null(wrong, look)
+        or _label_value(wrong, look)
+        or _value(wrong, look)
+        or _pattern(wrong, look)
+        or _range(wrong, look)
+    )
     if advice is not None:
         error.hint = advice
         error.span = advice.span if isinstance(advice, Advice) and advice.span else error.span
@@ -105,6 +112,29 @@ def _find_compared(condition: exp.Expr) -> Iterator[tuple[exp.Column, exp.Litera
     for column, literal in sides:
         if isinstance(column, exp.Column) and isinstance(literal, exp.Literal):
             yield column, literal
+
+
+def _label_value(condition: exp.Expr, look: Look) -> str | None:
+    """`species = 'setsa'` LABEL species: any one value of the label leaves nothing to learn."""
+    from sqlglot import exp
+
+    labels = {name.parts[-1].casefold() for name in look.statement.labels}
+    if not isinstance(condition, exp.EQ) or not look.statement.trains:
+        return None
+    for column, _ in _find_compared(condition):
+        if column.name.casefold() in labels:
+            known = list_texts(look.values(column.name), _MOST_SHOWN)
+            hint = f"{column.name}, the label, is {known}: leave the condition out, for one class teaches nothing"
+            where = [token for token in look.tokens if token.word == "WHERE"]
+            place = look.placed(Span(where[0].start, look.tokens[-1].end)) if len(where) == 1 else None
+            is_last = place is not None and [*look.conditions()] == [condition] and not _has_more(look)
+            return Advice(hint, "", place) if place and is_last else hint
+    return None
+
+
+def _has_more(look: Look) -> bool:
+    """Return True if the query goes on behind its condition."""
+    return look.tree is not None and any(look.tree.args.get(part) for part in _BEHIND_WHERE)
 
 
 def _value(condition: exp.Expr, look: Look) -> str | None:

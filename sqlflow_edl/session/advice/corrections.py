@@ -13,9 +13,11 @@ from edl.errors import ErrorList, SourceError, SQLFlowError
 from edl.models.registry.base import UnknownModelError
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
-    NoLabelError,
+    MissingLabelError,
+    NoLabelOptionError,
     NoModelError,
     NoRowsError,
+    TextLabelError,
     TextOperandError,
     UnfitColumnError,
     UnknownArchitectureError,
@@ -31,11 +33,13 @@ from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct, one_line
 from sqlflow_edl.syntax.parse import read_statements
 
 _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
+    (NoLabelOptionError, columns.advise_label_option),
     (UnknownColumnError, columns.advise_unselected),
     (MissingColumnsError, columns.advise_missing),
     (UnfitColumnError, columns.advise_unfit),
+    (TextLabelError, columns.advise_text_label),
     (TextOperandError, columns.advise_text_operand),
-    (NoLabelError, columns.advise_no_label),
+    (MissingLabelError, columns.advise_label),
     (NoRowsError, conditions.advise_no_rows),
     (NoModelError, models.advise_no_model),
     (UnknownModelError, models.advise_unknown),

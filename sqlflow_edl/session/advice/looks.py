@@ -121,6 +121,13 @@ class Look:
         )
         return [str(value) for value, _ in self.rows(query)]
 
+    def values_of_query(self, column: str, most: int = MOST_VALUES) -> list[str]:
+        """Return different values of a column of the query as texts, frequent ones first."""
+        name = self.name(column)
+        counted = f"SELECT {name}, COUNT(*) AS n FROM (\n{self.select}\n) AS rows_of_query"
+        filtered = f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC, 1 LIMIT {most}"
+        return [str(value) for value, _ in self.rows(f"{counted} {filtered}")]
+
     def has_rows(self, where: str) -> bool:
         return bool(self.rows(self.probe("1 AS n", where, "LIMIT 1")))
 

@@ -20,6 +20,7 @@ from edl.data.pinned import open_reader
 from edl.errors import SourceError, Span
 from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.source import DuckDBSource
+from tests.privileges import run_without_privileges
 
 IRIS = "CREATE TABLE iris AS SELECT range AS n, range / 3 AS x, 'k' || (range % 3) AS k FROM range({rows})"
 
@@ -455,6 +456,24 @@ def test_a_file_that_another_process_has_open_is_a_named_error(
     holder.close()
     assert "cannot open" in shown
     assert "only one process may have" in shown
+
+
+def test_a_file_that_the_account_may_not_write_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 7 AS a")
+    path.chmod(0o444)
+    program = (
+        "import sys\nfrom edl.data import connect\nfrom edl.data.source import MissingRightError\n"
+        "source = connect(sys.argv[1])\nprint(source.stream('FROM t').read_all().to_pylist())\n"
+        "for write in (lambda: source.check_may_write('u'), lambda: source.execute('CREATE TABLE u (a INTEGER)')):\n"
+        "    try: write()\n    except MissingRightError as error: print(error.message, '|', error.hint)\n"
+    )
+    shown = run_without_privileges(program, str(path)).splitlines()
+    assert shown[0] == "[{'a': 7}]"
+    assert shown[1].startswith(f"this account may not write {path}")
+    assert "read-only mode" in shown[2]
+    assert "copy the file to change it" in shown[2]
 
 
 def test_a_connection_of_the_users_can_be_used_as_a_source() -> None:

@@ -4,7 +4,7 @@
 -- as: , \1
 SELECT x«» FROM t LABEL y INTO m;
 
--- site: sqlflow_edl.session.advice.columns _advise_without_label
+-- site: sqlflow_edl.session.advice.columns advise_label_option
 -- hint: write {}, or another column that is to be predicted
 -- take: write (input_label_cols = \['\w+'\])
 -- as: , \1
@@ -31,7 +31,7 @@ SELECT x«» FROM days_x TO PREDICT USING lacking;
 SELECT x, w FROM days_w TO «EVALUATE» lacking;
 
 -- site: sqlflow_edl.session.advice.columns advise_unfit
--- hint: {} {} AS {}
+-- hint: {} {}
 -- take: write (.+)
 -- first: SELECT x, w, n FROM t TO TRAIN BoostedTreesRegressor WITH train.epoch = 2 LABEL n INTO lacking;
 SELECT x, «w» FROM (SELECT x, w::VARCHAR AS w FROM t) AS u TO PREDICT USING lacking;
@@ -42,7 +42,7 @@ SELECT x, «w» FROM (SELECT x, w::VARCHAR AS w FROM t) AS u TO PREDICT USING la
 SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN «LOG(k)», x LABEL y INTO m;
 
 -- site: sqlflow_edl.session.advice.columns advise_text_operand
--- hint: its texts are numbers: select TRY_CAST({} AS DOUBLE) AS {}
+-- hint: its texts are numbers: select {}
 -- take: select (.+)
 SELECT x, «u», y FROM (SELECT x, y, id::VARCHAR AS u FROM t) AS q TO TRAIN DNNRegressor COLUMN LOG(u), x LABEL y INTO m;
 
@@ -115,3 +115,14 @@ SELECT x, w FROM t TO PREDICT p_lacking.n«»;
 -- source: duckdb:
 -- then: my_table
 «SELECT 1 AS x TO EVALUATE nothing»;
+
+-- site: sqlflow_edl.session.advice.columns advise_text_label
+-- hint: its texts are numbers, such as {}: select {}
+-- take: select (.+)
+SELECT x, «u» FROM (SELECT x, '€ ' || replace(y::VARCHAR, '.', ',') AS u FROM t) AS q TO TRAIN DNNRegressor LABEL u INTO m;
+
+-- site: sqlflow_edl.session.advice.conditions _label_value
+-- hint: {}, the label, is {}: leave the condition out, for one class teaches nothing
+-- take: leave the condition out
+-- as:
+SELECT x, k FROM t «WHERE k = 'zz'» TO TRAIN DNNClassifier LABEL k INTO m;

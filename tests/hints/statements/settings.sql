@@ -228,8 +228,8 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch COLUMN 
 -- as: 3
 SELECT x, w FROM t LIMIT 20 TO TRAIN KMeans WITH model.n_clusters = «100» INTO m;
 
--- site: sqlflow_edl.analysis.labels read_labels
--- hint: name the column to predict: LABEL my_label
+-- site: sqlflow_edl.analysis.checks.query_errors MissingLabelError.__init__
+-- hint: name {}: LABEL my_label
 -- looks: no
 -- take: name the column to predict: (LABEL) my_label
 -- as: \1 y
@@ -237,11 +237,13 @@ SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
 
 -- site: sqlflow_edl.analysis.labels _predicts_texts
 -- hint: a {} predicts texts; if its texts are numbers, select {} AS {}
+-- looks: no
 -- take: select (TRY_CAST\(.+?\) AS u)$
 SELECT x, «u» FROM (SELECT x, y::VARCHAR AS u FROM t) AS q TO TRAIN DNNRegressor LABEL u INTO m;
 
 -- site: sqlflow_edl.analysis.labels _predicts_texts
 -- hint: a {} predicts texts; if its texts are numbers, select {} AS {}
+-- looks: no
 -- take: a (\w+Classifier) predicts
 SELECT x, k FROM t TO TRAIN «DNNRegressor» LABEL k INTO m;
 
@@ -300,7 +302,28 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.epoch = 'ten'» LABEL y IN
 -- take: write (WITH auto.models = trees)
 SELECT x, y FROM t LABEL y INTO m «USING trees»;
 
--- site: sqlflow_edl.session.advice.columns advise_no_label
--- hint: name the column to predict, such as LABEL {}; the query has {}
+-- site: sqlflow_edl.session.advice.columns advise_label
+-- hint: name {}, such as LABEL {}; the query has {}
 -- take: such as (LABEL \w+);
 SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
+
+-- site: sqlflow_edl.session.advice.columns advise_label
+-- hint: name {}, such as LABEL {}; the query has {}
+-- take: such as( LABEL \w+);
+SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = x«»;
+
+-- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- hint: {}; leave it out for the default
+-- take: leave it out for the default
+-- as:
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.hidden_units = [8]«, train.epoch = 0» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- hint: {}; {} % is {}
+-- take: % is (.+)
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = «20» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- hint: {}; the default is {}
+-- take: the default is (.+)
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m;

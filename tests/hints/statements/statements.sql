@@ -67,12 +67,6 @@ SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p«,
 -- take: leave evaluate.threshold or evaluate.prediction out
 SELECT x, is_new, is_new AS guess, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.prediction = guess«, evaluate.threshold = 0.3» LABEL is_new;
 
--- site: sqlflow_edl.analysis.measurement check
--- hint: name the column of the true values: LABEL income
--- take: name the column of the true values: (LABEL) income
--- as: LABEL y
-SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = x «»;
-
 -- site: sqlflow_edl.analysis.uncertainty _missing
 -- hint: leave predict.interval out, or train a model of that number alone
 -- take: leave predict.interval out

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from sqlflow_edl.syntax.dialects import DIALECTS, Dialect
-from sqlflow_edl.syntax.queries import objection
+from sqlflow_edl.syntax.queries import objection, with_expression
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
@@ -33,3 +33,21 @@ def test_nothing_is_logged_and_the_logger_is_left_as_it_was(caplog: pytest.LogCa
 
     assert not caplog.records
     assert logger.level == level
+
+
+@pytest.mark.parametrize(
+    ("select", "item", "changed"),
+    [
+        ("SELECT a, x FROM t", "CAST(x AS INT) AS x", "SELECT a, CAST(x AS INT) AS x FROM t"),
+        ("SELECT a + 1 AS x FROM t", "CAST(a + 1 AS INT) AS x", "SELECT CAST(a + 1 AS INT) AS x FROM t"),
+        ("SELECT t.x AS x FROM t", "CAST(t.x AS INT) AS x", "SELECT CAST(t.x AS INT) AS x FROM t"),
+        ("SELECT * FROM t", "CAST(x AS INT) AS x", "SELECT * REPLACE (CAST(x AS INT) AS x) FROM t"),
+    ],
+)
+def test_an_expression_takes_the_place_of_a_column(select: str, item: str, changed: str) -> None:
+    assert with_expression(select, "x", "CAST(x AS INT)", DIALECTS["duckdb"]) == (changed, item)
+
+
+@pytest.mark.parametrize("select", ["SELECT a FROM t", "SELECT x FROM t UNION SELECT x FROM u", "FROM t"])
+def test_an_expression_has_no_place_in_a_query_without_the_column(select: str) -> None:
+    assert with_expression(select, "x", "CAST(x AS INT)", DIALECTS["duckdb"]) is None

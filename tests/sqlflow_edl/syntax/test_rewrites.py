@@ -43,6 +43,14 @@ def hint(text: str, dialect: str = "duckdb") -> str | None:
             "the query comes first: SELECT * FROM t WHERE x > 1 TO TRAIN DNN LABEL y INTO m",
         ),
         (
+            "TRAIN DNN ON t INTO m",
+            "the query comes first, the label behind it: SELECT * FROM t TO TRAIN DNN LABEL my_label INTO m",
+        ),
+        (
+            "TRAIN KMeans ON t",
+            "the query comes first, and the name of the model last: SELECT * FROM t TO TRAIN KMeans INTO my_model",
+        ),
+        (
             "SELECT * FROM t TO TRAIN DNN VALIDATE ON u LABEL y",
             "the rows are a query in parentheses: SELECT * FROM t TO TRAIN DNN VALIDATE ON (SELECT * FROM u) LABEL y",
         ),
@@ -121,3 +129,15 @@ def test_a_quote_that_is_never_closed_is_shown_closed() -> None:
     assert hint("SELECT * FROM t WHERE k = 'red TO TRAIN DNN LABEL y INTO m") == (
         "close it, such as 'red', or remove the '"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [(("id", "churned", "city"), "churned"), (("id", "city"), "city"), (("id", "last name"), "`last name`")],
+)
+def test_the_label_of_a_rewritten_statement_is_probably_a_column_of_its_table(
+    columns: tuple[str, ...], label: str
+) -> None:
+    [error] = read_statements("TRAIN DNN ON t INTO m", names=lambda statement: columns)
+    assert isinstance(error, SQLFlowError)
+    assert str(error.hint).endswith(f"SELECT * FROM t TO TRAIN DNN LABEL {label} INTO m")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
 
 import duckdb
 
@@ -20,10 +21,13 @@ def open_database(
 ) -> duckdb.DuckDBPyConnection:
     """Open a database. What does not fit in its memory goes to files, in the folder `temporary` or beside it.
 
-    A database that this process has open already, with a limit of its own, keeps it. Raises duckdb.Error, and
-    SourceError for a limit in the environment that is none.
+    A database that this process has open already, with a limit of its own, keeps it. A file that this account may not
+    write is opened to be read. Raises duckdb.Error, and SourceError for a limit in the environment that is none.
     """
-    connection = duckdb.connect(path)
+    read_only = is_read_only(path)
+    connection = duckdb.connect(path, read_only=read_only)
+    if read_only and temporary is None:
+        temporary = Path(gettempdir()) / f"duckdb-{os.getpid()}"  # beside the file there is no place
     if _limit(connection) == _usual_limit():
         limit = os.environ.get(LIMIT_VARIABLE) or MEMORY_LIMIT
         try:
@@ -39,6 +43,15 @@ def open_database(
     if temporary is not None:
         connection.execute("SET temp_directory = ?", (str(temporary),))
     return connection
+
+
+def is_read_only(path: Path | str) -> bool:
+    """Return True for a database file that this account may not write, or a folder where no log can stand beside it."""
+    return isinstance(path, Path) and path.is_file() and not (_may_write(path) and _may_write(path.parent))
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK)
 
 
 @cache

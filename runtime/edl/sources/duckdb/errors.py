@@ -11,7 +11,7 @@ from itertools import chain
 import duckdb
 
 from edl.data.names import quote_where_needed, reserved_hint
-from edl.data.source import ConflictError
+from edl.data.source import ConflictError, MissingRightError
 from edl.errors import Advice, SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.hints import hint_at_place, place_of_name, quoted_text_hint
@@ -29,7 +29,12 @@ _PLANNED = (
     duckdb.StatementType.CREATE,
 )
 _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
+_READ_ONLY = re.compile("attached in read-only mode")
 _HINTS = (
+    (
+        _READ_ONLY.pattern,
+        "this account may not write the file, or not its folder: copy the file to change it",
+    ),
     (
         r"Could not set lock",
         "only one process may have the database open: wait for the other, or end it; sqlflow jobs lists jobs",
@@ -41,6 +46,10 @@ _HINTS = (
     (
         r'at or near "#"',
         "write -- before a comment: # begins one before statements and in clauses, not in a query",
+    ),
+    (
+        r"required extension 'excel",
+        "DuckDB would download an extension for it; without a source, or as the source, the file is read here",
     ),
     (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
     (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
@@ -57,7 +66,7 @@ def translate_error(
     """
     detail, start = _locate_error(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
-    kind = ConflictError if _CONFLICT.search(message) else SourceError
+    kind = _kind(message)
     span = _span(detail, start, query) or place_of_name(str(error), query)
     hint = hint_at_place(str(error), query, span) or _hint(str(error), detail, tables)
     if hint is None or not hint.startswith("did you mean"):
@@ -67,6 +76,12 @@ def translate_error(
     if isinstance(hint, Advice) and hint.span is not None:  # a larger place than the error's
         span, hint = hint.span, Advice(hint, hint.instead)
     return kind(message, span=span, hint=hint)
+
+
+def _kind(message: str) -> type[SourceError]:
+    if _READ_ONLY.search(message):
+        return MissingRightError
+    return ConflictError if _CONFLICT.search(message) else SourceError
 
 
 def opening(error: duckdb.Error, place: str) -> SourceError:

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS, cast_batch, normal_schema
 from edl.data.names import check_unique, format_name, join_quoted
-from edl.data.source import Pinned
+from edl.data.source import MissingRightError, Pinned
 from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
-from edl.sources.duckdb.engine import open_database
+from edl.sources.duckdb.engine import is_read_only, open_database
 from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
@@ -113,6 +113,13 @@ class DuckDBSource(Transactional, EmbeddedSource):
         except duckdb.Error as error:
             raise opening(error, "the database of the connection") from None
         return cls(cursor, str(SourceURL("duckdb", path or MEMORY)))
+
+    def check_rights(self, statements: Sequence[str]) -> None:
+        if self._path is not None and is_read_only(self._path):
+            raise MissingRightError(f"this account may not write {self._path}, or not its folder")
+
+    def check_may_write(self, target: str, *, append: bool = False) -> None:
+        self.check_rights(())
 
     def interrupt(self) -> None:
         if (connection := self._connection) is not None:
