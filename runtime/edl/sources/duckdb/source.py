@@ -28,7 +28,7 @@ from edl.sources.duckdb.engine import is_read_only, open_database
 from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
-from edl.sources.row_order import Column, OrderedRows, shuffle_query
+from edl.sources.row_order import Column, OrderedRows, keyed_query, order_rows
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended_result_error, not_a_query, not_one_statement
 from edl.spec import Split
@@ -149,11 +149,13 @@ class DuckDBSource(Transactional, EmbeddedSource):
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
     ) -> Pinned:
         select, columns = self._plain(query)
-        shuffle = shuffle or split is not None
-        if shuffle:
-            select = shuffle_query(select, columns, seed, split=split)
-        rows = OrderedRows(self._reader(select, BATCH_ROWS), split)
-        return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=shuffle)
+        if not shuffle and split is None:
+            rows = OrderedRows(self._reader(select, BATCH_ROWS))
+            return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=False)
+        keyed = keyed_query(select, columns, split=split)
+        reader = self._reader(keyed.text, BATCH_ROWS)
+        with order_rows(reader, reader.schema, keyed.keys, seed, folder, split) as rows:
+            return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=True)
 
     # Statements ------------------------------------------------------------------------------------------
 
