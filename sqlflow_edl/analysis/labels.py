@@ -14,7 +14,12 @@ from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
-from sqlflow_edl.analysis.checks.query_errors import MissingLabelError, NoRowsError, TextLabelError
+from sqlflow_edl.analysis.checks.query_errors import (
+    MissingLabelError,
+    NeedlessLabelError,
+    NoRowsError,
+    TextLabelError,
+)
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
@@ -129,7 +134,7 @@ def read_labels(
 def refuse_labels(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
     """Yield an error if the statement names a label. name: of the model, which has none."""
     if statement.labels:
-        yield SemanticError(
+        yield NeedlessLabelError(
             f"{name} is trained without a label",
             span=statement.labels[0].span,
             hint="leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label",

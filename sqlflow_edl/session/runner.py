@@ -36,6 +36,7 @@ from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
+from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import one_row_explanation
@@ -50,6 +51,7 @@ from sqlflow_edl.reports import job_results, reasons, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
+from sqlflow_edl.session.advice.corrections import add_correction
 from sqlflow_edl.session.compiler import Compiler, Use, target_span, with_other_store
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
@@ -231,7 +233,11 @@ class JobRunner:
             pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
             pinned.check_fits(None if statement.kind == "predict" else planned.columns)
         if not pinned.rows and statement.kind != "predict":
-            raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
+            raise NoRowsError(span=statement.select_span, hint=None)
+        if not pinned.rows:
+            error = NoRowsError(span=statement.select_span, hint=None)
+            add_correction(error, self._compiler, statement)
+            self._observer.warn("; ".join(filter(None, (error.message, error.hint))))
         return pinned
 
     def _without_seen_rows(

@@ -30,6 +30,7 @@ from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached, passed_on
 from sqlflow_edl.session.advice.corrections import add_correction, correct_errors
+from sqlflow_edl.session.advice.file_readings import describe_file_readings
 from sqlflow_edl.session.compiler import CompiledStatement, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
@@ -87,6 +88,7 @@ class Session:
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
         self._unsaid = list(self.source.notes) if isinstance(self.source, data.TextSource) else []
+        self._described_files = set[str]()
         self._submitter = Submitter(quota, share)
         self.workers = workers
         self.only_schema = False  # the source has the tables of a schema file
@@ -222,6 +224,7 @@ class Session:
         would change how the database reads it.
         """
         self._say_readings(statement)
+        self._say_file_readings(statement)
         with correct_errors(self.compiler, statement):
             return explain(self.compiler, statement, syntax=syntax)
 
@@ -255,6 +258,7 @@ class Session:
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
         self._say_readings(statement)
+        self._say_file_readings(statement)
         self._predictions.drop()
         self._read_as_found()
         self._commit_finished()
@@ -266,6 +270,14 @@ class Session:
                 self.compiler.check_syntax(statement)
                 report(self.observer, self._unsaid)
                 self._unsaid = []
+
+    def _say_file_readings(self, statement: Statement) -> None:
+        """Say once how DuckDB reads a file of text in the query of a model, where it would be read otherwise."""
+        if statement.kind != "sql" and statement.select:
+            for path, note in describe_file_readings(self.source, statement.select):
+                if path not in self._described_files:
+                    self._described_files.add(path)
+                    report(self.observer, [note])
 
     def _read_as_found(self) -> None:
         """End the reading of files as a model was trained."""

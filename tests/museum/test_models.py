@@ -3,8 +3,8 @@
 On the model of processor on which a piece was written, all numbers are equal in all bits, with one thread or several.
 On others, libraries choose other instructions. Networks are computed in float32, with sums in another order: they are
 compared within `NETWORK`. Trees are computed in float64, of which NumPy's exponential differs in the last bit: they are
-compared within `DOUBLES`. With other instruction sets on one machine (`ATEN_CPU_CAPABILITY=default`, `ONEDNN_MAX_CPU_ISA=SSE41`) a
-third of the networks differed in the last digits of a float32.
+compared within `DOUBLES`. With other instruction sets on one machine (`ATEN_CPU_CAPABILITY=default`,
+`ONEDNN_MAX_CPU_ISA=SSE41`) a third of the networks differed in the last digits of a float32.
 """
 
 from __future__ import annotations

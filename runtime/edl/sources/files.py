@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar, Self, TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from edl.data.files import csv, sheets
 from edl.data.files.csv_dialect import OPTIONS
@@ -34,7 +33,6 @@ ROWS = "rows"
 
 Opened = TypeVar("Opened", bound="FileSource")
 
-_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = re.compile(
     r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson|\.xlsx|\.xlsm|\.xlsb|\.xls|\.ods)?(\.gz|\.zst)?$",
@@ -121,13 +119,10 @@ class FileSource(DuckDBSource):
         self._create_views(connection)
         return connection
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        """Run one statement. SHOW TABLES lists the table of the files once, and not its other names."""
-        if _SHOW_TABLES.fullmatch(sql):
-            names = [name for name in (ROWS, *self._paths) if name != self._name]
-            hidden = ", ".join(map(csv.text, names))
-            sql = f"SELECT name FROM (SHOW TABLES) WHERE name NOT IN ({hidden}) ORDER BY name"
-        return super().execute(sql, parameters)
+    def _is_shown(self) -> str:
+        """Return the condition under which SHOW TABLES has a name: the table of the files stands there once."""
+        names = [name for name in (ROWS, *self._paths) if name != self._name]
+        return f"{super()._is_shown()} AND name NOT IN ({', '.join(map(csv.text, names))})"
 
     def tables(self) -> list[str]:
         hidden = set(map(quote_part, self._paths)) - ({quote_part(self._name)} if self._paths else set())

@@ -39,6 +39,7 @@ _SQLITE = b"SQLite format 3\0"
 # A name in a query is a table, never a variable of the calling Python program.
 _TABLES_ONLY = "SET python_enable_replacements = false"
 _TRANSACTION = "transaction"
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*", re.IGNORECASE)
 _BEGINS = re.compile(r"\s*(begin|start)\b", re.IGNORECASE)
 # Statements after which the session is as before, unless they have one of these words.
 _STATELESS = frozenset(
@@ -158,6 +159,9 @@ class DuckDBSource(Transactional, EmbeddedSource):
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        """Run one statement. SHOW TABLES leaves out those of models and results, as `tables` does."""
+        if _SHOW_TABLES.fullmatch(sql):
+            sql = f"SELECT name FROM (SHOW TABLES) WHERE {self._is_shown()} ORDER BY name"
         statement = self._only_statement(sql)
         self._note_state(statement)
         with self._errors(sql):
@@ -170,6 +174,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
                 return inner
             self._unread = inner
         return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
+
+    def _is_shown(self) -> str:
+        """Return the condition under which SHOW TABLES has a name."""
+        return "NOT starts_with(name, 'sqlflow_edl_')"
 
     def syntax_error(self, sql: str) -> SourceError | None:
         return syntax_error(sql, self.connection)
