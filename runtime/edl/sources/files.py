@@ -98,15 +98,18 @@ class FileSource(DuckDBSource):
 
     def _close_connection(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Remove the database if it is empty, before it is closed: afterwards another process may have it open."""
-        if self._is_empty(connection):
+        if self._is_unused(connection):
             self._store.unlink(missing_ok=True)
         super()._close_connection(connection)
 
-    def _is_empty(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Return True if this source made the database, and has stored nothing in it."""
-        tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
+    def _is_unused(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Return True if this source made the database, nothing is stored in it, and no other source has it open."""
+        uses = (
+            "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary"
+            " UNION ALL SELECT 1 FROM duckdb_connection_count() WHERE count > 1"
+        )
         with suppress(duckdb.Error):
-            return self._made and not connection.execute(tables).fetchall()
+            return self._made and not connection.execute(uses).fetchall()
         return False
 
     def _open_again(self) -> duckdb.DuckDBPyConnection:
