@@ -176,6 +176,7 @@ def test_a_model_that_was_not_stored_is_stored_by_resume_from_another_folder(
         assert models.to_arrow().num_rows == 1
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "statement",
     [
