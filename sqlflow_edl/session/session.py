@@ -32,6 +32,7 @@ from sqlflow_edl.session import detached, passed_on
 from sqlflow_edl.session.advice.corrections import add_correction, correct_errors
 from sqlflow_edl.session.advice.file_readings import describe_file_readings
 from sqlflow_edl.session.compiler import CompiledStatement, Compiler
+from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain
@@ -96,6 +97,7 @@ class Session:
         self._place = place
         self._retrained = retrained
         self._store = self.registry.url if model_store or self.source.model_store else ""
+        self._file = FileRelease(self.source)
         self._frames = Frames(self.source)
         self._predictions = Predictions(
             self.source,
@@ -257,6 +259,7 @@ class Session:
 
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
+        self._file.reopen(self.observer)
         self._say_readings(statement)
         self._say_file_readings(statement)
         self._predictions.drop()
@@ -287,7 +290,10 @@ class Session:
     def _run(self, statement: Statement, *, detached: bool = False) -> Result:
         refuse_in_job(statement, self.dialect)
         compiler = replace(self.compiler, detached=detached)
-        return JobRunner(compiler, self._submitter, self.observer, self._store).run(statement)
+        return self._runner(compiler).run(statement)
+
+    def _runner(self, compiler: Compiler) -> JobRunner:
+        return JobRunner(compiler, self._submitter, self.observer, self._store, self._file)
 
     def _commit_finished(self) -> None:
         """Store the results of this source's finished detached jobs.
@@ -318,7 +324,7 @@ class Session:
             if answer.reader is None:
                 raise SemanticError(answer.message, span=statement.model.span if statement.model else None)
             return answer
-        result = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
+        result = self._runner(self.compiler).run(statement)
         self._read_as_found()
         self.observer.doing("running the query")
         return result

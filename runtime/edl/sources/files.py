@@ -90,27 +90,24 @@ class FileSource(DuckDBSource):
             raise
         return source
 
-    def close(self) -> None:
-        is_empty = self._is_empty()
-        super().close()
-        if is_empty:
-            self._store.unlink(missing_ok=True)
-
     def release(self) -> None:
-        if not self._query:
-            return
-        is_empty = self._is_empty()
-        super().release()
-        if is_empty and self._connection is None:
-            self._store.unlink(missing_ok=True)
+        if self._query:
+            super().release()
 
-    def _is_empty(self) -> bool:
-        """Return True if this source made the database, has it open, and has stored nothing in it."""
-        if not self._made or self._connection is None or self._unread is not None:
-            return False
-        tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
+    def _close_connection(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Remove the database if it is empty, before it is closed: afterwards another process may have it open."""
+        if self._is_unused(connection):
+            self._store.unlink(missing_ok=True)
+        super()._close_connection(connection)
+
+    def _is_unused(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Return True if this source made the database, nothing is stored in it, and no other source has it open."""
+        uses = (
+            "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary"
+            " UNION ALL SELECT 1 FROM duckdb_connection_count() WHERE count > 1"
+        )
         with suppress(duckdb.Error):
-            return not self._connection.execute(tables).fetchall()
+            return self._made and not connection.execute(uses).fetchall()
         return False
 
     def _open_again(self) -> duckdb.DuckDBPyConnection:

@@ -12,7 +12,7 @@ from itertools import chain
 import duckdb
 
 from edl.data.names import quote_where_needed, reserved_hint
-from edl.data.source import ConflictError, MissingRightError
+from edl.data.source import ConflictError, LockedError, MissingRightError
 from edl.errors import Advice, SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.hints import hint_at_place, place_of_name, quoted_text_hint
@@ -32,13 +32,15 @@ _PLANNED = (
 )
 _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
 _READ_ONLY = re.compile("attached in read-only mode")
+_LOCKED = "Could not set lock"
+_HOLDER = re.compile(r"lock is held in (.+? \(PID \d+\))")
 _HINTS = (
     (
         _READ_ONLY.pattern,
         "this account may not write the file, or not its folder: copy the file to change it",
     ),
     (
-        r"Could not set lock",
+        _LOCKED,
         "only one process may have the database open: wait for the other, or end it; sqlflow jobs lists jobs",
     ),
     (
@@ -90,7 +92,11 @@ def _kind(message: str) -> type[SourceError]:
 
 def opening(error: duckdb.Error, place: str) -> SourceError:
     message = _first_line(error)
-    return SourceError(f"cannot open {place}: {message}", hint=_fixed_hint(message))
+    hint = _fixed_hint(message)
+    if _LOCKED in message:
+        holder = _HOLDER.search(message)
+        return LockedError(f"{holder[1] if holder else 'another process'} has {place} open", hint=hint)
+    return SourceError(f"cannot open {place}: {message}", hint=hint)
 
 
 def while_reading(error: Exception) -> SourceError:
