@@ -413,7 +413,9 @@ class _Builder(Transformer[Token, Any]):
         return replace(name, version=int(number), text=self._written(meta), span=_span(meta))
 
     def part(self, meta: Meta, children: list[Token]) -> str:
-        return name_value(children[0])
+        if name := name_value(children[0]):
+            return name
+        raise StatementSyntaxError("a name in quotes is empty", span=_span(meta))
 
     def tag(self, meta: Meta, children: list[Token]) -> str:
         return name_value(children[0])
