@@ -1,6 +1,6 @@
 -- site: edl.sources.sqlite.types mixed_column_error
--- hint: write CAST({} AS REAL) AS {}, or AS TEXT
--- take: (CAST\(v AS REAL\) AS v)
+-- hint: write {} AS {}, or CAST({} AS TEXT) AS {}
+-- take: (CASE .+ END AS v),
 -- on: sqlite
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0); SELECT id AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_mixed;
 SELECT «v» FROM mixed TO PREDICT USING of_mixed;
@@ -172,7 +172,7 @@ SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.schema why_unusable
 -- hint: select {}
--- take: (CAST\(v AS REAL\) AS v)
+-- take: (CASE .+ END AS v),
 -- on: sqlite
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
 SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
