@@ -100,6 +100,8 @@ class _Builder(Transformer[Token, Any]):
     def predict(self, meta: Meta, children: list[Any]) -> Statement:
         has_target = bool(children) and isinstance(children[0], Name)
         target = children.pop(0) if has_target else None
+        if target is not None and "" in target.parts:  # else it would be no target at all
+            raise StatementSyntaxError("a name of the target is empty", span=target.span)
         return self._statement("predict", meta, children, target=target)
 
     def evaluate(self, meta: Meta, children: list[Any]) -> Statement:
@@ -413,9 +415,7 @@ class _Builder(Transformer[Token, Any]):
         return replace(name, version=int(number), text=self._written(meta), span=_span(meta))
 
     def part(self, meta: Meta, children: list[Token]) -> str:
-        if name := name_value(children[0]):
-            return name
-        raise StatementSyntaxError("a name in quotes is empty", span=_span(meta))
+        return name_value(children[0])
 
     def tag(self, meta: Meta, children: list[Token]) -> str:
         return name_value(children[0])

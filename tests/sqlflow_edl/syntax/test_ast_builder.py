@@ -78,8 +78,8 @@ def test_a_text_in_label_is_a_name() -> None:
 
 
 @pytest.mark.parametrize("target", ['""', 'main.""', '"".predicted', "``"])
-def test_an_empty_name_is_refused(target: str) -> None:
-    with pytest.raises(StatementSyntaxError, match="a name in quotes is empty"):
+def test_a_target_with_an_empty_name_is_refused(target: str) -> None:
+    with pytest.raises(StatementSyntaxError, match="a name of the target is empty"):
         parse(f"SELECT 1 AS x TO PREDICT {target} USING m;")
 
 
