@@ -79,3 +79,8 @@ SELECT x, «moment» FROM t TO TRAIN DNNRegressor LABEL moment INTO m;
 -- looks: no
 -- take: no feature; a (DNNClassifier) predicts
 SELECT x, n FROM t TO TRAIN «KMeans» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.labels _constant_label_error
+-- hint: select {} - {} AS {}
+-- take: select (.+)
+SELECT x, «y» FROM (SELECT x, 9000000000000000000 + id AS y FROM t) AS q TO TRAIN DNNRegressor LABEL y INTO m;

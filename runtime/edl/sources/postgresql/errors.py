@@ -25,7 +25,7 @@ _SCHEMA = re.compile("permission denied for schema (.+)")
 _HINTS = {
     "22021": "texts of PostgreSQL cannot have the character NUL; replace it",
     "22P05": "the database has an encoding without this character; use one with the encoding UTF8",
-    "25006": "write with a connection to the primary server, or as a user who may write",
+    "25006": "ROLLBACK, and BEGIN READ WRITE; or connect to the primary server",
     "25P02": "end the open transaction with COMMIT or ROLLBACK",
     "2BP01": "drop what depends on the table first, or write into another table",
     "42501": "request the privilege from the owner",
