@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,12 @@ from edl.errors import Advice, SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.checks import text_expressions
-from sqlflow_edl.analysis.checks.query_errors import MissingLabelError, NoRowsError, TextLabelError
+from sqlflow_edl.analysis.checks.query_errors import (
+    MissingLabelError,
+    NeedlessLabelError,
+    NoRowsError,
+    TextLabelError,
+)
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
 from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
@@ -129,7 +135,7 @@ def read_labels(
 def refuse_labels(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
     """Yield an error if the statement names a label. name: of the model, which has none."""
     if statement.labels:
-        yield SemanticError(
+        yield NeedlessLabelError(
             f"{name} is trained without a label",
             span=statement.labels[0].span,
             hint="leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label",
@@ -158,10 +164,7 @@ def choose(
         model = _suit_model(plan, classes)
     if model.task == "regression":
         if column_statistics.min == column_statistics.max:
-            raise _fail(
-                plan,
-                f"{plan.label} is {column_statistics.min:g} in every training row; there is nothing to learn",
-            )
+            raise _constant_label_error(plan, column_statistics.min)
         return model, _number(plan, column_statistics)
     if model.task == "forecasting":
         centre = plan.forecast.centre if plan.forecast else UNSET
@@ -282,6 +285,18 @@ def _condition(statement: ast.Statement) -> str | None:
     """Return the hint to look at the condition of the query, if it has one."""
     match = _WHERE.search(statement.select)
     return f"look at the condition: {' '.join(match[0].split())[:80]}" if match else None
+
+
+def _constant_label_error(plan: TrainingPlan, value: float) -> SemanticError:
+    if abs(value) < 2**53:
+        return _fail(plan, f"{plan.label} is {value:g} in every training row; there is nothing to learn")
+    name, near = expressions.name(plan.label, plan.query.dialect), int(math.nextafter(value, 0))
+    return _fail(
+        plan,
+        f"{plan.label} is near {value:.0f} in every training row, and float64, in which it is learned, cannot tell "
+        f"numbers apart there that differ by less than {math.ulp(value):g}",
+        f"select {name} - {near} AS {name}",
+    )
 
 
 def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> SemanticError:

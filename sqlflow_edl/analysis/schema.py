@@ -37,6 +37,9 @@ class ColumnType(enum.Enum):
         return self in (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.TIME)
 
 
+MOST_SHOWN = 20  # columns in a hint
+
+
 class Schema:
     """Names and types of a query's columns, in order. Names match exactly, else without case.
 
@@ -75,9 +78,10 @@ class Schema:
     def known(self, near: str = "") -> str | None:
         """Return a hint: the nearest column, or the columns if they are few."""
         write = partial(expressions.name, dialect=self.dialect)
-        if near:
-            return did_you_mean(near, self.names, write=write)
-        return "selected: " + ", ".join(map(write, self.names[:12]))
+        names = [*map(write, self.names[:MOST_SHOWN]), *(["…"] if len(self.names) > MOST_SHOWN else [])]
+        if near and (hint := did_you_mean(near, self.names, list_up_to=0, write=write)):
+            return hint
+        return f"{'known' if near else 'selected'}: {', '.join(names)}" if names else None
 
     def is_of_database(self, name: str) -> bool:
         """Return True for a column of a type that only the database has, which no feature reads."""

@@ -11,13 +11,13 @@ import msgspec
 from edl.cluster.local.client import start_detached
 from edl.data import connect
 from edl.data.source import ConflictError, UnreachableError
-from edl.data.url import DATABASES, SERVERS, SourceURL, parse
+from edl.data.url import DATABASES, SERVERS, SourceURL, absolute, parse
 from edl.errors import ClusterError, SourceError
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.master.commit import commit
 from edl.master.resume import check, prepare
-from edl.models.pending import Intent, destination, read_intent, unmark_handled
+from edl.models.pending import Intent, destination, folder_of, read_intent, unmark_handled
 
 
 def resume(job: JobFolder) -> str:
@@ -60,14 +60,15 @@ def _store(job: JobFolder, intent: Intent) -> str:
 
     If another process has the data source open, or it cannot be reached, a later session stores it.
     """
-    _check_source(job, intent, _folder(job))
+    folder = folder_of(job)
+    _check_source(job, intent, folder)
     unmark_handled(job.path)
     job.finish(0, "nobody")
     try:
         with job.claim() as ours:
             if not ours:
                 raise ClusterError(f"another process stores the model of job {job.id}")
-            with closing(connect(intent.source)) as source:
+            with closing(connect(absolute(intent.source, folder))) as source:
                 committed = commit(job, intent, source)
             message = committed.record(job)
     except SourceError as error:
@@ -79,12 +80,6 @@ def _store(job: JobFolder, intent: Intent) -> str:
     if committed.state == "failed":
         raise SourceError(message)
     return message
-
-
-def _folder(job: JobFolder) -> Path:
-    """Return the folder of the job's relative paths; a job without a supervisor has no record of it."""
-    cluster = ClusterFolder(job.path)
-    return Path(cluster.run_spec().folder) if cluster.has_run_spec else Path.cwd()
 
 
 def _check_source(job: JobFolder, intent: Intent, folder: Path) -> None:

@@ -22,7 +22,7 @@ def add_command(commands: Commands) -> None:
         commands,
         "help",
         "show a page of the documentation, search the pages, or list them",
-        "Show a page of the documentation, or the pages that have some words, or list all pages. The options of a "
+        "Show a page of the documentation, or the sections that have some words, or list all pages. The options of a "
         "command are shown by its --help.",
     )
     display(command)
@@ -66,11 +66,11 @@ def _pages() -> dict[str, Traversable]:
 
 
 def _search(pages: dict[str, Traversable], words: str) -> None:
-    """List the pages that have the words. Raises SQLFlowError if none has, or a page has almost that name."""
+    """List the sections that have the words. Raises SQLFlowError if none has, or a page has almost that name."""
     from sqlflow_edl.cli.help_search import search
     from sqlflow_edl.display.output import write_rows
 
-    near = did_you_mean(words, pages, list_up_to=0)
+    near = None if " " in words else did_you_mean(words, pages, list_up_to=0)
     texts = ((topic, page.read_text(encoding="utf-8")) for topic, page in pages.items())
     matches = [] if near else search(texts, words)
     if not matches:

@@ -42,7 +42,21 @@ def no_source(options: argparse.Namespace) -> int:
         print(f"sqlflow {options.command}: {missing}", file=sys.stderr)
     else:
         print(_NONE.format(command=options.command), file=sys.stderr)
+        for store, source in _stores_of_files():
+            print(f"  {store} keeps models of {source}: --source {source}", file=sys.stderr)
     return exit_codes.USAGE
+
+
+def _stores_of_files() -> Iterator[tuple[str, str]]:
+    """Yield the databases with models of files in this folder, and the files, at most three."""
+    from edl.data.url import SUFFIXES, TABLE_FILES
+    from edl.sources.files import STORE
+
+    files = [path for path in Path().iterdir() if SUFFIXES.get(path.suffix) in TABLE_FILES]
+    for store in sorted(Path().glob(f"*{STORE}"))[:3]:
+        for file in files:
+            if file.stem == store.name.removesuffix(STORE):
+                yield store.name, file.name
 
 
 def describe_missing_file(program: str, files: Sequence[str] = ()) -> str:

@@ -172,10 +172,7 @@ class Columns:
             return finite(self.target, double(column))
         if types.is_integer(kind) or types.is_decimal(kind):
             return double(column)
-        raise SemanticError(
-            f"column {name} is of type {kind}, and SQL needs a number",
-            hint=f"CAST({name} AS DOUBLE) in the query",
-        )
+        raise SemanticError(f"column {name} is of type {kind}, and SQL needs a number")
 
     def _seconds(self, column: Expression, name: str, kind: pa.DataType) -> Expression:
         form = "date" if types.is_date(kind) else "time" if types.is_time(kind) else "seconds"

@@ -76,6 +76,10 @@ class Result:
 
             object.__setattr__(self, "reader", as_displayed_rows(self.reader))
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to a reader of Arrow streams, such as `polars.DataFrame(result)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table; an empty one without columns if the statement has no rows."""
         import pyarrow as pa

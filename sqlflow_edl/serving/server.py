@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 import uvicorn
@@ -25,9 +26,9 @@ def listen(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         why = error.strerror or str(error)
-        raise SQLFlowError(
-            f"cannot listen on {host}:{port}: {why}", hint="choose another with --port"
-        ) from None
+        is_of_port = error.errno in (errno.EADDRINUSE, errno.EACCES)  # a port below 1024 is the system's
+        hint = "choose another with --port" if is_of_port else "choose another with --host"
+        raise SQLFlowError(f"cannot listen on {host}:{port}: {why}", hint=hint) from None
 
 
 def run(

@@ -331,6 +331,7 @@ class Compiler:
             self.dialect,
             passed_on.parser_of(self.source),
             partial(passed_on.names_of, self.source, statement.text),
+            partial(passed_on.tables_of, self.source, statement.text),
         )
 
     def read_as(self, trained: spec.JobSpec, statement: Statement) -> None:

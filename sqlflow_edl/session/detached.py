@@ -7,15 +7,18 @@ instead.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from edl.data import Source, connect
 from edl.data.source import ConflictError, UnreachableError
+from edl.data.url import absolute
 from edl.errors import SourceError, SpecError
 from edl.jobs import job_folder
 from edl.master.commit import commit
-from edl.models.pending import mark_handled, read_intent, registry_of
+from edl.models.pending import Intent, folder_of, mark_handled, read_intent, registry_of
 
 PATIENCE = 15.0  # seconds to wait for a source that a job's commit has open
 PAUSE = 0.1
@@ -44,15 +47,16 @@ def open_source(
 
 def waits(url: str) -> bool:
     """Return True if a finished job of this source is not committed."""
-    return any(_source_of(job) == url for job in job_folder.find_unclaimed_jobs())
+    for job in job_folder.find_unclaimed_jobs():
+        with contextlib.suppress(SpecError):  # reported when a session opens
+            if (intent := read_intent(job.path)) is not None and _is_of(job, intent, url):
+                return True
+    return False
 
 
-def _source_of(job: job_folder.JobFolder) -> str:
-    try:
-        intent = read_intent(job.path)
-    except SpecError:  # reported when a session opens
-        return ""
-    return intent.source if intent is not None else ""
+def _is_of(job: job_folder.JobFolder, intent: Intent, url: str) -> bool:
+    """Return True if the job's result goes into the source with this URL. Relative paths are of the job's folder."""
+    return absolute(intent.source, folder_of(job)) == absolute(url, Path.cwd())
 
 
 def commit_finished(source: Source) -> Iterator[str]:
@@ -64,7 +68,7 @@ def commit_finished(source: Source) -> Iterator[str]:
         except SpecError as error:  # one job must not stop all sessions
             yield error.message
             continue
-        if intent is not None and intent.source != source.url:
+        if intent is not None and not _is_of(job, intent, source.url):
             continue
         with job.claim() as ours:
             if not ours:
@@ -88,7 +92,7 @@ def _list_failures(source: Source) -> Iterator[str]:
             intent = read_intent(job.path)
         except SpecError:  # reported where jobs are listed
             continue
-        if intent is None or intent.source != source.url:
+        if intent is None or not _is_of(job, intent, source.url):
             continue
         try:
             mark_handled(job.path)

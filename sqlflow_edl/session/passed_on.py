@@ -16,6 +16,7 @@ from edl.errors import Span, SQLFlowError, StatementSyntaxError
 from edl.sources import syntax
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import name_value
 from sqlflow_edl.syntax.lookalikes import find_correction
 from sqlflow_edl.syntax.parse import read_statements
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls, replace_parts
@@ -45,6 +46,14 @@ def parser_without_source(dialect: str) -> Parser | None:
     return partial(syntax.syntax_error, dialect=dialect) if dialect in syntax.PARSERS else None
 
 
+def tables_of(source: Source, text: str) -> list[str]:
+    """Return the tables that a text names."""
+    words = {word.casefold() for word in re.findall(r"\w+", text)}
+    with suppress(SQLFlowError):
+        return [table for table in map(name_value, source.tables()) if table.casefold() in words]
+    return []
+
+
 def names_of(source: Source, text: str) -> list[str]:
     """Return the columns of the tables that a text names."""
     words = {word.casefold() for word in re.findall(r"\w+", text)}
@@ -57,18 +66,22 @@ def names_of(source: Source, text: str) -> list[str]:
 
 
 def check_syntax(
-    statement: Statement, dialect: str, parser: Parser | None, names: Callable[[], Iterable[str]] = tuple
+    statement: Statement,
+    dialect: str,
+    parser: Parser | None,
+    names: Callable[[], Iterable[str]] = tuple,
+    tables: Callable[[], Iterable[str]] = tuple,
 ) -> None:
     """Raise the error of SQL that the parser refuses, at its place in the program.
 
-    names: returns the columns that the statement may mean.
+    names: returns the columns that the statement may mean. tables: returns the tables.
     """
     error = _first_error(statement, dialect, parser) if parser is not None else None
     if parser is None or error is None:
         return
     if statement.refused is not None:
         raise statement.refused
-    _add_correction(error, statement, dialect, parser, names)
+    _add_correction(error, statement, dialect, parser, names, tables)
     raise error
 
 
@@ -122,6 +135,7 @@ def _add_correction(
     dialect: str,
     parser: Parser,
     names: Callable[[], Iterable[str]] = tuple,
+    tables: Callable[[], Iterable[str]] = tuple,
     *,
     parser_knows: bool = True,
 ) -> None:
@@ -135,7 +149,7 @@ def _add_correction(
 
     start = statement.span.start
     place = error.span.shifted(-start) if error.span else None
-    if correction := find_correction(statement.text, dialect_named(dialect), place, refusal, names):
+    if correction := find_correction(statement.text, dialect_named(dialect), place, refusal, names, tables):
         error.hint = correction.hint
         if correction.place is not None:  # the database stumbles over a word behind the wrong one
             error.span = correction.place.shifted(start)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from edl import data
 from edl.data import Pinned, Source
 from edl.data.retry import insisting
+from edl.data.source import LockedError
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.cluster_folder import ClusterFolder
@@ -36,6 +37,7 @@ from edl.models.registry.records import ModelRecord
 from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
+from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import one_row_explanation
@@ -50,7 +52,9 @@ from sqlflow_edl.reports import job_results, reasons, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.same_statement import describe_jobs
 from sqlflow_edl.session import activation, comparison
+from sqlflow_edl.session.advice.corrections import add_correction
 from sqlflow_edl.session.compiler import Compiler, Use, target_span, with_other_store
+from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.syntax.ast import Statement
@@ -85,14 +89,17 @@ def without_program() -> Mapping[Kind, Callable[[Compiler, Statement, JobFolder,
 
 
 class JobRunner:
-    """Runner of one statement. store: where models are kept instead of the source."""
+    """Runner of one statement. store: where models are kept instead of the source. file: the source's, if it is one."""
 
-    def __init__(self, compiler: Compiler, submitter: Submitter, observer: Observer, store: str) -> None:
+    def __init__(
+        self, compiler: Compiler, submitter: Submitter, observer: Observer, store: str, file: FileRelease
+    ) -> None:
         self._compiler = compiler
         self._source = compiler.source
         self._submitter = submitter
         self._observer = observer
         self._store = store
+        self._file = file
         self._continues = False  # the job does not end with the statement
 
     def run(self, statement: Statement) -> Result:
@@ -130,8 +137,7 @@ class JobRunner:
                 outcome = self._run(ready)
             warnings += job_results.doubts(fitted, outcome, read_fitting(job.rows), name)
             verdict = job_results.verdict_of(job, outcome)
-            with _ignore_interrupts() if fitted.search is not None else contextlib.nullcontext():
-                model = outcome.stored or self._commit(ready, outcome).name
+            model = outcome.stored or self._commit(ready, outcome).name
         compared = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
         return Result(
             statement,
@@ -231,7 +237,11 @@ class JobRunner:
             pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=shuffle)
             pinned.check_fits(None if statement.kind == "predict" else planned.columns)
         if not pinned.rows and statement.kind != "predict":
-            raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
+            raise NoRowsError(span=statement.select_span, hint=None)
+        if not pinned.rows:
+            error = NoRowsError(span=statement.select_span, hint=None)
+            add_correction(error, self._compiler, statement)
+            self._observer.warn("; ".join(filter(None, (error.message, error.hint))))
         return pinned
 
     def _without_seen_rows(
@@ -318,6 +328,8 @@ class JobRunner:
             write_intent(ready.folder.path, ready.intent)
         if step := self._submitter.starting(ready.spec, ready.on):
             self._observer.doing(step)
+        if ready.spec.kind == "train":
+            self._file.release()
         try:
             outcome = self._submitter.run(
                 ready.folder, ready.spec, ready.pinned, self._observer, weights=ready.weights, on=ready.on
@@ -326,22 +338,35 @@ class JobRunner:
             raise
         except SQLFlowError as error:
             if record := ready.intent.record:
-                name, job = ready.intent.name, ready.folder.id
-                self._compiler.registry.record_failure(name, record, error.message, once=job)
+                self._record_failure(ready, record, error.message)
             raise
         report(self._observer, outcome.notes)
         return outcome
 
+    def _record_failure(self, ready: _Ready, record: ModelRecord, why: str) -> None:
+        """Record a failed training in the registry, unless another process has the file of that open."""
+        name, registry = ready.intent.name, self._compiler.registry
+        try:
+            registry.record_failure(name, record, why, once=ready.folder.id)
+        except LockedError as error:
+            self._observer.note(f"SHOW MODELS will not list this failed version of {name}: {error.message}")
+
     def _commit(self, ready: _Ready, outcome: Outcome) -> StoredModel:
-        """Store the result. Any failure leaves nothing staged."""
+        """Store the result. Any failure leaves nothing staged.
+
+        Raises LockedError if another process has the file of the source open for too long.
+        """
         job, intent, registry = ready.folder, ready.intent, self._compiler.registry
         with contextlib.suppress(OSError):  # what stores the result if this fails reads the outcome
             record_end(ClusterFolder(job.path).events, outcome)
         self._observer.doing("storing the model" if intent.record else f"writing {intent.name}")
+        if not intent.store:
+            self._file.reopen(self._observer)
         try:
-            return insisting(
-                lambda attempt: commit_result(job, intent, self._source, registry, outcome, attempt)
-            )
+            with _ignore_interrupts() if ready.spec.search is not None else contextlib.nullcontext():
+                return insisting(
+                    lambda attempt: commit_result(job, intent, self._source, registry, outcome, attempt)
+                )
         except BaseException:
             if intent.record is None:
                 with contextlib.suppress(SQLFlowError):
@@ -362,6 +387,14 @@ class JobRunner:
             f"follow it with `sqlflow attach {job_id}`",
         )
 
+    def _leave_to_next_session(self, job: JobFolder, error: LockedError) -> None:
+        """Let the next session with the data source store the model; the error says so."""
+        job.finish(0, "nobody")
+        self._continues = True
+        error.hint = (
+            f"the model of job {job.id} is kept, and the next session with this data source stores it"
+        )
+
     @contextlib.contextmanager
     def _job(self, statement: Statement) -> Iterator[JobFolder]:
         """Create a job folder and record in it how the job ended.
@@ -380,6 +413,9 @@ class JobRunner:
                 yield job
         except BaseException as error:
             stopped, (state, message) = error, _end_of(job, error)
+            if isinstance(error, LockedError) and job.archive.exists():
+                self._leave_to_next_session(job, error)
+                raise
             if isinstance(error, SQLFlowError) and not isinstance(error, _STOPS) and not job.status().place:
                 with contextlib.suppress(FileNotFoundError):  # it has no destination
                     mark_handled(job.path)

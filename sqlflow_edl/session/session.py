@@ -30,7 +30,9 @@ from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result, Results
 from sqlflow_edl.session import detached, passed_on
 from sqlflow_edl.session.advice.corrections import add_correction, correct_errors
+from sqlflow_edl.session.advice.file_readings import describe_file_readings
 from sqlflow_edl.session.compiler import CompiledStatement, Compiler
+from sqlflow_edl.session.file_release import FileRelease
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain
@@ -87,6 +89,7 @@ class Session:
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
         self._unsaid = list(self.source.notes) if isinstance(self.source, data.TextSource) else []
+        self._described_files = set[str]()
         self._submitter = Submitter(quota, share)
         self.workers = workers
         self.only_schema = False  # the source has the tables of a schema file
@@ -94,6 +97,7 @@ class Session:
         self._place = place
         self._retrained = retrained
         self._store = self.registry.url if model_store or self.source.model_store else ""
+        self._file = FileRelease(self.source)
         self._frames = Frames(self.source)
         self._predictions = Predictions(
             self.source,
@@ -222,6 +226,7 @@ class Session:
         would change how the database reads it.
         """
         self._say_readings(statement)
+        self._say_file_readings(statement)
         with correct_errors(self.compiler, statement):
             return explain(self.compiler, statement, syntax=syntax)
 
@@ -254,7 +259,9 @@ class Session:
 
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
+        self._file.reopen(self.observer)
         self._say_readings(statement)
+        self._say_file_readings(statement)
         self._predictions.drop()
         self._read_as_found()
         self._commit_finished()
@@ -267,6 +274,14 @@ class Session:
                 report(self.observer, self._unsaid)
                 self._unsaid = []
 
+    def _say_file_readings(self, statement: Statement) -> None:
+        """Say once how DuckDB reads a file of text in the query of a model, where it would be read otherwise."""
+        if statement.kind != "sql" and statement.select:
+            for path, note in describe_file_readings(self.source, statement.select):
+                if path not in self._described_files:
+                    self._described_files.add(path)
+                    report(self.observer, [note])
+
     def _read_as_found(self) -> None:
         """End the reading of files as a model was trained."""
         if isinstance(self.source, data.TextSource):
@@ -275,7 +290,10 @@ class Session:
     def _run(self, statement: Statement, *, detached: bool = False) -> Result:
         refuse_in_job(statement, self.dialect)
         compiler = replace(self.compiler, detached=detached)
-        return JobRunner(compiler, self._submitter, self.observer, self._store).run(statement)
+        return self._runner(compiler).run(statement)
+
+    def _runner(self, compiler: Compiler) -> JobRunner:
+        return JobRunner(compiler, self._submitter, self.observer, self._store, self._file)
 
     def _commit_finished(self) -> None:
         """Store the results of this source's finished detached jobs.
@@ -306,7 +324,7 @@ class Session:
             if answer.reader is None:
                 raise SemanticError(answer.message, span=statement.model.span if statement.model else None)
             return answer
-        result = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
+        result = self._runner(self.compiler).run(statement)
         self._read_as_found()
         self.observer.doing("running the query")
         return result

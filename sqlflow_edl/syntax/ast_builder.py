@@ -100,6 +100,8 @@ class _Builder(Transformer[Token, Any]):
     def predict(self, meta: Meta, children: list[Any]) -> Statement:
         has_target = bool(children) and isinstance(children[0], Name)
         target = children.pop(0) if has_target else None
+        if target is not None and "" in target.parts:  # else it would be no target at all
+            raise StatementSyntaxError("a name of the target is empty", span=target.span)
         return self._statement("predict", meta, children, target=target)
 
     def evaluate(self, meta: Meta, children: list[Any]) -> Statement:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from edl.errors import ErrorList, Span, SQLFlowError, StatementSyntaxError, nearest
@@ -168,14 +168,18 @@ def find_correction(
     place: Span | None,
     refusal: Refusal,
     names: Callable[[], Iterable[str]] = tuple,
+    tables: Callable[[], Iterable[str]] = tuple,
 ) -> Correction | None:
     """Return the hint with the statement that was meant, or None if no small change makes it a valid one.
 
     place: of the error that the statement has, if known. refusal: returns the error of a statement, or None if it is
-    accepted. names: returns the columns that it may mean.
+    accepted. names, tables: return the columns and tables that it may mean.
     """
     if hint := find_quoted_names(text, dialect, refusal, names()):
         return Correction(hint=hint, place=None)
+    quoted = _quoted_tables(text, dialect, {table.casefold() for table in tables()})
+    if accepted := next((change for change in quoted if refusal(change.apply(text)) is None), None):
+        return Correction(hint=_hint([accepted], accepted.apply(text), dialect), place=None)
     changes: list[Rewrite] = []
     tries = _TRIES
     for _ in range(_ROUNDS):
@@ -231,6 +235,18 @@ def _changes(text: str, dialect: Dialect, place: Span | None) -> Iterator[Rewrit
     for at in tried:
         yield from _without_comma(tokens, at)
         yield from _other_word(tokens, at)
+
+
+def _quoted_tables(text: str, dialect: Dialect, tables: Collection[str]) -> Iterator[Rewrite]:
+    """Yield the statement with quotes around a table whose name is a reserved word."""
+    for token in code_tokens(text, 0, dialect):
+        if token.kind == "word" and token.text.casefold() in tables:
+            quote = '"' if dialect.double_quotes_name else "`"
+            quoted = Rewrite(
+                ((Span(token.start, token.end), f"{quote}{token.text}{quote}"),),
+                why=f"{token.text} is a reserved word, and has quotes as a name",
+            )
+            yield quoted
 
 
 def _other_word(tokens: Sequence[Token], at: int) -> Iterator[Rewrite]:

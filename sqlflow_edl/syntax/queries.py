@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _JOINS_QUERIES = frozenset(("UNION", "EXCEPT", "INTERSECT", "MINUS"))
 _CHANGES_ROWS = frozenset(("GROUP", "DISTINCT", "PIVOT", "UNPIVOT"))
+WITH_EXCLUDE = {"duckdb": "EXCLUDE", "snowflake": "EXCLUDE", "bigquery": "EXCEPT", "clickhouse": "EXCEPT"}
 WITH_REPLACE = ("duckdb", "bigquery", "clickhouse", "snowflake")  # SELECT * REPLACE (…)
 _SHOWN = 120  # characters of sqlglot's message
 
@@ -147,3 +148,22 @@ def with_expression(select: str, column: str, expression: str, dialect: Dialect)
             instead = f"{expression} AS {column}"
             return ReplacedItem(f"{select[: span.end]} REPLACE ({instead}){select[span.end :]}", instead)
     return None
+
+
+def without_item(select: str, column: str, dialect: Dialect) -> str | None:
+    """Return the query without one of its columns, or None if it has no other or cannot be written.
+
+    column: as it is written.
+    """
+    item_list = items(select, dialect)
+    if item_list is None:
+        return None
+    spans, name = item_list.spans, name_value(column).casefold()
+    for at, span in enumerate(spans):
+        if name_value(select[span.start : span.end]).casefold() == name and len(spans) > 1:
+            start, end = (spans[at - 1].end, span.end) if at else (span.start, spans[1].start)
+            return select[:start] + select[end:]
+    star = next((span for span in spans if select[span.start : span.end] == "*"), None)
+    if star is None or dialect.name not in WITH_EXCLUDE:
+        return None
+    return f"{select[: star.end]} {WITH_EXCLUDE[dialect.name]} ({column}){select[star.end :]}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from edl.jobs.process import command
 from edl.jobs.snapshot import Snapshot
 from sqlflow_edl.backends.report import trials
-from sqlflow_edl.reports.text import duration, percent
+from sqlflow_edl.reports.text import duration, format_count, percent
 
 
 class ProgressView(NamedTuple):
@@ -33,8 +33,9 @@ def job_progress(snapshot: Snapshot | None, state: str) -> ProgressView:
         return ProgressView(share, percent(share) if share is not None and not is_done else "")
     if not is_done:
         return ProgressView(share, f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
-    early = f" of {snapshot.epochs:,}" if snapshot.epoch < snapshot.epochs else ""
-    return ProgressView(share, f"{snapshot.epoch:,}{early} epochs")
+    if snapshot.epoch < snapshot.epochs:
+        return ProgressView(share, f"{snapshot.epoch:,} of {snapshot.epochs:,} epochs")
+    return ProgressView(share, format_count(snapshot.epoch, "epoch"))
 
 
 def _share(snapshot: Snapshot) -> float | None:

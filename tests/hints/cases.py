@@ -15,13 +15,17 @@ error is gone.
 TRAIN is compiled, which looks at the rows but trains nothing; other statements run, and so do those behind `-- run`.
 `-- first:` has statements that run before. `-- on:` names another dialect than DuckDB; `-- source:` another source
 than the tables of `rows`, a URL that may have places, too, and `-- file NAME:` the bytes of a file beside it, with
-`\n` and `\xe9`. Behind the mended error there may be one more, for what a test lacks, such as a server that the
-statement names: `-- then:` is a regular expression of it. `-- looks: no` is a source whose rows errors do not look at,
-as of a warehouse. A line with a mark before it is typed elsewhere:
+`\n` and `\xe9`, and `{1,2\n}*9` for nine lines. Behind the mended error there may be one more, for what a test lacks,
+such as a server that the statement names: `-- then:` is a regular expression of it. `-- looks: no` is a source whose
+rows errors do not look at, as of a warehouse. A line with a mark before it is typed elsewhere:
 
     $ edl train --program my_program      a command, of which the entry point runs in this process
     % %sqlflow SELECT 1                   a cell of a notebook
     > /fs top SELECT 1                    a line of the console
+
+A variable of the environment stands before a command, or on a line of the console before others: `EDITOR=nano`. A
+command that ends with `|| true` may fail. `{URL}` is that of the database of `-- on`, over which a console is opened;
+without it, of one in memory.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ CASES = Path(__file__).parent / "statements"
 COMMAND, CELL, LINE = "$ ", "% ", "> "  # before what is no statement
 _PLACE = re.compile("«(.*?)»", re.DOTALL)
 _BEHIND = "\x00"  # each part of what is typed
+_REPEATED = re.compile(r"\{(.*?)\}\*(\d+)")
 
 
 class Typed(NamedTuple):
@@ -63,6 +68,7 @@ class Typed(NamedTuple):
 
 def _content(name: str, written: str) -> bytes:
     """Return the bytes of a file; of a spreadsheet from its cells, as CSV."""
+    written = _REPEATED.sub(lambda match: match[1] * int(match[2]), written)
     content = written.encode().decode("unicode_escape").encode("latin-1")
     if not name.endswith(".xlsx"):
         return content

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.hints.sites import Site
 
 FILE = Path(__file__).parent / "sites.txt"
-CASE, OPEN, NEW = "case", "open", "?"
+CASE, NEW = "case", "?"
 # Why the advice of a site is not executed by a case.
 REASONS = {
     "name": "names what exists: the name that was meant, or the known ones",
@@ -25,10 +25,12 @@ REASONS = {
     "cluster": "needs a cluster, or pods",
     "job": "needs a job in a state that a test of jobs makes: running, paused, failed",
     "service": "needs a service that does not run here",
+    "server": "starts a server, which runs until it is stopped",
+    "size": "needs more bytes than a test has: over 2 GB of text in one column",
     "install": "needs an environment without a package",
     "passed": "is passed on from a database or another error",
 }
-VERDICTS = (CASE, OPEN, *REASONS)
+VERDICTS = (CASE, *REASONS)
 # SQL, an option of a statement, URL or command, or a command: advice that can be executed. Words that are only
 # written in capital letters are none.
 ACTIONABLE = re.compile(

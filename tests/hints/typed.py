@@ -18,6 +18,8 @@ from sqlflow_edl.session.session import Session
 from tests.hints.cases import CELL, COMMAND, LINE, Case, Typed
 
 _HINT = re.compile(r"(?m)^(?: *= |hint: )(?P<lines>.+(?:\n {4,}\S.*)*)|; (?P<rest>.+)$")
+_GOES_ON = " || true"
+DATABASE = "{URL}"
 _VARIABLE = re.compile(r"([A-Z_]+)=(.*)")
 
 
@@ -49,7 +51,8 @@ def problems(case: Case, typed: Typed, session: Session, folder: Path) -> list[P
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         if case.kind:
-            return [*_problems_of(text, case, patch)]
+            url = "duckdb:" if case.dialect == "duckdb" else session.source.url
+            return [*_problems_of(text.replace(DATABASE, url), case, url, patch)]
         try:
             with ExitStack() as opened:
                 if source:
@@ -73,9 +76,10 @@ def _run(case: Case, session: Session, statement: str) -> None:
         session.compile(statement)
 
 
-def _problems_of(text: str, case: Case, patch: pytest.MonkeyPatch) -> Iterator[Problem]:
+def _problems_of(text: str, case: Case, url: str, patch: pytest.MonkeyPatch) -> Iterator[Problem]:
     """Errors of what is typed elsewhere: its words, one for each hint in them."""
-    words, failed = _typed[case.kind]([line.removeprefix(case.kind) for line in text.splitlines()], patch)
+    lines = [line.removeprefix(case.kind) for line in text.splitlines()]
+    words, failed = _typed[case.kind](lines, url, patch)
     hints = [
         " ".join(line.strip() for line in (match["lines"] or match["rest"]).splitlines())
         for match in _HINT.finditer(words)
@@ -84,26 +88,31 @@ def _problems_of(text: str, case: Case, patch: pytest.MonkeyPatch) -> Iterator[P
         yield from (Problem(words, hint) for hint in hints or [""])
 
 
-def _commands(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
-    """Words and failure of the first command that fails, or of the last."""
+def _commands(lines: list[str], url: str, patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+    """Words and failure of the first command that fails without `|| true` behind it, or of the last."""
     from edl.cli.main import main as edl
     from sqlflow_edl.cli.main import main as sqlflow
 
     said, code = "", 0
     for line in lines:
-        words = shlex.split(line)
-        while match := _VARIABLE.fullmatch(words[0]):
-            patch.setenv(match[1], match[2])
-            words.pop(0)
+        words = _without_variables(shlex.split(line.removesuffix(_GOES_ON)), patch)
         with _captured() as output:
             try:
                 code = {"edl": edl, "sqlflow": sqlflow}[words[0]](words[1:])
             except SystemExit as exit_:
                 code = exit_.code if isinstance(exit_.code, int) else 1
         said = output.getvalue()
-        if code:
+        if code and not line.endswith(_GOES_ON):
             break
     return said, code != 0
+
+
+def _without_variables(words: list[str], patch: pytest.MonkeyPatch) -> list[str]:
+    """Set the variables of the environment that stand first; return the other words."""
+    while words and (match := _VARIABLE.fullmatch(words[0])):
+        patch.setenv(match[1], match[2])
+        words = words[1:]
+    return words
 
 
 @contextmanager
@@ -114,7 +123,7 @@ def _captured() -> Iterator[io.StringIO]:
         yield words
 
 
-def _cells(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+def _cells(lines: list[str], url: str, patch: pytest.MonkeyPatch) -> tuple[str, bool]:
     from tests.sqlflow_edl.notebook.conftest import Notebook, opened_shell
 
     with opened_shell(Path.cwd(), patch) as shell:
@@ -122,12 +131,12 @@ def _cells(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
         return cell.printed, cell.error is not None
 
 
-def _lines(lines: list[str], patch: pytest.MonkeyPatch) -> tuple[str, bool]:
+def _lines(lines: list[str], url: str, patch: pytest.MonkeyPatch) -> tuple[str, bool]:
     from tests.sqlflow_edl.console.conftest import console_at
 
     patch.setenv("XDG_STATE_HOME", str(Path.cwd()))
-    with console_at("duckdb:") as typed:
-        words = typed(*(f"{line}\r" for line in lines)).words
+    with console_at(url) as typed:
+        words = typed(*(f"{line}\r" for line in lines if _without_variables([line], patch))).words
     return words, "error: " in words
 
 

@@ -104,6 +104,7 @@ def _run_module(options: argparse.Namespace) -> None:
             print(f"{pinned.rows:,} rows", file=sys.stderr)
             if options.weights is not None:
                 model_zoo.note_changes(spec, options.weights)
+            program = model_zoo.with_readings(program, pinned, job)
             program = model_zoo.with_output(program, pinned.schema)
             model_zoo.write_program(job.program, program.spec)
             spec = program.spec

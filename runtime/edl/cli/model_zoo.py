@@ -17,7 +17,7 @@ from edl.cli.arguments import DATA, FUNCTIONS
 from edl.cli.cluster_arguments import cluster
 from edl.cli.place import IN_PODS
 from edl.data.arrow_types import fields
-from edl.data.files.file_ranges import pin_files
+from edl.data.files.file_ranges import kept_readings, pin_files
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.data.url import redacted
@@ -103,10 +103,17 @@ def write_program(folder: Path, spec: JobSpec, where: str = "this environment") 
         )
 
 
-def pin(program: Program, data: str, folder: Path) -> Pinned:
-    """Pin the rows named by the command line: files, or the result of the module's own reader."""
+def pin(program: Program, data: str, folder: Path, readings: Mapping[str, str] | None = None) -> Pinned:
+    """Pin the rows named by the command line: files, or the result of the module's own reader.
+
+    `readings`: see `pin_files`.
+    """
     has_reader = program.has("custom_data_reader")
-    pinned = _pinned_by_module(program, data, folder) if has_reader else pin_files(data, folder, _print_note)
+    pinned = (
+        _pinned_by_module(program, data, folder)
+        if has_reader
+        else pin_files(data, folder, _print_note, readings)
+    )
     folder.mkdir(parents=True, exist_ok=True)
     write_pinned(folder, pinned)
     return pinned
@@ -136,11 +143,26 @@ def _pinned_by_module(program: Program, data: str, folder: Path) -> Pinned:
 
 
 def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -> Pinned:
-    """Pin the rows of the job, validation rows included."""
-    pinned = pin(program, getattr(options, DATA[options.kind]), job.rows)
+    """Pin the rows of the job, validation rows included. Files are read as those of the weights' training were."""
+    trained = read_archive(options.weights).spec.query.readings if _has_archive(options) else None
+    pinned = pin(program, getattr(options, DATA[options.kind]), job.rows, trained or None)
     if options.kind == "train" and options.validation_data is not None:
-        pin(program, options.validation_data, job.validation_rows)
+        readings = trained or with_readings(program, pinned, job).spec.query.readings
+        pin(program, options.validation_data, job.validation_rows, readings or None)
     return pinned
+
+
+def _has_archive(options: argparse.Namespace) -> bool:
+    return options.weights is not None and is_archive(options.weights)
+
+
+def with_readings(program: Program, pinned: Pinned, job: JobFolder) -> Program:
+    """Return the program with the readings of its CSV files, which later rows of the model get, too."""
+    readings = kept_readings(job.rows) if pinned.file and not program.has("custom_data_reader") else {}
+    if not readings:
+        return program
+    query = msgspec.structs.replace(program.spec.query, readings=readings)
+    return dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, query=query))
 
 
 def with_output(program: Program, schema: Iterable[Field]) -> Program:

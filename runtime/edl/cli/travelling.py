@@ -55,7 +55,8 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
         pinned = model_zoo.pinned_rows(program, options, job)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         validation_rows = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
-        spec = with_rows(spec, pinned, validation_rows)
+        query = model_zoo.with_readings(program, pinned, job).spec.query
+        spec = with_rows(msgspec.structs.replace(spec, query=query), pinned, validation_rows)
         for folder in (job.rows, job.validation_rows):
             if (folder / INDEX).exists():
                 _send_rows(folder, most)

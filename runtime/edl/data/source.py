@@ -38,6 +38,10 @@ class UnreachableError(SourceError):
         super().__init__(message, span=span, hint=in_pod if advice else hint)
 
 
+class LockedError(SourceError):
+    """Another process has the file of the source open, and one alone can have it open."""
+
+
 class MissingRightError(SourceError):
     """The account may not do this, or the database only reads."""
 
@@ -264,6 +268,10 @@ class ReleasableSource(Protocol):
         """Close the file until the next statement, unless the session has a state that would be lost, as a transaction,
         temporary tables, settings, or a result that is not read to its end.
         """
+        ...
+
+    def reopen(self) -> None:
+        """Open the file again, if it is closed. Raises LockedError if another process has it open."""
         ...
 
 

@@ -22,9 +22,10 @@ files.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -210,6 +211,15 @@ def _remote(scheme: str, url: str) -> SourceURL:
     if not account or not path:
         raise SourceError(f"{url} names no file", hint=f"write it as {scheme}://bucket/folder/*.parquet")
     return SourceURL(scheme, f"{scheme}://{account}/{path}")
+
+
+def absolute(url: str, folder: Path) -> str:
+    """Return the URL of a data source with an absolute path, if its path is one of the folder."""
+    parsed = parse(url)
+    if not isinstance(parsed, SourceURL) or parsed.in_memory or "://" in parsed.location:
+        return url
+    location = os.path.abspath(folder / Path(parsed.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
+    return str(replace(parsed, location=location))
 
 
 def parse_files(text: str) -> SourceURL:

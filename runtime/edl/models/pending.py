@@ -182,6 +182,13 @@ def mark_handled(job: Path) -> None:
     (job / FILE).rename(job / _HANDLED)
 
 
+def folder_of(job: JobFolder) -> Path:
+    """Return the folder of the job's relative paths: the current one, if the job has no readable record of it."""
+    with contextlib.suppress(SpecError, FileNotFoundError):
+        return Path(ClusterFolder(job.path).run_spec().folder)
+    return Path.cwd()
+
+
 def registry_of(intent: Intent, source: Source) -> Registry:
     """Open the registry for the job's models, to find and to store.
 

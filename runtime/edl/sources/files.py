@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar, Self, TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from edl.data.files import csv, sheets
 from edl.data.files.csv_dialect import OPTIONS
@@ -34,7 +33,6 @@ ROWS = "rows"
 
 Opened = TypeVar("Opened", bound="FileSource")
 
-_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = re.compile(
     r"(\.csv|\.tsv|\.parquet|\.txt|\.json|\.jsonl|\.ndjson|\.xlsx|\.xlsm|\.xlsb|\.xls|\.ods)?(\.gz|\.zst)?$",
@@ -92,27 +90,24 @@ class FileSource(DuckDBSource):
             raise
         return source
 
-    def close(self) -> None:
-        is_empty = self._is_empty()
-        super().close()
-        if is_empty:
-            self._store.unlink(missing_ok=True)
-
     def release(self) -> None:
-        if not self._query:
-            return
-        is_empty = self._is_empty()
-        super().release()
-        if is_empty and self._connection is None:
-            self._store.unlink(missing_ok=True)
+        if self._query:
+            super().release()
 
-    def _is_empty(self) -> bool:
-        """Return True if this source made the database, has it open, and has stored nothing in it."""
-        if not self._made or self._connection is None or self._unread is not None:
-            return False
-        tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
+    def _close_connection(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Remove the database if it is empty, before it is closed: afterwards another process may have it open."""
+        if self._is_unused(connection):
+            self._store.unlink(missing_ok=True)
+        super()._close_connection(connection)
+
+    def _is_unused(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Return True if this source made the database, nothing is stored in it, and no other source has it open."""
+        uses = (
+            "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary"
+            " UNION ALL SELECT 1 FROM duckdb_connection_count() WHERE count > 1"
+        )
         with suppress(duckdb.Error):
-            return not self._connection.execute(tables).fetchall()
+            return self._made and not connection.execute(uses).fetchall()
         return False
 
     def _open_again(self) -> duckdb.DuckDBPyConnection:
@@ -121,13 +116,10 @@ class FileSource(DuckDBSource):
         self._create_views(connection)
         return connection
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        """Run one statement. SHOW TABLES lists the table of the files once, and not its other names."""
-        if _SHOW_TABLES.fullmatch(sql):
-            names = [name for name in (ROWS, *self._paths) if name != self._name]
-            hidden = ", ".join(map(csv.text, names))
-            sql = f"SELECT name FROM (SHOW TABLES) WHERE name NOT IN ({hidden}) ORDER BY name"
-        return super().execute(sql, parameters)
+    def _is_shown(self) -> str:
+        """Return the condition under which SHOW TABLES has a name: the table of the files stands there once."""
+        names = [name for name in (ROWS, *self._paths) if name != self._name]
+        return f"{super()._is_shown()} AND name NOT IN ({', '.join(map(csv.text, names))})"
 
     def tables(self) -> list[str]:
         hidden = set(map(quote_part, self._paths)) - ({quote_part(self._name)} if self._paths else set())

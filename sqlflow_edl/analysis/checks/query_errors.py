@@ -70,6 +70,10 @@ class MissingLabelError(SemanticError):
         self.names = names
 
 
+class NeedlessLabelError(SemanticError):
+    """The model is trained without a label, and the statement has one."""
+
+
 class TextLabelError(SemanticError):
     """The label is a text, and its texts are no classes: they may be numbers."""
 

@@ -211,7 +211,10 @@ def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
         if Want.TEXT in part.wants and isinstance(part_fitted, spec.ListOf | spec.Vector):
             weights = " with weights" if isinstance(part_fitted, spec.ListOf) and part_fitted.weights else ""
             what = "numbers" if isinstance(part_fitted, spec.Vector) else f"categories{weights}"
-            yield f"{part_fitted.column}, a text, is read as lists of {what} between {part_fitted.delimiter!r}"
+            yield (
+                f"{part_fitted.column} (text) looks like lists of {what} between {part_fitted.delimiter!r} "
+                "and is read as such"
+            )
 
 
 def calendar(

@@ -283,9 +283,7 @@ class _CollectedColumn:
         try:
             words = _words(values)
         except pa.ArrowInvalid:
-            raise SemanticError(
-                f"column {self.name} holds bytes that are not UTF-8 text", hint="leave it out of the query"
-            ) from None
+            raise SemanticError(f"column {self.name} holds bytes that are not UTF-8 text") from None
         table = pa.table({"count": counts, "value": _sortable(words)})
         order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
         return ValueCounts(tuple(words.take(order).to_pylist()), tuple(counts[order.to_numpy()].tolist()))

@@ -152,7 +152,7 @@ class ProgramRun:
         self._same_syntax = same_syntax and not changes_syntax(turn.statement)
         if self._where is None:
             return self._session.plan(turn.statement, syntax=same_syntax)
-        from sqlflow_edl.session.manifests import manifests
+        from sqlflow_edl.cli.program.manifests import manifests
 
         yaml = manifests(self._session.compiler, turn.statement, self._where)
         if not yaml:

@@ -11,6 +11,7 @@ from sqlflow_edl.analysis.checks import text_expressions
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
     MissingLabelError,
+    NeedlessLabelError,
     NoLabelOptionError,
     TextLabelError,
     TextOperandError,
@@ -23,7 +24,7 @@ from sqlflow_edl.session.advice.looks import Look, list_texts, text
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.lexer import code_tokens
 from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, one_line
-from sqlflow_edl.syntax.queries import end_of_items, with_expression
+from sqlflow_edl.syntax.queries import end_of_items, with_expression, without_item
 from sqlflow_edl.syntax.rewrites import LABEL_NAME
 
 if TYPE_CHECKING:
@@ -98,6 +99,24 @@ def advise_label(error: MissingLabelError, look: Look) -> None:
     at = into[0] if into else len(look.statement.text)
     instead = f"LABEL {label} " if into else f" LABEL {label}"
     error.hint = Advice(hint, instead, Span(at, at).shifted(look.statement.span.start))
+
+
+def advise_needless_label(error: NeedlessLabelError, look: Look) -> None:
+    """Leave LABEL out, and its column out of the SELECT."""
+    statement, label = look.statement, look.statement.labels[0]
+    text, start = statement.text, statement.span.start
+    clause = [
+        token
+        for token in code_tokens(text, 0, look.dialect)
+        if token.word in ("LABEL", "TARGET") and token.end + start <= label.span.start
+    ]
+    select = without_item(look.select, look.name(str(label)), look.dialect)
+    if not clause or select is None or statement.select_span is None or len(statement.labels) > 1:
+        return
+    behind = text[statement.select_span.end - start : clause[-1].start].rstrip()
+    rest = text[label.span.end - start :].lstrip()
+    hint = f"leave LABEL {label} out, and out of the SELECT: {select}"
+    error.hint = Advice(hint, " ".join(filter(None, (select + behind, rest))), statement.span)
 
 
 def likely_label(columns: pa.Schema) -> str:

@@ -14,6 +14,7 @@ from edl.models.registry.base import UnknownModelError
 from sqlflow_edl.analysis.checks.query_errors import (
     MissingColumnsError,
     MissingLabelError,
+    NeedlessLabelError,
     NoLabelOptionError,
     NoModelError,
     NoRowsError,
@@ -33,6 +34,7 @@ from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct, one_line
 from sqlflow_edl.syntax.parse import read_statements
 
 _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
+    (NeedlessLabelError, columns.advise_needless_label),
     (NoLabelOptionError, columns.advise_label_option),
     (UnknownColumnError, columns.advise_unselected),
     (MissingColumnsError, columns.advise_missing),

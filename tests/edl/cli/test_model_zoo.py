@@ -260,6 +260,20 @@ def test_a_module_with_its_own_reader_and_several_numbers_to_predict_runs_end_to
     assert len(rows) == 500
 
 
+def test_a_prediction_reads_a_csv_file_as_the_training_did(
+    zoo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_reader = NUMBERS.partition("class Numbers")[0] + NUMBERS.partition("rows)\n\n\n")[2]
+    (zoo / "zoo_numbers.py").write_text(without_reader)
+    (zoo / "x.csv").write_text("x;k\n" + "0,5;a\n" * 20)
+    (zoo / "later.csv").write_text("x;k\n" + "1.500;a\n" * 20)
+    model = ["--model_def", "zoo_numbers.custom_model", "--model_params", "outputs=2"]
+    assert main(["train", *model, "--training_data", "x.csv"]) == 0, capsys.readouterr().err
+    assert read_archive(zoo / "model.zip").spec.query.readings == {"x": "DOUBLE ,", "k": "VARCHAR"}
+    assert main(["predict", *model, "--prediction_data", "later.csv", "--weights", "model.zip"]) == 1
+    assert "column x has the value '1.500' in row 1" in capsys.readouterr().err
+
+
 def test_a_secret_in_the_name_of_the_data_is_refused(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (zoo / "zoo_numbers.py").write_text(NUMBERS)
     model = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise, product
 from pathlib import Path
@@ -454,8 +456,30 @@ def test_a_file_that_another_process_has_open_is_a_named_error(
         f"try: connect({str(path)!r})\nexcept SourceError as error: print(error.message, '|', error.hint)\n"
     )
     holder.close()
-    assert "cannot open" in shown
-    assert "only one process may have" in shown
+    assert f"(PID {os.getpid()}) has {path} open | only one process may have" in shown
+
+
+def test_a_second_source_of_a_process_leaves_the_lock_as_it_is(
+    tmp_path: Path, in_another_process: Callable[[str], str]
+) -> None:
+    path = tmp_path / "x.duckdb"
+    opens = (
+        "import duckdb\n"
+        f"try: duckdb.connect({str(path)!r})\nexcept duckdb.IOException: print('locked')\nelse: print('open')\n"
+    )
+    with connect(f"duckdb:{path}", create=True) as first:
+        connect(f"duckdb:{path}").close()
+        assert in_another_process(opens) == "locked\n"
+        first.release()
+        assert in_another_process(opens) == "open\n"
+
+
+def test_a_secret_keeps_the_file_open(tmp_path: Path) -> None:
+    with connect(f"duckdb:{tmp_path}/x.duckdb", create=True) as source:
+        with suppress(SourceError):  # the extension may not be there
+            source.execute("CREATE SECRET s (TYPE http, BEARER_TOKEN 'x')")
+        source.release()
+        assert source._connection is not None
 
 
 def test_a_file_that_the_account_may_not_write_is_read(tmp_path: Path) -> None:

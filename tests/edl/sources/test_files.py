@@ -167,3 +167,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, url: str, message: 
         connect(url.format(tmp_path))
     assert hint in str(caught.value.hint)
     assert [file.name for file in tmp_path.iterdir()] == ["iris.csv"]
+
+
+def test_the_database_beside_the_files_stays_while_another_source_of_the_process_has_it_open(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    first = connect(f"csv:{tmp_path}/t.csv")
+    with connect(f"csv:{tmp_path}/t.csv") as second:
+        first.close()
+        second.execute("CREATE TABLE kept AS SELECT * FROM t")
+    with connect(f"csv:{tmp_path}/t.csv") as third:
+        assert third.stream("FROM kept").read_all().to_pylist() == [{"a": 1}]

@@ -454,7 +454,7 @@ def test_who_may_only_read_gets_the_same_rows_as_a_file(
         assert "cannot create tables in the schema public" in reading.how_rows_are_kept()
         with pytest.raises(SourceError, match="permission denied") as caught:
             reading.stage("out", "job", 0, 0, [pa.record_batch({"a": [1]})])
-        assert "request the privilege" in str(caught.value.hint)
+        assert "GRANT USAGE, CREATE ON SCHEMA public" in str(caught.value.hint)
     ours = source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=True)
     assert everything(open_reader(ours, tmp_path)).equals(everything(open_reader(pinned, tmp_path)))
     assert source.how_rows_are_kept() == ""

@@ -126,3 +126,9 @@ SELECT x, «u» FROM (SELECT x, '€ ' || replace(y::VARCHAR, '.', ',') AS u FRO
 -- take: leave the condition out
 -- as:
 SELECT x, k FROM t «WHERE k = 'zz'» TO TRAIN DNNClassifier LABEL k INTO m;
+
+-- site: sqlflow_edl.session.advice.columns advise_needless_label
+-- hint: leave LABEL {} out, and out of the SELECT: {}
+-- take: out of the SELECT: (.+)
+-- as: \1 TO TRAIN KMeans WITH model.n_clusters = 3 INTO m
+«SELECT x, n FROM t TO TRAIN KMeans WITH model.n_clusters = 3 LABEL n INTO m»;

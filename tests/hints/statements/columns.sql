@@ -454,3 +454,10 @@ SELECT «x», y FROM t TO TRAIN DNNRegressor COLUMN «x-(x-(x-(x-(x-(x-(x-(x-(x-
 -- take: the training selected (x \* 2 AS twice)
 -- first: SELECT x * 2 AS twice, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_twice;
 SELECT «x», y FROM t TO EVALUATE of_twice;
+
+-- site: sqlflow_edl.analysis.columns.functions _sequence.fit
+-- hint: a text of several ids has a delimiter: SEQUENCE(VOCABULARIZE(x, delimiter=","), 20)
+-- take: (SEQUENCE\(VOCABULARIZE\()x(, delimiter=","\), 20\))
+-- as: \1tags\2
+-- then: own with a parameter features
+SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags), 20)» LABEL y INTO m;

@@ -471,3 +471,277 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- take: (sqlflow run --source .+ -e 'SELECT \* FROM rows LIMIT 5')
 -- file people.csv: a,b\n1,2\n
 $ «sqlflow run people.csv»
+
+-- site: sqlflow_edl.serving.server listen
+-- hint: choose another with --host
+-- take: another with (--host)
+-- as: \1 127.0.0.1
+-- then: no model
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT 1 AS x"
+$ SQLFLOW_SERVE_TOKEN=secret sqlflow serve --source duckdb:a.duckdb --port 0 «--host 192.0.2.7»
+
+-- site: sqlflow_edl.serving.server listen
+-- hint: choose another with --port
+-- take: another with (--port)
+-- as: "\1", "0"
+-- then: no model
+% import socket
+% from sqlflow_edl.cli.main import main
+% taken = socket.create_server(("127.0.0.1", 0))
+% port = taken.getsockname()[1]
+% %sqlflow_connect sqlite:a.sqlite --create
+% assert main(["serve", "--source", "sqlite:a.sqlite", «"--port", str(port)»]) == 0
+
+-- site: edl.data.recordio _damaged_record_error
+-- hint: write the file again; an interrupted copy ends in the middle of a chunk
+-- take: write the file again
+-- then: has no column x
+-- file rows.recordio: \x04\x03\x02\x01\x6a\x70\xcb\x78\x00\x00\x00\x00\x07\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00\x31\x2c\x32«\x04\x03»
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data recordio:rows.recordio --output m.zip
+
+-- site: sqlflow_edl.session.predictions Predictions.staged
+-- hint: write them into a table first: SELECT … TO PREDICT my_table USING my_model
+-- take: SELECT … (TO PREDICT) my_table (USING) my_model
+-- as: SELECT x FROM t \1 results_first \2 m_plain; SELECT * FROM results_first
+-- on: postgres
+$ sqlflow run --source {URL} -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m_plain"
+$ sqlflow run --source {URL} -e "DO 'BEGIN CREATE ROLE plain; EXCEPTION WHEN duplicate_object THEN NULL; END'"
+$ sqlflow run --source {URL} -e "DO 'BEGIN EXECUTE format(''REVOKE TEMP ON DATABASE %I FROM PUBLIC'', current_database()); END'"
+$ sqlflow run --source {URL} -e "GRANT ALL ON ALL TABLES IN SCHEMA public TO plain" -e "GRANT ALL ON SCHEMA public TO plain"
+$ PGOPTIONS='-c role=plain' sqlflow run --source {URL} -e "«SELECT * FROM PREDICT(m_plain, (SELECT x FROM t))»"
+
+-- site: edl.run.search.judge Judge.__init__
+-- hint: compile the program again: sqlflow compile
+-- take: again: (sqlflow compile)
+-- as: \1 --source duckdb:///d.duckdb -o again p.sql
+-- file p.sql: SELECT x, y FROM t LABEL y INTO m;
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" 
+$ sqlflow compile --source duckdb:///d.duckdb -o out p.sql
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE OR REPLACE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(40) r(i)" 
+$ «edl train --program out/m»
+
+-- site: sqlflow_edl.cli.models.retrain _statement
+-- hint: sqlflow run -e 'SHOW TRAIN {}' shows it
+-- take: (sqlflow run) (-e 'SHOW TRAIN .+?') shows it
+-- as: \1 --source duckdb:///d.duckdb \2
+-- file rows.csv: x,y\n{1,2\n3,4\n}*20
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data rows.csv --output m.zip
+$ sqlflow copy m.zip --to duckdb:///d.duckdb --create
+$ «sqlflow retrain m --source duckdb:///d.duckdb»
+
+-- site: edl.data.url parse_files
+-- hint: write it as {}:///path/to/file
+-- take: write it as (csv)://(/)path/to/file
+-- as: \1:rows.csv
+-- file rows.csv: x,y\n{1,2\n3,4\n}*20
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data «csv:» --output m.zip
+
+-- site: edl.data.files.csv_ranges CSVTexts._damaged
+-- hint: name its encoding: ?encoding={}
+-- take: (encoding=cp1252)
+-- file rows.csv: x,y,a\n{1,2,a line of the file that is long enough for the part of it that is not looked at before it is read to its end\n}*60000{3,4,\xe9\n}*1
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data csv:rows.csv?«encoding=utf-8» --output m.zip --minibatch_size 8192 --num_epochs 1
+
+-- site: sqlflow_edl.codegen.checks check_names
+-- hint: use it with edl predict --model_def and --weights
+-- take: use it with (edl predict --model_def) and (--weights)
+-- as: \1 zoo.net.custom_model \2 m.zip --prediction_data rows.csv
+-- file rows.csv: x,y\n{1,2\n3,4\n}*20
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data rows.csv --output m.zip
+$ sqlflow copy m.zip --to duckdb:///d.duckdb --create
+$ sqlflow run --source duckdb:///d.duckdb -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ «sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING m"»
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: write TO TRAIN {}
+-- take: write (TO TRAIN nets.Net)
+-- file nets.py: import torch\nfrom edl import metrics\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = torch.nn.Linear(1, 1)\n    def forward(self, x):\n        return self.layer(x)\ndef loss(outputs, labels):\n    return ((outputs - labels) ** 2).mean()\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\n
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e "SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1 LABEL y INTO m"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb --dry-run -e "SELECT x, y FROM t «» LABEL y USING m INTO n"
+
+-- site: sqlflow_edl.session.activation Activation._metric
+-- hint: write {} = "rmse"
+-- take: write (.+ = "rmse")
+-- as: , \1
+-- file nets.py: import torch\nfrom edl import metrics\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = torch.nn.Linear(1, 1)\n    def forward(self, x):\n        return self.layer(x)\ndef loss(outputs, labels):\n    return ((outputs - labels) ** 2).mean()\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef eval_metrics_fn():\n    return {"mine": metrics.MAE()}\n
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1 LABEL y INTO m'
+$ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1, train.activate = better«» LABEL y INTO m'
+
+-- site: sqlflow_edl.analysis.uncertainty _missing
+-- hint: leave it out
+-- take: leave it out
+-- then: model_def
+-- file rows.csv: x,y\n{1,2\n3,4\n}*20
+-- file zoo/__init__.py: \n
+-- file zoo/net.py: import torch\nfrom edl import features as fc\nTARGET = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else TARGET.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
+$ edl train --model_def zoo.net.custom_model --training_data rows.csv --output m.zip
+$ sqlflow copy m.zip --to duckdb:///d.duckdb --create
+$ sqlflow run --source duckdb:///d.duckdb -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING m« WITH predict.interval = 0.9»"
+
+-- site: sqlflow_edl.analysis.without_rows _of_plan
+-- hint: leave USING out
+-- take: leave USING out
+-- file my.sql: CREATE TABLE t (x DOUBLE, y DOUBLE);
+-- file p.sql: SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 2, train.batch_size = 2, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL y« USING m» INTO n;
+-- then: whose values are learned|only rows tell the mean
+$ sqlflow run --source duckdb:///d.duckdb --create --model-store models -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 2, train.batch_size = 2, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL y INTO m"
+$ sqlflow compile --model-store models -o out --schema my.sql p.sql
+
+-- site: sqlflow_edl.model_sql.forests tree_outputs
+-- hint: train fewer or smaller ones, WITH train.num_boost_round = 100, model.num_leaves = 31; or export them as ONNX (-o m.onnx)
+-- take: smaller ones, WITH (train.num_boost_round = 100, model.num_leaves = 31); or
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, sin(i * 7) AS y FROM range(4000) r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH «train.num_boost_round = 300, model.num_leaves = 200», model.min_data_in_leaf = 1, train.early_stopping = 0 LABEL y VALIDATE 0 INTO m"
+$ sqlflow export m --source duckdb:///d.duckdb --sql --from t -o m.sql
+
+-- site: sqlflow_edl.model_sql.columns Columns._seconds
+-- hint: train with its parts: YEAR, MONTH, DAY, WEEKDAY, HOUR or MINUTE
+-- take: train with its parts: .* (HOUR) or
+-- as: \1(c)
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR AS c, 2.0 * i AS y FROM range(100) r(i)" -e "SELECT c, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 COLUMN «c» LABEL y INTO m"
+$ sqlflow export m --source duckdb:///d.duckdb --dialect maxcompute --sql --from t -o m.sql
+
+-- site: sqlflow_edl.analysis.warm_start choice
+-- hint: run that program: edl train --weights
+-- take: run that program: (edl) (train --weights)
+-- as: \1("\2 m.zip --program out/m --output n.zip".split())
+-- file p.sql: SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y INTO m;
+% from sqlflow_edl.cli.main import main as sqlflow
+% from edl.cli.main import main as edl
+% from pathlib import Path
+% %sqlflow_connect duckdb:///d.duckdb --create
+% r = %sqlflow CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(100) r(i)
+% sqlflow("compile --source duckdb:///d.duckdb -o out p.sql".split())
+% program = Path("out/m/model.py")
+% program.write_text(program.read_text() + "# edited\n")
+% edl("train --program out/m --output m.zip".split())
+% sqlflow("copy m.zip --to duckdb:///d.duckdb".split())
+% «get_ipython().run_line_magic("sqlflow", "SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y USING m INTO n")»
+
+-- site: sqlflow_edl.analysis.inference.prediction prediction
+-- hint: name the column that is predicted behind the table: TO PREDICT my_table.my_column
+-- take: (\.my_column)
+-- on: mysql
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y AS \"y😀\" FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL \"y😀\" INTO m"
+$ sqlflow copy m --source duckdb:///d.duckdb --to {URL} --as m_odd
+$ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USING m_odd"
+
+-- site: sqlflow_edl.notebook.charts draw_explained
+-- hint: SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO
+-- take: (TO EXPLAIN) m (WITH explain.level = rows), or
+-- as: \1 m \2
+% %sqlflow_connect duckdb:
+% r = %sqlflow CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y FROM range(100) r(i)
+% r = %sqlflow SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m
+% r = %sqlflow SELECT x FROM t «»
+% r.importances()
+
+-- site: sqlflow_edl.console.commands _edit
+-- hint: set EDITOR to an installed editor
+-- take: set (EDITOR) to an installed editor
+-- as: true
+> EDITOR=«no-editor-of-this-name»
+> SELECT 1;
+> /edit
+> SELECT 2;
+
+-- site: sqlflow_edl.model_sql.networks _Layers._activated
+-- hint: train WITH model.activation = relu, or {}; or export it as ONNX
+-- take: train WITH (model.activation = relu), or
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1, model.members = 1, model.hidden_units = [4], «model.activation = gelu» LABEL y INTO m"
+$ sqlflow export m --source duckdb:///d.duckdb --sql --from t -o m.sql
+
+-- site: edl.features.encodings Encoder.values
+-- hint: run the statement with sqlflow run; a program that is only compiled lacks them
+-- take: run the statement with (sqlflow run)
+-- as: \1 p.sql --source duckdb:///d.duckdb
+-- file p.sql: SELECT k, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN TARGET_ENCODE(k) LABEL y INTO m;
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" 
+$ sqlflow compile --source duckdb:///d.duckdb -o out p.sql
+$ «edl train --program out/m»
+
+-- site: edl.run.job_runner starting_weights
+-- hint: add --weights with the archive of that model
+-- take: add (--weights) with
+-- as: \1 m.zip
+-- file p.sql: SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1 LABEL y USING m INTO n;
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1 LABEL y INTO m"
+$ sqlflow copy m --source duckdb:///d.duckdb --to m.zip
+$ sqlflow compile --source duckdb:///d.duckdb -o out p.sql
+$ edl train --program out/n «»
+
+-- site: edl.run.job_runner export
+-- hint: SELECT … TO PREDICT reads them from a query
+-- take: SELECT … (TO PREDICT) reads
+-- as: sqlflow run --source duckdb:///d.duckdb -e "SELECT day, y FROM t \1 p USING m"
+-- file p.sql: SELECT day, y FROM t TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 7 LABEL y INTO m;
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ sqlflow run --source duckdb:///d.duckdb p.sql
+$ sqlflow copy m --source duckdb:///d.duckdb --to m.zip
+$ sqlflow compile --source duckdb:///d.duckdb -o out p.sql
+$ «edl export --program out/m --weights m.zip --output m.txt»
+
+-- site: sqlflow_edl.analysis.inference.prediction without_statistics
+-- hint: models that TRAIN has made have them
+-- take: models that (TRAIN) has
+-- as: sqlflow run --source duckdb:///d.duckdb -e "SELECT x, y FROM t TO \1 LinearRegressor WITH train.epochs = 1 LABEL y INTO m"
+-- file p.sql: SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y INTO m;
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ sqlflow compile --source duckdb:///d.duckdb -o out p.sql
+$ edl train --program out/m --output m.zip
+$ «sqlflow copy m.zip --to duckdb:///d.duckdb»
+$ sqlflow run --source duckdb:///d.duckdb -e "SELECT x FROM t TO PREDICT p USING m WITH predict.report = drift"
+
+-- site: edl.reachability limit
+-- hint: leave it out for {}
+-- take: leave it out
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)"
+$ «EDL_UNREACHABLE_SECS=zz» sqlflow run --source duckdb:///d.duckdb --workers 2 -e "SELECT x, y FROM t TO TRAIN LinearRegressor WITH train.epochs = 1 LABEL y INTO m"
+
+-- site: sqlflow_edl.analysis.inference.model_functions ModelFunction.training_query
+-- hint: write ML.PREDICT(MODEL my_model, (SELECT …))
+-- take: write (ML.PREDICT\(MODEL )my_model, \(SELECT …\)
+-- as: \1m, (SELECT * FROM t))
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
+$ sqlflow copy m --source duckdb:///d.duckdb --to duckdb:///e.duckdb --create
+$ sqlflow run --source duckdb:///e.duckdb -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT * FROM «ML.GLOBAL_EXPLAIN(MODEL m)»"
+
+-- site: sqlflow_edl.analysis.inference.prediction prediction_in_memory
+-- hint: write SELECT … TO PREDICT my_table USING {}
+-- take: write SELECT … (TO PREDICT) my_table (USING m@1)
+-- as: sqlflow run --source duckdb:///d.duckdb -e "SELECT day, y FROM t \1 p \2"
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT day, y FROM t TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 7 LABEL y INTO m"
+$ «sqlflow export m --source duckdb:///d.duckdb --sql --from t»
+
+-- site: sqlflow_edl.cli.models.retrain _activate_if_better
+-- hint: train it by SELECT … TO TRAIN … WITH {} = better
+-- take: train it by SELECT … (TO TRAIN) … (WITH train.activate = better)
+-- as: sqlflow run --source duckdb:///d.duckdb -e "SELECT x, y FROM t \1 BoostedTreesRegressor \2 LABEL y INTO m"
+$ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "CREATE MODEL m OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['y']) AS SELECT x, y FROM t"
+$ «sqlflow retrain m --if-better --source duckdb:///d.duckdb»
+
+-- site: sqlflow_edl.cli.program.record find_remaining
+-- hint: run the whole program: sqlflow run
+-- take: run the whole program: (sqlflow run)
+-- as: \1 my.sql --source duckdb:///d.duckdb
+-- then: zz
+-- file my.sql: SET threads = 2; SELECT 1 AS x; SELECT zz;\n
+$ sqlflow run my.sql --source duckdb:///d.duckdb --create || true
+$ «sqlflow retry»
+
+-- site: edl.models.registry.objects open_objects
+-- hint: leave it out; the store's library finds its credentials in the environment, see sqlflow help models
+-- take: leave it out
+$ sqlflow run --source duckdb: --model-store "file://«user:secret@»models" -e "SHOW MODELS"

@@ -38,6 +38,7 @@ SELECT x, odd FROM t TO TRAIN DNNRegressor «» LABEL odd INTO m;
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
+-- looks: no
 -- take: leave LABEL out
 SELECT x, n FROM t TO TRAIN KMeans WITH model.n_clusters = 3 «LABEL n» INTO m;
 
@@ -58,6 +59,7 @@ SELECT x, n FROM t TO TRAIN DNNClassifier WITH train.epochs = 2«, model.n_class
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
+-- looks: no
 -- take: leave LABEL out
 SELECT x FROM t TO TRAIN IsolationForest «LABEL x» INTO m;
 
@@ -74,5 +76,11 @@ SELECT x, «moment» FROM t TO TRAIN DNNRegressor LABEL moment INTO m;
 
 -- site: sqlflow_edl.analysis.labels refuse_labels
 -- hint: leave LABEL out, and out of the SELECT what is no feature; a DNNClassifier predicts a label
+-- looks: no
 -- take: no feature; a (DNNClassifier) predicts
 SELECT x, n FROM t TO TRAIN «KMeans» LABEL n INTO m;
+
+-- site: sqlflow_edl.analysis.labels _constant_label_error
+-- hint: select {} - {} AS {}
+-- take: select (.+)
+SELECT x, «y» FROM (SELECT x, 9000000000000000000 + id AS y FROM t) AS q TO TRAIN DNNRegressor LABEL y INTO m;

@@ -93,3 +93,15 @@ SELECT x, k FROM t TO TRAIN «tf.keras.layers.Dense» LABEL k INTO m;
 -- take: write (evaluate.report = confusion_matrix)
 -- first: SELECT x, k FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL k INTO of_colours;
 SELECT x, k FROM t TO EVALUATE of_colours WITH «evaluate.report = roc_curve»;
+
+-- site: sqlflow_edl.analysis.rows.increments _literal
+-- hint: leave {} out once
+-- take: leave train.incremental_column out
+-- first: DROP MODEL IF EXISTS later_one; CREATE OR REPLACE TABLE later AS SELECT * FROM t; SELECT id, x, y FROM later TO TRAIN DNNRegressor WITH train.epochs = 1, train.incremental_column = id COLUMN x LABEL y INTO later_one; ALTER TABLE later ALTER id TYPE DATE USING DATE '2024-01-01' + id::INT;
+SELECT id, x, y FROM later TO TRAIN DNNRegressor WITH train.epochs = 1«, train.incremental_column = id» COLUMN x LABEL y USING later_one INTO later_one;
+
+-- site: sqlflow_edl.analysis.alternatives 
+-- hint: write it in Keras or PyTorch, and name it with its module: my_module.MyModel
+-- take: (my_module.MyModel)
+-- then: my_module
+SELECT x, y FROM t TO TRAIN «LSTM» LABEL y INTO m;

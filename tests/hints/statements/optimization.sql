@@ -40,3 +40,17 @@ SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount 
 -- take: write SELECT … before TO
 -- as: SELECT id, x FROM t WHERE id < 10
 «» TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 3 WITH variables = "amount(id)", var_type = "NonNegativeReals";
+
+-- site: edl.optimization.solver solve
+-- hint: raise solver.time_limit
+-- take: raise (solver.time_limit)
+-- as: \1 = 60
+-- run
+SELECT id, x FROM t TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM((id * 7 + 3) * amount) = 20001 WITH «solver.time_limit = 0.001», variables = "amount(id)", var_type = "Binary";
+
+-- site: sqlflow_edl.analysis.optimization.terms Terms._term
+-- hint: compute it in the SELECT
+-- take: compute it in the SELECT
+-- as: 1 * w AS u
+-- as: u
+SELECT id, w, «x» FROM t WHERE id < 10 TO MAXIMIZE SUM(«x / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1 / 1» * amount) CONSTRAINT amount <= 3 WITH variables = "amount(id)", var_type = "NonNegativeReals";

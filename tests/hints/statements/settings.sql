@@ -327,3 +327,9 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = «20» LABEL
 -- hint: {}; the default is {}
 -- take: the default is (.+)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m;
+
+-- site: sqlflow_edl.analysis.settings.losses _unlikely
+-- hint: leave USING out, or the loss
+-- take: leave USING out
+-- first: SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL y INTO with_centre;
+SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1, model.objective = poisson LABEL y «USING with_centre» INTO m;

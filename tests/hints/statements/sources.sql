@@ -1,6 +1,6 @@
 -- site: edl.sources.sqlite.types mixed_column_error
--- hint: write CAST({} AS REAL) AS {}, or AS TEXT
--- take: (CAST\(v AS REAL\) AS v)
+-- hint: write {} AS {}, or CAST({} AS TEXT) AS {}
+-- take: (CASE .+ END AS v),
 -- on: sqlite
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0); SELECT id AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_mixed;
 SELECT «v» FROM mixed TO PREDICT USING of_mixed;
@@ -172,7 +172,7 @@ SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
 
 -- site: sqlflow_edl.analysis.schema why_unusable
 -- hint: select {}
--- take: (CAST\(v AS REAL\) AS v)
+-- take: (CASE .+ END AS v),
 -- on: sqlite
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0);
 SELECT «v», y FROM mixed TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
@@ -345,3 +345,37 @@ $ sqlflow run -e "SELECT a FROM rows" --source «oracle://host/db»
 -- as: {{ least }}
 -- file rows.csv: a,b\n1,2\n
 $ sqlflow run --var least=0 -e "SELECT a FROM 'rows.csv' WHERE a > «${least}»"
+
+-- site: edl.data.names split_name
+-- hint: write it as schema.table
+-- take: write it as (schema)(.)table
+-- as: main\2kept_here
+% import pyarrow as pa
+% frame = pa.table({"x": [1]})
+% %sqlflow_connect duckdb:
+% %sqlflow --persist frame AS «main..kept_here»
+
+-- site: edl.data.names split_name
+-- hint: write it as "schema"."table"
+-- take: write it as (")schema("\.")table"
+-- as: \1main\2kept_here"
+% import pyarrow as pa
+% frame = pa.table({"x": [1]})
+% %sqlflow_connect duckdb:
+% %sqlflow --persist frame AS «"main"kept_here»
+
+-- site: edl.data.arrow_types _normal_field
+-- hint: cast it in the SELECT, for example CAST({} AS VARCHAR)
+-- take: (CAST\(u AS VARCHAR\))
+-- as: CREATE TABLE kept AS SELECT \1 AS u FROM frame
+% import pyarrow as pa
+% frame = pa.table({"u": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])})
+% %sqlflow_connect duckdb:
+% %sqlflow «--persist frame AS kept»
+
+-- site: edl.data.files.csv _shorten_duckdb_error
+-- hint: write {} if it is of Western Europe
+-- source: «csv:data.csv?encoding=utf-8»
+-- file data.csv: a,b\n{1,a line of the file that is long enough for the part of it that is not looked at before it is read to its end\n}*60000{2,\xe9\n}*1
+-- take: write '?(csv:[^ ']+)'? if
+SELECT count(b) FROM data;

@@ -10,7 +10,7 @@ import yaml
 from edl import tls
 from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session.manifests import HIDDEN, manifests
+from sqlflow_edl.cli.program.manifests import HIDDEN, manifests
 from sqlflow_edl.session.session import Session
 from tests.mariadb import PASSWORD, Server
 from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE

@@ -30,31 +30,18 @@ def test_an_unknown_page_is_told_with_the_nearest(capsys: pytest.CaptureFixture[
     assert "did you mean serving?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "topic", "section"),
-    [
-        ("memory", "jobs", "Limit cores and memory"),
-        ("limit cores", "jobs", "Limit cores and memory"),
-        ("importances", "search", "Importances"),
-        ("shap", "explain", "EXPLAIN"),
-        ("cron", "scheduling", "cron"),
-        ("colleague", "models", "Give a model to a colleague"),
-        ("imbalance", "tutorials/fraud", "Tutorial: rare frauds"),
-        ("excel", "sources", "Spreadsheets"),
-        ("decimal comma", "sources", "How a CSV file is read"),
-        ("threshold", "tutorials/fraud", ""),
-    ],
-)
-def test_words_list_the_pages_that_have_them(
-    words: str, topic: str, section: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["help", *words.split()]) == 0
+def test_words_list_the_sections_that_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "delete", "old", "jobs"]) == 0
     said = capsys.readouterr()
-    rows = [re.split(r" {2,}", line) for line in said.out.splitlines()[1:]]
-    assert [topic, section] in [row[:2] for row in rows[:3]] or (
-        not section and topic in [row[0] for row in rows]
-    )
-    assert said.err == f"sqlflow help {rows[0][0]} shows the first page\n"
+    heading, *rows = said.out.splitlines()
+    assert heading.split() == ["topic", "section", "line"]
+    assert re.match(r"jobs +Old jobs +Folders of ended jobs stay on this machine", rows[0])
+    assert said.err == "sqlflow help jobs shows the first page\n"
+
+
+def test_words_that_resemble_the_name_of_a_page_are_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "explain one row"]) == 0
+    assert "tutorials/customers" in capsys.readouterr().out
 
 
 def test_words_of_no_page_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
@@ -21,6 +22,13 @@ def test_rows_become_a_data_frame(url: str) -> None:
     assert list(found.columns) == ["a", "k", "d"]
     assert found["k"].isna().tolist() == [False, True]
     assert len(found) == 2
+
+
+def test_a_reader_of_arrow_streams_takes_a_result(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
+        [result] = session.run(ROWS)
+        rows = pa.RecordBatchReader.from_stream(result).read_all()
+    assert rows.column("k").to_pylist() == ["x", None]
 
 
 def test_a_statement_without_rows_is_an_empty_data_frame(url: str) -> None:

@@ -15,6 +15,7 @@ from edl import spec
 from edl.data.names import fitting, free_name
 from edl.errors import Span, SQLFlowError
 from edl.program.user_model import PATH_VARIABLE, find
+from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.syntax.lexer import quoted_name
 from tests.databases import fill
 from tests.workshops import Workshop
@@ -248,8 +249,8 @@ def test_an_older_version_predicts_by_its_number(workshop: Workshop) -> None:
     ("query", "use", "message"),
     [
         ("SELECT 'old' AS x0, x1, x2, x3 FROM iris", "TO PREDICT USING", "column x0 is of type"),
-        ("SELECT * FROM iris WHERE 1 = 0", "TO EVALUATE", "there are no rows to evaluate"),
-        ("SELECT * FROM iris WHERE 1 = 0", "TO EXPLAIN", "there are no rows to explain"),
+        ("SELECT * FROM iris WHERE 1 = 0", "TO EVALUATE", "the query yields no rows"),
+        ("SELECT * FROM iris WHERE 1 = 0", "TO EXPLAIN", "the query yields no rows"),
     ],
 )
 def test_rows_that_a_model_cannot_use_are_errors_at_their_query(
@@ -257,8 +258,28 @@ def test_rows_that_a_model_cannot_use_are_errors_at_their_query(
 ) -> None:
     with pytest.raises(SQLFlowError, match=message) as raised:
         workshop.run(f"{query} {use} flowers")
-    place = Span(query.index("x0"), query.index("x0") + 2) if "x0" in message else Span(0, len(query))
+    wrong = "x0" if "x0" in message else query
+    place = Span(query.index(wrong), query.index(wrong) + len(wrong))
     assert raised.value.span == place
+
+
+class Hearing(Silent):
+    """Observer that keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.heard.append(text)
+
+
+def test_a_prediction_of_no_rows_is_warned_of(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    hearing = Hearing()
+    monkeypatch.setattr(workshop.session, "observer", hearing)
+    workshop.run("SELECT * FROM iris WHERE id > 999999 TO PREDICT nobody.x3 USING flowers")
+    assert [warning.partition(" to ")[0] for warning in hearing.heard] == [
+        "the query yields no rows; id is from 0"
+    ]
 
 
 def test_a_prediction_in_the_place_of_a_column_that_the_model_reads_is_noted(workshop: Workshop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.errors import Span
+from edl.errors import Span, StatementSyntaxError
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Call, Constant, Name, calls
 from tests.sql_cases import Case, cases
@@ -77,6 +77,12 @@ def test_a_text_in_label_is_a_name() -> None:
     )
 
 
+@pytest.mark.parametrize("target", ['""', 'main.""', '"".predicted', "``"])
+def test_a_target_with_an_empty_name_is_refused(target: str) -> None:
+    with pytest.raises(StatementSyntaxError, match="a name of the target is empty"):
+        parse(f"SELECT 1 AS x TO PREDICT {target} USING m;")
+
+
 def test_a_text_in_double_quotes_stays_a_text_in_column_and_calls() -> None:
     items = parse('SELECT 1 TO TRAIN m COLUMN "a.b", f("c")', "duckdb")[0].columns[0].items
 
@@ -87,7 +93,5 @@ def test_a_text_in_double_quotes_stays_a_text_in_column_and_calls() -> None:
 
 @pytest.mark.parametrize("number", ["9" * 401, "1e999", "-1e999"])
 def test_a_number_that_no_float_holds_is_an_error(number: str) -> None:
-    from edl.errors import StatementSyntaxError
-
     with pytest.raises(StatementSyntaxError, match="the number is too"):
         parse(f"SELECT 1 TO TRAIN m WITH a={number}")

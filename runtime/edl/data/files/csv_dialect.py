@@ -144,6 +144,8 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> CSVDi
     notes, stated = [words for _, _, words in said], [(option, value) for option, value, _ in said]
     if not options.keys() & {"delim", "skip"} and (mark := _mark_of_rows(records, form)):
         notes.append(f"as one column; {mark} would divide the rows behind the first line")
+    elif "delim" in options and (mark := _mark_of_rows([[], *records], form)):
+        notes.append(f"as one column; {mark} divides all its lines: leave ?delim= out")
     dialect = CSVDialect(
         form.delim, form.quote, form.escape, header, encoding, skip, null_texts(options),
         compression=csv_encoding.find_compression(path),

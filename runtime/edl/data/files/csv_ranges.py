@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -70,6 +71,41 @@ def index(files: DataFiles, note: Callable[[str], None]) -> FileSet:
         note(line)
     types = {name: reading.name if reading else TEXT for name, reading in chosen.items()}
     return FileSet("csv", indexed, {**options_of(dialects[0]), **options}, types)
+
+
+def read_as(files: FileSet, readings: Mapping[str, str]) -> FileSet:
+    """Return the files with the readings of a model's training rows in place of those found.
+
+    A column that was plain may be of another plain type now. Raises SourceError for other values that do not fit.
+    """
+    stated = {
+        name: readings[name] for name, found in files.types.items() if readings.get(name, found) != found
+    }
+    for name, reading_name in list(stated.items()):
+        reading = csv_readings.reading_named(reading_name)
+        misfit = _first_misfit(files, name, reading) if reading is not None else None
+        if reading is None or misfit is None:
+            continue
+        if reading.is_plain and csv_readings.is_plain(files.types[name]):
+            del stated[name]
+            continue
+        raise SourceError(
+            f"column {name} has the value {misfit}, which is not {reading.words or reading.type}, as the training "
+            "rows are",
+            hint="correct the value, leave out its row, or train the model again",
+        )
+    return msgspec.structs.replace(files, types={**files.types, **stated})
+
+
+def _first_misfit(files: FileSet, name: str, reading: Reading) -> str | None:
+    """Return the first value of a column that the reading does not fit, with its place."""
+    for file in files.files:
+        texts = CSVTexts(file, same_dialect(file.path, files.options))
+        for piece, first in enumerate(file.starts[:-1]):
+            values = texts.load(piece, [name]).column(0)
+            if (bad := csv_readings.first_misfit(reading, values)) is not None:
+                return f"{values[bad].as_py()!r} in row {first + bad + 1:,} of {file.path}"
+    return None
 
 
 def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:

@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
@@ -91,14 +91,24 @@ class _Format(Protocol):
     def open_pieces(self, files: FileSet, file: FileIndex) -> Pieces: ...
 
 
-def pin_files(location: str, folder: Path, note: Callable[[str], None] = lambda text: None) -> Pinned:
+def pin_files(
+    location: str,
+    folder: Path,
+    note: Callable[[str], None] = lambda text: None,
+    readings: Mapping[str, str] | None = None,
+) -> Pinned:
     """Fix the rows of the files that `location` names: a path, a folder, a pattern, or a URL with options.
 
-    `note` receives lines on how they are read, where that is not plain. Writes the index into `folder`. Raises
+    `note` receives lines on how they are read, where that is not plain. `readings`: how a model's training rows were
+    read, see `kept_readings`; other values are an error. Writes the index into `folder`. Raises
     SourceError if there are no such files, or one cannot be read.
     """
     files = found_files(location)
     file_set = _module(files.format).index(files, note)
+    if readings and file_set.types:
+        from edl.data.files import csv_ranges
+
+        file_set = csv_ranges.read_as(file_set, readings)
     reader = RangeReader(file_set)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_bytes(msgspec.json.encode(file_set))
@@ -112,6 +122,14 @@ def pin_files(location: str, folder: Path, note: Callable[[str], None] = lambda 
         seed=0,
         shuffled=False,
     )
+
+
+def kept_readings(folder: Path) -> dict[str, str]:
+    """Return how the CSV columns in a folder of `pin_files` are read; empty if all are read in the plain form."""
+    from edl.data.files import csv_readings
+
+    types = msgspec.json.decode((folder / FILE).read_bytes(), type=FileSet).types
+    return {} if all(map(csv_readings.is_plain, types.values())) else types
 
 
 def open_files(pinned: Pinned, folder: Path) -> RangeReader:

@@ -54,6 +54,12 @@ class Judge:
         self._job = job
         self.pinned, self.reader = job_runner.rows_of(program, job)
         rows = program.spec.rows
+        if self.reader.rows < rows.training + rows.validation:
+            raise JobError(
+                f"the search was compiled for {rows.training + rows.validation:,} rows, "
+                f"and its query has {self.reader.rows:,}",
+                hint="compile the program again: sqlflow compile",
+            )
         scored_rows = rows.validation * self.search.folds  # rows that a model scores without having seen them
         first = rows.training + rows.validation - scored_rows
         self._labels, self._weights = _truth(program.spec, self.reader, first)
@@ -281,5 +287,5 @@ def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | No
         if weights is not None:
             weighed.append(weights.transform(batch, "evaluate"))
     if not batches_of_labels:
-        raise JobError("a search needs validation rows", hint="write VALIDATE 0.2, or select more rows")
+        raise JobError("a search needs validation rows")
     return np.concatenate(batches_of_labels), np.concatenate(weighed) if weighed else None

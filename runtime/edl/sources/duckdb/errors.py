@@ -6,18 +6,20 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 
 import duckdb
 
 from edl.data.names import quote_where_needed, reserved_hint
-from edl.data.source import ConflictError, MissingRightError
+from edl.data.source import ConflictError, LockedError, MissingRightError
 from edl.errors import Advice, SourceError, Span, did_you_mean
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.hints import hint_at_place, place_of_name, quoted_text_hint
 
 _EXPLAIN = "EXPLAIN "
 _LONGEST = 200  # characters of the names that a hint lists
+_MOST_COLUMNS = 40  # that a hint lists
 _MAIN = "main."  # schema of built-in functions
 _MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
 _LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
@@ -30,13 +32,15 @@ _PLANNED = (
 )
 _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
 _READ_ONLY = re.compile("attached in read-only mode")
+_LOCKED = "Could not set lock"
+_HOLDER = re.compile(r"lock is held in (.+? \(PID \d+\))")
 _HINTS = (
     (
         _READ_ONLY.pattern,
         "this account may not write the file, or not its folder: copy the file to change it",
     ),
     (
-        r"Could not set lock",
+        _LOCKED,
         "only one process may have the database open: wait for the other, or end it; sqlflow jobs lists jobs",
     ),
     (
@@ -68,7 +72,9 @@ def translate_error(
     message = _first_line(error)
     kind = _kind(message)
     span = _span(detail, start, query) or place_of_name(str(error), query)
-    hint = hint_at_place(str(error), query, span) or _hint(str(error), detail, tables)
+    hint = hint_at_place(str(error), query, span) or _hint(
+        str(error), detail, tables, partial(_columns, connection, query)
+    )
     if hint is None or not hint.startswith("did you mean"):
         hint = quoted_text_hint(detail.get("name", ""), query, span) or hint
     if isinstance(error, duckdb.ParserException) and span is not None:
@@ -86,7 +92,11 @@ def _kind(message: str) -> type[SourceError]:
 
 def opening(error: duckdb.Error, place: str) -> SourceError:
     message = _first_line(error)
-    return SourceError(f"cannot open {place}: {message}", hint=_fixed_hint(message))
+    hint = _fixed_hint(message)
+    if _LOCKED in message:
+        holder = _HOLDER.search(message)
+        return LockedError(f"{holder[1] if holder else 'another process'} has {place} open", hint=hint)
+    return SourceError(f"cannot open {place}: {message}", hint=hint)
 
 
 def while_reading(error: Exception) -> SourceError:
@@ -144,7 +154,9 @@ def _span(detail: dict[str, str], before: int, query: str) -> Span | None:
     return Span(first, first + max(1, len(encoded[start : start + length].decode(errors="ignore"))))
 
 
-def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]]) -> str | None:
+def _hint(
+    message: str, detail: dict[str, str], tables: Callable[[], list[str]], columns: Callable[[], list[str]]
+) -> str | None:
     if match := _MISSING_TABLE.search(message):
         return did_you_mean(match[1], tables())
     if detail.get("candidates") and "name" in detail:
@@ -152,9 +164,20 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
         if sum(map(len, candidates)) > _LONGEST or " -> " in detail["candidates"]:  # signatures of a function
             return None
         is_function = detail.get("type", "").endswith("Function")  # of thousands, DuckDB names a similar one
-        most = 0 if is_function else len(candidates)
+        if not is_function and (known := columns()):  # DuckDB names the most similar ones alone
+            candidates = known
+        most = 0 if is_function else _MOST_COLUMNS
         return did_you_mean(detail["name"], candidates, list_up_to=most, write=quote_where_needed)
     return _fixed_hint(message)
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    """Return the columns of the tables that the query names."""
+    with suppress(duckdb.Error):
+        words = re.findall(r"\w+", query.lower())
+        rows = connection.execute(queries.NAMES_OF, [words]).fetchall()
+        return [*dict.fromkeys(column for _, column in rows)]
+    return []
 
 
 def _find_reserved_word(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:

@@ -1,7 +1,8 @@
 """DuckDB as a data source: one connection in the client's process.
 
 A DuckDB file opened by one process cannot be opened by another, not even for reading. So the client pins rows into
-the job folder, instances work on those, and the client commits the results.
+the job folder, instances work on those, and the client commits the results. Between statements and during a training it
+can close the file for other processes.
 
 One connection runs one statement at a time: the next statement ends a result that was not read to its end, and
 further reads of that result are a SourceError. A source belongs to one thread.
@@ -9,6 +10,7 @@ further reads of that result are a SourceError. A source belongs to one thread.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +41,7 @@ _SQLITE = b"SQLite format 3\0"
 # A name in a query is a table, never a variable of the calling Python program.
 _TABLES_ONLY = "SET python_enable_replacements = false"
 _TRANSACTION = "transaction"
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*", re.IGNORECASE)
 _BEGINS = re.compile(r"\s*(begin|start)\b", re.IGNORECASE)
 # Statements after which the session is as before, unless they have one of these words.
 _STATELESS = frozenset(
@@ -48,7 +51,7 @@ _STATELESS = frozenset(
         "ANALYZE", "MULTI",
     )
 )  # fmt: skip
-_STATEFUL = re.compile(r"\b(temp|temporary|setseed|currval|getvariable)\b", re.IGNORECASE)
+_STATEFUL = re.compile(r"\b(temp|temporary|secret|setseed|currval|getvariable)\b", re.IGNORECASE)
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
 
 
@@ -77,7 +80,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         if _is_sqlite(path):  # DuckDB would fetch an extension for it
             raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
         try:
-            return cls(open_database(path), str(url), path if isinstance(path, Path) else None)
+            return cls(open_database(path), str(url), path.absolute() if isinstance(path, Path) else None)
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
 
@@ -96,8 +99,15 @@ class DuckDBSource(Transactional, EmbeddedSource):
         if self._path is None or self._connection is None or self._state or self.in_transaction:
             return
         if self._unread is None:
-            self._connection.close()
+            self._close_connection(self._connection)
             self._connection = None
+
+    def reopen(self) -> None:
+        if self._connection is None:
+            self._connection = self._open_again()
+
+    def _close_connection(self, connection: duckdb.DuckDBPyConnection) -> None:
+        connection.close()
 
     def _open_again(self) -> duckdb.DuckDBPyConnection:
         if self._path is None or not self._path.is_file():  # DuckDB would create it
@@ -128,7 +138,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
     def close(self) -> None:
         self._end_result()
         if self._connection is not None:
-            self._connection.close()
+            self._close_connection(self._connection)
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -160,6 +170,9 @@ class DuckDBSource(Transactional, EmbeddedSource):
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        """Run one statement. SHOW TABLES leaves out those of models and results, as `tables` does."""
+        if _SHOW_TABLES.fullmatch(sql):
+            sql = f"SELECT name FROM (SHOW TABLES) WHERE {self._is_shown()} ORDER BY name"
         statement = self._only_statement(sql)
         self._note_state(statement)
         with self._errors(sql):
@@ -172,6 +185,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
                 return inner
             self._unread = inner
         return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
+
+    def _is_shown(self) -> str:
+        """Return the condition under which SHOW TABLES has a name."""
+        return "NOT starts_with(name, 'sqlflow_edl_')"
 
     def syntax_error(self, sql: str) -> SourceError | None:
         return syntax_error(sql, self.connection)
@@ -324,10 +341,20 @@ def open_file(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _is_sqlite(path: Path | str) -> bool:
-    if not isinstance(path, Path) or not path.is_file():
+    if not isinstance(path, Path) or not path.is_file() or _has_open(path):
         return False
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:  # DuckDB says why
         return False
+
+
+def _has_open(path: Path) -> bool:
+    """Return True if this process has the file open. To open and close it once more would end DuckDB's lock on it."""
+    file = path.stat()
+    for descriptor in Path("/dev/fd").iterdir():
+        with suppress(OSError):  # the descriptor of the folder itself, which is closed
+            if os.path.samestat(os.fstat(int(descriptor.name)), file):
+                return True
+    return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -235,7 +236,7 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
         "host": url.host.strip("[]"),
         "port": url.port or 3306,
         "user": url.user or None,
-        "password": url.password,
+        "password": url.password or os.environ.get("MYSQL_PWD", ""),  # as the server's own client
         "database": url.path,
         "connect_timeout": int(options.get("connect_timeout", "10")),
     }
@@ -251,7 +252,7 @@ def _connection_error(error: Exception, url: ServerURL) -> SourceError:
     hints = {
         _DENIED: "the password is wrong, or the user may not connect from this host or without a certificate"
         if url.password
-        else "give the password by -p, in SQLFLOW_SOURCE or in the connections file",
+        else "give the password by -p, in SQLFLOW_SOURCE, in MYSQL_PWD or in the connections file",
         1044: "request privileges on this database",
         1049: "check the name of the database",
         2003: "check host and port, and that the server is running",

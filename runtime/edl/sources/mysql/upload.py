@@ -68,7 +68,7 @@ def declare_type(field: pa.Field) -> str:
             return f"{name} NULL"
     raise SourceError(
         f"column {field.name} is of the type {kind}, which MySQL cannot hold",
-        hint="leave it out of the SELECT",
+        hint="leave it out, or make it a text",
     )
 
 
@@ -116,7 +116,7 @@ def _load(connection: MySQLConnection, table: str, columns: str, batch: pa.Recor
     )
     if connection.load(_LOAD.format(table=table, columns=columns), [_content(lines)]):
         ((_, _, message), *_) = connection.fetch_all("SHOW WARNINGS LIMIT 1")
-        raise SourceError(message.decode(errors="replace"), hint="cast the column in the SELECT")
+        raise SourceError(message.decode(errors="replace"), hint="make the column a text")
 
 
 def _insert(connection: MySQLConnection, table: str, columns: str, batch: pa.RecordBatch) -> None:

@@ -367,7 +367,7 @@ _HINTS = (
     ),
     (
         "password authentication failed",
-        "give the password by -p, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
+        "the password is wrong, or there is no such user",
     ),
     ("certificate verify failed", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
     ("root certificate file", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),

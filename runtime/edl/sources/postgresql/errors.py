@@ -21,10 +21,11 @@ SYNTAX, TABLE, COLUMN, FUNCTION = "42601", "42P01", "42703", "42883"
 _CONFLICTS = ("23505", "40001", "40P01", "42P07")
 _SEVERAL = "cannot insert multiple commands"
 _NAME = re.compile(r'(?:relation|column) "?(.+?)"? (?:of relation .*)?does not exist')
+_SCHEMA = re.compile("permission denied for schema (.+)")
 _HINTS = {
     "22021": "texts of PostgreSQL cannot have the character NUL; replace it",
     "22P05": "the database has an encoding without this character; use one with the encoding UTF8",
-    "25006": "write with a connection to the primary server, or as a user who may write",
+    "25006": "ROLLBACK, and BEGIN READ WRITE; or connect to the primary server",
     "25P02": "end the open transaction with COMMIT or ROLLBACK",
     "2BP01": "drop what depends on the table first, or write into another table",
     "42501": "request the privilege from the owner",
@@ -59,8 +60,10 @@ def translate_error(
         message += f": {diagnosis.message_detail.splitlines()[0].rstrip('.')}"
     hint = hint or (diagnosis and _adapt_hint(diagnosis.message_hint))
     kind = ConflictError if code in _CONFLICTS or "concurrently" in message else SourceError
-    if code in DENIED:
-        kind = MissingRightError
+    if code in DENIED:  # of a statement of ours, perhaps: its place says nothing
+        kind, span = MissingRightError, None
+        if denied := _SCHEMA.search(message):
+            hint = f"its owner grants it by GRANT USAGE, CREATE ON SCHEMA {denied[1]} TO and the name of this account"
     return kind(message, span=span, hint=hint or None)
 
 

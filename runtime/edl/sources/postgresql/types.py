@@ -164,8 +164,7 @@ def null(name: str, kind: pa.DataType) -> str:
 
 def unfit(column: PostgreSQLColumn, example: str) -> SourceError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
-    name, kind = quote_part(column.name), column.kind
-    hint = f"write {name}::text AS {name}"
+    name, kind, hint = quote_part(column.name), column.kind, ""
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         is_known = (
             f"isfinite({name})" if "infinity" in example else f"{name} BETWEEN '{_FIRST}' AND '{_LAST}'"

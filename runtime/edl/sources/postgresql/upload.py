@@ -53,7 +53,7 @@ def declare_type(field: pa.Field) -> str:
     if name is None:
         raise SourceError(
             f"column {field.name} is of the type {kind}, which PostgreSQL cannot hold",
-            hint="leave it out of the SELECT",
+            hint="leave it out, or make it a text",
         )
     return f"{name}[]" if is_list else name
 

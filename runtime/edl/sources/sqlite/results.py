@@ -171,7 +171,7 @@ def _stored_type(field: pa.Field) -> tuple[str, pa.DataType]:
             return declared, arrow
     raise SourceError(
         f"column {field.name} is of the type {field.type}, which SQLite cannot hold",
-        hint="leave it out of the SELECT",
+        hint="leave it out, or make it a text",
     )
 
 
@@ -196,5 +196,5 @@ def _values(field: pa.Field, column: pa.Array) -> list[Any]:
     except pa.ArrowInvalid:
         raise SourceError(
             f"column {field.name} holds numbers beyond the 64 bits of SQLite's integers",
-            hint="cast it to DOUBLE in the SELECT",
+            hint="make it numbers of DOUBLE (float64), or texts",
         ) from None

@@ -136,12 +136,18 @@ def mixed_column_error(column: SQLiteColumn, example: object) -> SourceError:
     if isinstance(example, str):
         return SourceError(
             f"column {column.name} holds both numbers and text, for example {_literal(example)}",
-            hint=f"write CAST({column.name} AS REAL) AS {column.name}, or AS TEXT",
+            hint=f"write {_numbers(column.name)} AS {column.name}, or CAST({column.name} AS TEXT) AS {column.name}",
         )
     return SourceError(
         f"column {column.name} holds both bytes and other values",
         hint=f"write CAST({column.name} AS TEXT) AS {column.name}, or leave it out",
     )
+
+
+def _numbers(name: str) -> str:
+    """Return an expression of the numbers, also as texts; NULL for other texts, of which a cast alone makes 0."""
+    is_number = f"{name} GLOB '*[0-9]*' AND {name} NOT GLOB '*[^-+.0-9eE]*'"
+    return f"CASE WHEN {is_number} THEN CAST({name} AS REAL) END"
 
 
 def _facts(column: SQLiteColumn) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import connect, open_reader
-from edl.data.files.file_ranges import RangeReader, pin_files
+from edl.data.files.file_ranges import RangeReader, kept_readings, pin_files
 from edl.errors import SourceError
 
 PARTS = ["a", "é", '"', ",", "\n", "\r\n", " ", "x"]
@@ -161,3 +162,37 @@ def test_a19_a_file_larger_than_the_memory_in_use_is_read_exactly(
     assert (found, last, length) == (rows, rows - 1, len(text) - 300)
     assert path.stat().st_size >> 20 > 150
     assert grown < 125
+
+
+def test_later_files_are_read_as_the_training_rows_were(tmp_path: Path) -> None:
+    training, later = tmp_path / "training.csv", tmp_path / "later.csv"
+    training.write_text("x;day;k\n1,5;26.12.2024;a\n1.250,75;01.02.2024;b\n")
+    pin_files(str(training), tmp_path / "training")
+    readings = kept_readings(tmp_path / "training")
+    later.write_text("x;day;k\n1.250;01.02.2024;7\n" + "3;03.04.2024;8\n" * 9)
+    assert pin_files(str(later), tmp_path / "guessed").schema[0].type == "double"
+    pinned = pin_files(str(later), tmp_path / "later", readings=readings)
+    rows = open_reader(pinned, tmp_path / "later")
+    [first, *_] = pa.Table.from_batches(rows.read(0, 10), rows.schema).to_pylist()
+    assert first == {"x": 1250.0, "day": dt.date(2024, 2, 1), "k": "7"}
+
+
+def test_a_value_that_does_not_fit_the_reading_of_the_training_rows_is_named(tmp_path: Path) -> None:
+    training, later = tmp_path / "training.csv", tmp_path / "later.csv"
+    training.write_text("x;n\n1,5;1\n2,5;2\n")
+    pin_files(str(training), tmp_path / "training")
+    readings = kept_readings(tmp_path / "training")
+    later.write_text("x;n\n" + "2,5;1.5\n" * 20)
+    assert [field.type for field in pin_files(str(later), tmp_path / "a", readings=readings).schema] == [
+        "double",
+        "double",
+    ]
+    later.write_text("x;n\n" + "2;1\n" * 20 + "1.5;2\n")
+    with pytest.raises(SourceError, match=r"column x has the value '1\.5' in row 21 .* not a decimal comma"):
+        pin_files(str(later), tmp_path / "b", readings=readings)
+
+
+def test_files_in_plain_form_keep_no_readings(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("x,day,k\n1.5,2024-12-26,a\n")
+    pin_files(str(tmp_path / "plain.csv"), tmp_path / "job")
+    assert kept_readings(tmp_path / "job") == {}

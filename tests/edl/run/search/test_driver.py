@@ -325,6 +325,11 @@ def test_a_search_needs_validation_rows(tmp_path: Path) -> None:
         run(searching(tmp_path / "program", PLAIN[:1], rows=Rows(True, 120, 120, 0)))
 
 
+def test_a_search_refuses_fewer_rows_than_it_was_compiled_for(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"compiled for 1,000 rows, and its query has 1\d\d"):
+        run(searching(tmp_path / "program", PLAIN[:1], rows=Rows(True, 1000, 900, 100)))
+
+
 def test_an_interrupt_ends_a_search_with_what_it_has_found_and_a_second_one_cancels_it(
     tmp_path: Path,
 ) -> None:

@@ -290,7 +290,7 @@ def test_a_text_of_lists_becomes_the_categories_of_their_items_and_the_answer_sa
     found = by_type(session, "words", items)
     [feature] = found.spec.features
     assert in_any_order(feature) == in_any_order(WORDS)
-    assert "words, a text, is read as lists of categories between '|'" in found.notes
+    assert "words (text) looks like lists of categories between '|' and is read as such" in found.notes
 
 
 @pytest.mark.parametrize("items", ["", "halves"])
@@ -300,7 +300,7 @@ def test_a_text_of_as_many_numbers_in_each_cell_becomes_a_vector(session: Sessio
     assert isinstance(feature, spec.Vector)
     assert (feature.mean, feature.delimiter) == ((12.25, 2.0), ";")
     assert feature.std == pytest.approx((7.21543, 1.41421), abs=1e-5)
-    assert "halves, a text, is read as lists of numbers between ';'" in found.notes
+    assert "halves (text) looks like lists of numbers between ';' and is read as such" in found.notes
 
 
 @pytest.mark.parametrize("items", ["", "pairs", "INDICATOR(pairs)"])
@@ -311,7 +311,10 @@ def test_a_text_of_items_with_weights_becomes_weighted_categories(session: Sessi
     assert isinstance(feature, spec.OneHot)
     assert isinstance(feature.category, spec.ListOf)
     assert feature.category.weights == ":"
-    assert "pairs, a text, is read as lists of categories with weights between ' '" in found.notes
+    assert (
+        "pairs (text) looks like lists of categories with weights between ' ' and is read as such"
+        in found.notes
+    )
 
 
 def test_where_a_category_is_needed_numbers_between_delimiters_are_items(session: Session) -> None:
@@ -334,8 +337,8 @@ def test_columns_of_lists_are_read_as_texts_of_lists_are(session: Session) -> No
 def test_the_answer_tells_the_lists_among_several_categories(session: Session) -> None:
     found = by_type(session, "ids, words", "EMBEDDING(CONCAT(ids, words), 4)")
     assert found.notes == (
-        "ids, a text, is read as lists of categories between ','",
-        "words, a text, is read as lists of categories between '|'",
+        "ids (text) looks like lists of categories between ',' and is read as such",
+        "words (text) looks like lists of categories between '|' and is read as such",
     )
 
 
