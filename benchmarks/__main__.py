@@ -43,6 +43,7 @@ CASES = {  # a module is loaded when it is measured: each has packages of its ow
     "interrupted": "interrupted.measure",
     "replacing": "replacing.measure",
     "quota": "quota.measure",
+    "pinning": "pinning.measure",
     "mysql": "mysql.measure",
     "postgresql": "postgresql.measure",
     "maxcompute": "maxcompute.measure",

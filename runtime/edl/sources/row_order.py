@@ -131,8 +131,7 @@ def order_rows(
             for column, values in zip(kept.values(), batch.columns[width:], strict=True):
                 column.add(values)
             store.add(batch.select(range(width)))
-        columns = dict(zip(keys, (column.values() for column in kept.values()), strict=True))
-        kept.clear()
+        columns = dict(zip(keys, (column.take() for column in kept.values()), strict=True))
         order, validation = find_places(columns, seed, split)
         yield OrderedRows(pa.RecordBatchReader.from_batches(store.schema, store.gather(order)), validation)
 

@@ -36,13 +36,26 @@ class KeyColumn:
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
-        self._parts: list[pa.Array] = []
+        self._hashes: list[Hashes] = []
+        self._others: list[pa.Array] = []
 
     def add(self, values: pa.Array) -> None:
-        self._parts.append(pa.concat_arrays([values, values.slice(0, 0)]))
+        if pa.types.is_uint64(self._kind):
+            self._hashes.append(values.to_numpy().copy())
+        else:
+            self._others.append(pa.concat_arrays([values, values.slice(0, 0)]))
 
-    def values(self) -> pa.Array:
-        return pa.concat_arrays([pa.array([], self._kind), *self._parts])
+    def take(self) -> pa.Array:
+        """Return all values, which are not kept any longer."""
+        if not self._hashes:
+            return pa.concat_arrays([pa.array([], self._kind), *self._others])
+        hashes = np.empty(sum(map(len, self._hashes)), np.uint64)
+        end = len(hashes)
+        while self._hashes:  # each part is freed before the next one is copied
+            part = self._hashes.pop()
+            hashes[end - len(part) : end] = part
+            end -= len(part)
+        return pa.array(hashes)
 
 
 class EqualRows(NamedTuple):

@@ -22,7 +22,7 @@ from edl.data.pinned import check_disk
 Ints = npt.NDArray[np.int64]
 
 IN_MEMORY = 1 << 30  # bytes of rows; also of a part that is gathered from a file
-_CHUNK = 16  # batches that are joined: a column's memory is its own then, and can be freed by itself
+_CHUNK = 8  # batches that are joined: a column's memory is its own then, and can be freed by itself
 FILE = "incoming.arrow"
 
 
@@ -66,6 +66,7 @@ class RowStore:
         for field, chunks in zip(self.schema, self._columns, strict=True):
             joined.append(_concat(chunks, field.type))
             chunks.clear()
+            pa.default_memory_pool().release_unused()  # it keeps what is freed
         yield from _take(joined, self.schema, order)
 
     def _join(self) -> None:
