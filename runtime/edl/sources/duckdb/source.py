@@ -30,7 +30,7 @@ from edl.sources.duckdb.engine import is_read_only, open_database
 from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
-from edl.sources.row_order import Column, OrderedRows, keyed_query, order_rows
+from edl.sources.row_order.ordered import Column, OrderedRows, keyed_query, order_rows
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended_result_error, not_a_query, not_one_statement
 from edl.spec import Split

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data.arrow_types import BATCH_ROWS
-from edl.sources.row_store import RowStore
+from edl.sources.row_order.store import RowStore
 
 ROWS = 2 * BATCH_ROWS + 1000
 
