@@ -114,6 +114,14 @@ def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databa
     assert job.status().unclaimed
 
 
+@pytest.mark.parametrize("source", ["", "a scheme://of another version"])
+def test_a_failed_job_without_a_source_stops_no_session(url: str, source: str) -> None:
+    job = job_folder.create("train")
+    write_intent(job.path, Intent("train", source, "m", RECORD))
+    job.end("failed", "no reason")
+    assert notes(url) == []
+
+
 def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     unreadable, without, good = left(url), left(url, archive=False), left(url)
     (unreadable.path / "intent.json").write_text("{}", encoding="utf-8")
