@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.curve import draw_sparkline
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import candidate, leading_shares, length_of_refit, number
@@ -117,6 +118,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _members(result.trials)
     if result.importances:
         yield "important", leading_shares(result.importances)
+    elif result.trials and result.model:
+        yield "important", f"not measured in the time: SELECT … TO EXPLAIN {expressions.model(result.model)}"
     yield from _curve(result.curve)
     if result.model:
         yield "model", f"{result.model} in {result.stored_in}"

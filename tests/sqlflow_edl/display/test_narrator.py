@@ -319,9 +319,10 @@ def test_a_search_ends_with_its_members_by_their_share() -> None:
         ),
     )
     Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
-    assert out.getvalue().splitlines()[5:7] == [
-        "  members   75% trial 3, BoostedTrees (lightgbm), rate 0.1; rmse 2.5; 3.2 s; predicts 120,000 rows/s",
-        "            25% trial 1, Linear (torch)",
+    assert out.getvalue().splitlines()[5:8] == [
+        "  members     75% trial 3, BoostedTrees (lightgbm), rate 0.1; rmse 2.5; 3.2 s; predicts 120,000 rows/s",
+        "              25% trial 1, Linear (torch)",
+        "  important  not measured in the time: SELECT … TO EXPLAIN m",
     ]
 
 

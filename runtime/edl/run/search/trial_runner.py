@@ -29,6 +29,7 @@ from edl.run.training_protocol import TrialRun
 from edl.spec import Rows, Search
 
 ATTEMPTS = 5  # of a trial with processes that die
+STARTING = 4.0  # seconds in which a process starts again, if its last trial was stopped
 GRACE = 1.25  # factor of a trial's time after which it is cancelled
 
 
@@ -117,7 +118,7 @@ class TrialRunner:
         They are the figures of the outcome. For errors see `run`.
         """
         training = folder_of(self._job, number, 0), TrialRun(explained=seconds)
-        return self._run(number, [training], 2 * seconds, limited=False)
+        return self._run(number, [training], seconds + max(seconds, STARTING), limited=False)
 
     def _run(
         self, number: int, trainings: Sequence[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
