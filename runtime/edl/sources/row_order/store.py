@@ -6,7 +6,9 @@ each part of the order is read from the file in one pass.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS
-from edl.data.pinned import check_disk
+from edl.data.pinned import check_disk, disk_full
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,7 +48,8 @@ class RowStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._writer is not None:
-            self._writer.close()
+            with suppress(OSError):  # of a full disk, which an error has told already
+                self._writer.close()
         self._path.unlink(missing_ok=True)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -98,7 +101,12 @@ class RowStore:
 
     def _write(self, writer: pa.ipc.RecordBatchFileWriter, columns: list[pa.Array]) -> None:
         check_disk(self._path.parent)
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        try:
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise disk_full(self._path.parent) from None
 
     def _gather_parts(self, order: Ints) -> Iterator[pa.RecordBatch]:
         file = pa.ipc.open_file(pa.memory_map(str(self._path)))
@@ -108,7 +116,9 @@ class RowStore:
         rows = -(-rows // BATCH_ROWS) * BATCH_ROWS
         for start in range(0, len(order), rows):
             part = order[start : start + rows]
-            present = np.sort(part)
+            by_place = np.argsort(part)
+            present, places = part[by_place], np.empty(len(part), np.int64)
+            places[by_place] = np.arange(len(part))
             columns: list[list[pa.Array]] = [[] for _ in self.schema]
             bounds = np.searchsorted(present, [0, *ends])
             for at, (first, last) in enumerate(pairwise(bounds)):
@@ -117,7 +127,7 @@ class RowStore:
                 for chunks, column in zip(columns, batch.columns, strict=True):
                     chunks.append(column)
             joined = [_concat(chunks, field.type) for field, chunks in zip(self.schema, columns, strict=True)]
-            yield from _take(joined, self.schema, np.searchsorted(present, part))
+            yield from _take(joined, self.schema, places)
 
 
 def _concat(chunks: list[pa.Array], kind: pa.DataType) -> pa.Array:

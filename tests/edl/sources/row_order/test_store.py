@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from edl.data.arrow_types import BATCH_ROWS
-from edl.sources.row_order.store import RowStore
+from edl.errors import SourceError
+from edl.sources.row_order.store import FILE, RowStore
 
 ROWS = 2 * BATCH_ROWS + 1000
 
@@ -46,3 +47,16 @@ def test_an_error_of_the_source_leaves_no_file(tmp_path: Path) -> None:
         assert [*tmp_path.rglob("*.arrow")]
         raise OSError("cut off")
     assert not [*tmp_path.rglob("*.arrow")]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_is_a_named_error(tmp_path: Path) -> None:
+    (tmp_path / "shuffle").mkdir()
+    (tmp_path / "shuffle" / FILE).symlink_to("/dev/full")
+    rows = table()
+    with (
+        pytest.raises(SourceError, match="the disk of .* is full"),
+        RowStore(rows.schema, tmp_path, 1000) as store,
+    ):
+        for batch in rows.to_batches(max_chunksize=1000):
+            store.add(batch)
