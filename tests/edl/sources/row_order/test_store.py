@@ -55,7 +55,7 @@ def test_a_full_disk_is_a_named_error(tmp_path: Path) -> None:
     (tmp_path / "shuffle" / FILE).symlink_to("/dev/full")
     rows = table()
     with (
-        pytest.raises(SourceError, match="the disk of .* is full"),
+        pytest.raises(SourceError, match=r"the disk of .* is full"),
         RowStore(rows.schema, tmp_path, 1000) as store,
     ):
         for batch in rows.to_batches(max_chunksize=1000):
