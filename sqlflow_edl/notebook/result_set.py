@@ -20,11 +20,12 @@ from sqlflow_edl.display.views import format_computed
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.charts import Chart, draw_explained
 from sqlflow_edl.reports.drift import SHOWN, cells
-from sqlflow_edl.reports.result import Result, View, data_frame
+from sqlflow_edl.reports.result import Result, View, data_frame, polars_frame
 from sqlflow_edl.reports.text import format_count, number
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from edl.jobs.events import EpochEnd
@@ -88,6 +89,10 @@ class ResultSet:
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
         return data_frame(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a data frame of polars; see `sqlflow_edl.reports.result.polars_frame`."""
+        return polars_frame(self.to_arrow())
 
     def importances(self) -> Chart:
         """Draw the mean size of each column's Shapley values; of rows of EXPLAIN, as are the other charts.

@@ -144,6 +144,14 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
         assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
 
 
+def test_a_job_of_the_edl_command_whose_result_is_a_file_concerns_no_session(url: str) -> None:
+    for exit_state in ("failed", "done"):
+        job = job_folder.create("train")
+        write_intent(job.path, Intent("train", "", "", file="model.zip"))
+        job.end(exit_state, "no candidate of the search could be trained")
+    assert notes(url) == []
+
+
 def test_a_training_that_was_killed_with_its_process_is_a_failed_version(url: str) -> None:
     text = (
         "import os, sys\n"
