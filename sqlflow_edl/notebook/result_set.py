@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from edl.spec import ScoreCurve
 from sqlflow_edl.charts.bars import bars
 from sqlflow_edl.charts.curves import learning_curve, roc
 from sqlflow_edl.charts.matrix import confusion
@@ -173,25 +172,12 @@ def _importances(first: FirstRows) -> str:
 
 def _roc_curve(first: FirstRows) -> str:
     """Draw the curve above its first rows; empty without rows of both classes."""
-    drawn = html.image(roc(_score_curve(first)))
+    drawn = html.image(roc(views.score_curve(first)))
     rows = [
         tuple(number(value) if isinstance(value, float) else value for value in row) for row in first.rows
     ]
     some = replace(first, rows=rows[:SHOWN_ROWS])
     return drawn and drawn + html.rows(some.columns, some.rows, _footer(some))
-
-
-def _score_curve(first: FirstRows) -> ScoreCurve:
-    """Return the curve of the rows of EVALUATE … evaluate.report = roc_curve."""
-    names = [name for name, _ in first.columns]
-    of = (
-        dict(zip(names, zip(*first.rows, strict=True), strict=True))
-        if first.rows
-        else dict.fromkeys(names, ())
-    )
-    hits, alarms = of["true_positives"], of["false_positives"]
-    inside, outside = (hits[-1], alarms[-1]) if hits else (0.0, 0.0)
-    return ScoreCurve(1, inside, outside, of["threshold"], hits, alarms)
 
 
 def _drift(first: FirstRows) -> str:
