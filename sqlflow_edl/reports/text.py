@@ -322,10 +322,19 @@ def format_count(count: int, noun: str = "row") -> str:
 
 def length_of_refit(trial: Trial) -> str:
     """Return the length of a model's training on all rows: `153 rounds` of trees, or `20 epochs`."""
+    return _length(trial, trial.refit or 0)
+
+
+def length_of_trial(trial: Trial) -> str:
+    """Return the length of a trial's training: `153 rounds` of trees, or `20 epochs`; empty for a trial that failed."""
+    return _length(trial, trial.epochs) if trial.epochs else ""
+
+
+def _length(trial: Trial, count: int) -> str:
     name, _, library = trial.name.partition(",")[0].partition(" (")
     named = MODELS.find(name)  # a candidate of a search by one model does not name the library
     of_trees = library.rstrip(")") in TREES or (named is not None and set(named.frameworks) <= set(TREES))
-    return format_count(trial.refit or 0, "round" if of_trees else "epoch")
+    return format_count(count, "round" if of_trees else "epoch")
 
 
 def join_first(values: Iterable[object], shown: int = SHOWN) -> str:

@@ -82,6 +82,7 @@ def _environment() -> jinja2.Environment:
         "counted": text.format_count,
         "duration": text.duration,
         "size": text.size,
+        "length_of_trial": text.length_of_trial,
         "path_of": path_of,
         "state_class": state_class,
         "symbol": symbol,
