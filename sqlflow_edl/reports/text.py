@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -51,6 +52,26 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
 def column_types(query: spec.Query) -> Types:
     """Return the Arrow types of the columns of a query."""
     return {field.name: field.type for field in query.schema}
+
+
+_PLAIN_TYPES = {
+    "int": "whole number",
+    "uint": "whole number",
+    "bool": "true or false",
+    "date": "date",
+    "timestamp": "date and time",
+    "time": "time",
+    "string": "text",
+    "list": "list",
+}
+
+
+def plain_type(type_: str) -> str:
+    """Name an Arrow type for people: text, date, number."""
+    family = re.split("[^a-z]", type_.replace("large_", ""))[0]
+    return _PLAIN_TYPES.get(
+        family, "number" if family in ("float", "double", "decimal", "halffloat") else type_
+    )
 
 
 def _type(column: Any, types: Types) -> str:
