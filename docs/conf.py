@@ -23,6 +23,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # `…` in examples of YAML a
 html_theme = "furo"
 html_title = project
 html_copy_source = False
+html_show_copyright = False
 _LINK = re.compile(r"^\| \[([^\]]+)\]\(([^)#]+)\.md\)", re.MULTILINE)
 
 

@@ -26,10 +26,10 @@ _CLASSIFICATION = re.compile(r"classif|logistic|logit|svc|naive_?bayes", re.IGNO
 class Alternative:
     """Replacement for a model of another system.
 
-    missing: the reason, a clause. hint: the statement to write today.
+    message: sentence on the unknown model. hint: the statement to write today.
     """
 
-    missing: str
+    message: str
     hint: str
 
 
@@ -37,7 +37,8 @@ class Alternative:
 class _Kind:
     """Group of similar models: `names` matches a part of their names, the models of `family` replace them.
 
-    hint: for models that no family replaces.
+    missing: the reason why there is no such model, a clause; empty for models of another name. hint: for models that no
+    family replaces.
     """
 
     names: str
@@ -46,7 +47,7 @@ class _Kind:
     hint: str = ""
 
 
-_RENAMED = "such models have another name here"
+_RENAMED = ""  # the family has the same models
 _KINDS = (
     _Kind(
         "rank|lambda_?mart",
@@ -84,9 +85,11 @@ _KINDS = (
     _Kind("score_?card", "a score card is a linear model of bins here", "Linear"),
     _Kind("elastic_?dl", "every model is trained elastically here, WITH train.num_workers = 2", "DNN"),
     _Kind("factori[sz]ation|^fm$", _RENAMED, "DeepFM"),
-    _Kind("logistic|logit|^svc|^svm|svr|linear_?svc|naive_?bayes|perceptron$", _RENAMED, "Linear"),
+    _Kind("^svc|^svm|svr|linear_?svc|naive_?bayes", "a linear model does its work here", "Linear"),
+    _Kind("logistic|logit|^perceptron$", _RENAMED, "Linear"),
     _Kind("linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", _RENAMED, "Linear"),
-    _Kind("mlp|multi_?layer|neural|sequential|neighbo|^knn", _RENAMED, "DNN"),
+    _Kind("neighbo|^knn", "a network does its work here", "DNN"),
+    _Kind("mlp|multi_?layer|neural|sequential", _RENAMED, "DNN"),
     _Kind(
         "cnn|gcn|rnn|lstm|gru|transformer|resnet|bert",
         "models of images, texts, graphs and sequences are your own",
@@ -95,18 +98,27 @@ _KINDS = (
 )  # fmt: skip
 
 
-def alternative(name: str) -> Alternative | None:
-    """Return the alternative to a model of another system, or None if the name is of no known system."""
+def alternative(name: str, written: str = "") -> Alternative | None:
+    """Return the alternative to a model of another system, or None if the name is of no known system.
+
+    written: the name with its module, as the statement has it.
+    """
     kind_found = next((kind for kind in _KINDS if re.search(kind.names, name, re.IGNORECASE)), None)
     if kind_found is None:
         return None
-    if kind_found.family == "BoostedTrees" and _letters(name).startswith(
-        _letters(kind_found.family)[:-1]
-    ):  # BoostedTreeClassifier
-        return Alternative(
-            kind_found.missing, suggest_name(_model(kind_found.family, name) or kind_found.family)
-        )
-    return Alternative(kind_found.missing, kind_found.hint or _train(kind_found.family, name))
+    family = kind_found.family
+    hint = kind_found.hint or _train(family, name)
+    if family == "BoostedTrees" and _letters(name).startswith(_letters(family)[:-1]):  # BoostedTreeClassifier
+        hint = suggest_name(_model(family, name) or family)
+    return Alternative(_explain(kind_found, name, written or name), hint)
+
+
+def _explain(kind: _Kind, name: str, written: str) -> str:
+    if kind.missing:
+        return f"there is no model {written}: {kind.missing}"
+    if model := _model(kind.family, name):
+        return f"unknown model {written}; its name here is {model}"
+    return f"unknown model {written}; such models are named {kind.family} here"
 
 
 def _train(family: str, name: str) -> str:

@@ -120,14 +120,12 @@ def _looked_up(name: ast.Name) -> OwnModel:
 def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
-    other = alternatives.alternative(model)
+    other = alternatives.alternative(model, name.text)
     if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
         user_code = _looked_up(name)
         return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)
     if other:
-        raise SemanticError(
-            f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
-        )
+        raise SemanticError(other.message, span=name.span, hint=other.hint)
     near = catalog.nearest_model(model)
     hint = suggest_name(near) if near else alternatives.HINT
     raise UnknownArchitectureError(name.text, span=name.span, hint=hint)

@@ -229,9 +229,10 @@ def predicted_actual(means: Sequence[MeansOfGroup]) -> str:
     ends = min(values), max(values)
     if not ends[0] < ends[1]:
         return ""
+    rounded = Frame.around(ends, ends, HEIGHT + 60, HEIGHT + 60).y
+    ends = rounded.low, rounded.high
     frame = Frame.around(ends, ends, HEIGHT + 60, HEIGHT + 60)
-    low, high = max(frame.x.low, frame.y.low), min(frame.x.high, frame.y.high)
-    path = f"M{frame.x(low):.1f} {frame.y(low):.1f}L{frame.x(high):.1f} {frame.y(high):.1f}"
+    path = f"M{frame.x(ends[0]):.1f} {frame.y(ends[0]):.1f}L{frame.x(ends[1]):.1f} {frame.y(ends[1]):.1f}"
     parts = [
         frame.axes("mean prediction"),
         element("text", "mean label", x=8, y=14, fill_opacity=0.75),

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
+from edl.spec import ScoreCurve
+from sqlflow_edl.charts.curves import area, roc_points
 from sqlflow_edl.display.grid import grid
 from sqlflow_edl.display.listing import ListLayout, listing
 from sqlflow_edl.display.output import (
@@ -27,6 +29,7 @@ from sqlflow_edl.display.output import (
     write_records,
     write_rows,
 )
+from sqlflow_edl.display.plot import plot_shares
 from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in_ascii
 from sqlflow_edl.reports.drift import SHOWN as COLUMNS_OF_DRIFT
 from sqlflow_edl.reports.drift import cells
@@ -46,10 +49,11 @@ _WITH_SHARES = ("confusion_matrix", "importances")  # views with a share as the 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Result set in its form. footer: remark below it, or empty."""
+    """Result set in its form. footer: remark below it, or empty. drawing: lines above it."""
 
     table: Table
     footer: str = ""
+    drawing: Sequence[str] = ()
 
 
 def write_file(result: Result, out: IO[str], format_: str) -> str:
@@ -82,6 +86,7 @@ def write(
     rows = first_rows(_reader(result), math.inf if view else most)
     shown = view(rows, terminal, others) if view and not vertical else None
     if shown is not None:
+        out.writelines(f"{line}\n" for line in shown.drawing)
         _print(shown.table, out, terminal)
         return shown.footer
     rows = format_computed(replace(rows, rows=rows.rows[:most]), result, terminal.is_terminal)
@@ -226,7 +231,10 @@ ROC_CURVE = ListLayout("", ("true_negatives", "false_negatives", "false_positive
 
 
 def roc_curve(first: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
-    """Show a line for each of some thresholds; columns of counts are dropped where the terminal is too narrow."""
+    """Draw the curve above a line for each of some thresholds.
+
+    Columns of counts are dropped where the terminal is too narrow.
+    """
     if not terminal.is_terminal:
         return None
     names = [name for name, _ in first.columns]
@@ -241,7 +249,26 @@ def roc_curve(first: FirstRows, terminal: Capabilities, others: str) -> Shown | 
     shown = format_count(len(first.rows), "threshold")
     if len(some) < len(first.rows):
         shown += f", {len(some)} shown ({others})"
-    return Shown(table, _join_footers(shown, fitted.footer(others)))
+    return Shown(table, _join_footers(shown, fitted.footer(others)), _draw_roc_curve(first, terminal))
+
+
+def _draw_roc_curve(first: FirstRows, terminal: Capabilities) -> list[str]:
+    """Draw the curve, and name the area below it; empty without rows of both classes."""
+    points = roc_points(score_curve(first))
+    title = f"recall, area {number(area(points))}"
+    lines = plot_shares(points, "false positive rate", title, width=terminal.width, blocks=terminal.blocks)
+    return [*lines, ""] if lines else []
+
+
+def score_curve(first: FirstRows) -> ScoreCurve:
+    """Return the curve of the rows of EVALUATE … evaluate.report = roc_curve."""
+    names = [name for name, _ in first.columns]
+    columns = dict(zip(names, zip(*first.rows, strict=True), strict=True)) if first.rows else {}
+    thresholds, hits, alarms = (
+        columns.get(name, ()) for name in ("threshold", "true_positives", "false_positives")
+    )
+    inside, outside = (hits[-1], alarms[-1]) if hits else (0.0, 0.0)
+    return ScoreCurve(1, inside, outside, thresholds, hits, alarms)
 
 
 def _join_footers(*footers: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from edl.spec import ScoreCurve
 from sqlflow_edl.charts.bars import bars
 from sqlflow_edl.charts.curves import learning_curve, roc
 from sqlflow_edl.charts.matrix import confusion
@@ -20,11 +19,12 @@ from sqlflow_edl.display.views import format_computed
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.charts import Chart, draw_explained
 from sqlflow_edl.reports.drift import SHOWN, cells
-from sqlflow_edl.reports.result import Result, View, data_frame
+from sqlflow_edl.reports.result import Result, View, data_frame, polars_frame
 from sqlflow_edl.reports.text import format_count, number
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from edl.jobs.events import EpochEnd
@@ -88,6 +88,10 @@ class ResultSet:
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
         return data_frame(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a data frame of polars; see `sqlflow_edl.reports.result.polars_frame`."""
+        return polars_frame(self.to_arrow())
 
     def importances(self) -> Chart:
         """Draw the mean size of each column's Shapley values; of rows of EXPLAIN, as are the other charts.
@@ -168,25 +172,12 @@ def _importances(first: FirstRows) -> str:
 
 def _roc_curve(first: FirstRows) -> str:
     """Draw the curve above its first rows; empty without rows of both classes."""
-    drawn = html.image(roc(_score_curve(first)))
+    drawn = html.image(roc(views.score_curve(first)))
     rows = [
         tuple(number(value) if isinstance(value, float) else value for value in row) for row in first.rows
     ]
     some = replace(first, rows=rows[:SHOWN_ROWS])
     return drawn and drawn + html.rows(some.columns, some.rows, _footer(some))
-
-
-def _score_curve(first: FirstRows) -> ScoreCurve:
-    """Return the curve of the rows of EVALUATE … evaluate.report = roc_curve."""
-    names = [name for name, _ in first.columns]
-    of = (
-        dict(zip(names, zip(*first.rows, strict=True), strict=True))
-        if first.rows
-        else dict.fromkeys(names, ())
-    )
-    hits, alarms = of["true_positives"], of["false_positives"]
-    inside, outside = (hits[-1], alarms[-1]) if hits else (0.0, 0.0)
-    return ScoreCurve(1, inside, outside, of["threshold"], hits, alarms)
 
 
 def _drift(first: FirstRows) -> str:

@@ -9,10 +9,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from edl.errors import SQLFlowError
-from edl.installation import install_extras
+from edl.installation import install_extras, install_packages
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from edl.data.displayed_rows import DisplayedRows
@@ -44,7 +45,7 @@ class Result:
     warnings: facts about the rows that make the figures of a training mean less than they seem, with advice.
     figures: loss and metrics of a training or evaluation, or importances of columns; a value is None if it is
     undefined. verdict: sentences about them. next_statements: what to do with the model. reader: rows that have
-    not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch; of a
+    not been fetched yet; read them once, by `to_arrow`, `to_pandas` or `to_polars`, or batch by batch; of a
     `pa.RecordBatchReader`, `DisplayedRows` are made. view: form in which they are shown to people. computed:
     columns that a model computed.
     """
@@ -91,6 +92,11 @@ class Result:
         _pandas()  # first, because the rows can be read only once
         return data_frame(self.to_arrow())
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a data frame of polars; see `polars_frame`."""
+        _polars()
+        return polars_frame(self.to_arrow())
+
 
 class Results(Iterator[Result]):
     """Results of a program's statements, each of which runs when its result is asked for.
@@ -130,6 +136,32 @@ def data_frame(table: pa.Table) -> pd.DataFrame:
             name = str(column.type).replace("bool", "boolean").replace("u", "U").replace("i", "I")
             frame.isetitem(position, pandas.api.types.pandas_dtype(name).__from_arrow__(column))
     return frame
+
+
+def polars_frame(table: pa.Table) -> pl.DataFrame:
+    """Convert the rows to polars, where NULL is null in columns of every type.
+
+    Raises SQLFlowError if polars is not installed, and if two columns have one name.
+    """
+    polars = _polars()
+    names = table.column_names
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise SQLFlowError(
+            f"a data frame of polars cannot have two columns {repeated}",
+            hint="name one of them differently in the query, or use to_arrow()",
+        )
+    return polars.DataFrame(table)
+
+
+def _polars() -> ModuleType:
+    try:
+        import polars
+    except ImportError:
+        raise SQLFlowError(
+            "polars is not installed", hint=f"{install_packages('polars')}, or use to_arrow()"
+        ) from None
+    module: ModuleType = polars
+    return module
 
 
 def _pandas() -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -51,6 +52,26 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
 def column_types(query: spec.Query) -> Types:
     """Return the Arrow types of the columns of a query."""
     return {field.name: field.type for field in query.schema}
+
+
+_PLAIN_TYPES = {
+    "int": "whole number",
+    "uint": "whole number",
+    "bool": "true or false",
+    "date": "date",
+    "timestamp": "date and time",
+    "time": "time",
+    "string": "text",
+    "list": "list",
+}
+
+
+def plain_type(type_: str) -> str:
+    """Name an Arrow type for people: text, date, number."""
+    family = re.split("[^a-z]", type_.replace("large_", ""))[0]
+    return _PLAIN_TYPES.get(
+        family, "number" if family in ("float", "double", "decimal", "halffloat") else type_
+    )
 
 
 def _type(column: Any, types: Types) -> str:
@@ -322,10 +343,19 @@ def format_count(count: int, noun: str = "row") -> str:
 
 def length_of_refit(trial: Trial) -> str:
     """Return the length of a model's training on all rows: `153 rounds` of trees, or `20 epochs`."""
+    return _length(trial, trial.refit or 0)
+
+
+def length_of_trial(trial: Trial) -> str:
+    """Return the length of a trial's training: `153 rounds` of trees, or `20 epochs`; empty for a trial that failed."""
+    return _length(trial, trial.epochs) if trial.epochs else ""
+
+
+def _length(trial: Trial, count: int) -> str:
     name, _, library = trial.name.partition(",")[0].partition(" (")
     named = MODELS.find(name)  # a candidate of a search by one model does not name the library
     of_trees = library.rstrip(")") in TREES or (named is not None and set(named.frameworks) <= set(TREES))
-    return format_count(trial.refit or 0, "round" if of_trees else "epoch")
+    return format_count(count, "round" if of_trees else "epoch")
 
 
 def join_first(values: Iterable[object], shown: int = SHOWN) -> str:

@@ -11,7 +11,7 @@ from sqlflow_edl.backends.report import facts
 from sqlflow_edl.reports.text import number
 from sqlflow_edl.web.job_reader import JobView
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.model_view import Series, curves, line
+from sqlflow_edl.web.model_view import Series, curves, line, name_axis
 from sqlflow_edl.web.rendering import path_of
 
 SIDE_BY_SIDE = ("validation", "test", "metrics", "model", "training", "calibration", "features", "lineage")
@@ -35,13 +35,14 @@ class Comparison:
 
 def compare_models(models: Sequence[ModelDetails]) -> Comparison:
     """Compare versions of one or several models."""
-    axes = [next(curves(model.archive))[2] for model in models if model.archive is not None]
+    archives = [model.archive for model in models if model.archive is not None]
+    axes = [next(curves(archive))[2] for archive in archives]
     axis = "step" if "step" in axes else "epoch"
     return Comparison(
         [(one_model.version.reference, path_of(one_model.version.reference)) for one_model in models],
         _sections([one_model.sections for one_model in models], SIDE_BY_SIDE),
         {one_model.version.reference: _losses(one_model, axis) for one_model in models},
-        axis,
+        name_axis(axis, archives),
         _difference([one_model.version.record.statement for one_model in models]),
     )
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
-from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
+from edl.spec import TREES, ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
@@ -149,7 +149,7 @@ def view(model: ModelDetails) -> ModelView:
         _metrics(archive),
         count,
         kind,
-        list(curves(archive)),
+        [(title, lines, name_axis(axis, [archive])) for title, lines, axis in curves(archive)],
         list(_columns(archive)),
         warnings(archive, model.version.name),
     )
@@ -175,6 +175,12 @@ def curves(archive: Archive) -> Iterator[tuple[str, Series, str]]:
     for name in names:
         if name not in _CLOCK and (points := line(curve, axis, name)):
             yield name, {f"validation {name}": points}, axis
+
+
+def name_axis(axis: str, archives: Sequence[Archive]) -> str:
+    """Name the horizontal axis of the curves of models: an epoch of trees is a round."""
+    of_trees = {archive.spec.framework in TREES for archive in archives} == {True}
+    return "round" if of_trees and axis == "epoch" else axis
 
 
 def line(curve: Sequence[Figures], axis: str, name: str) -> list[tuple[float, float | None]]:

@@ -82,6 +82,8 @@ def _environment() -> jinja2.Environment:
         "counted": text.format_count,
         "duration": text.duration,
         "size": text.size,
+        "length_of_trial": text.length_of_trial,
+        "plain_type": text.plain_type,
         "path_of": path_of,
         "state_class": state_class,
         "symbol": symbol,

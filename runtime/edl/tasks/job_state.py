@@ -358,7 +358,7 @@ class Job:
         limit, spent = self.plan.training.time_limit, now - self._began
         if not (limit and round_.final and self._more_epochs()):
             return ""
-        return f"the time limit of {limit:g} s" if spent + spent / round_.epoch > limit else ""
+        return f"the time limit of {round(limit, 2):g} s" if spent + spent / round_.epoch > limit else ""
 
     def _end_training_when_concluded(self, now: float) -> None:
         """Begin the final tasks after the last epoch, once no round of the training is open."""

@@ -298,6 +298,7 @@ def timed(job: Job, seconds: dict[int, float]) -> list[EpochEnd]:
         (100.0, 4, ""),
         (10.0, 2, "the time limit of 10 s"),  # the third epoch would end after 12 s
         (12.0, 3, "the time limit of 12 s"),
+        (12.3456, 3, "the time limit of 12.35 s"),  # a search divides its time
         (1.0, 1, "the time limit of 1 s"),  # one epoch is done in any case
     ],
 )

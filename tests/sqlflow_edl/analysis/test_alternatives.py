@@ -41,6 +41,25 @@ def test_a_model_of_another_system_has_an_alternative(name: str, hint: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "BoostedTreeClassifier",
+            "unknown model BoostedTreeClassifier; its name here is BoostedTreesClassifier",
+        ),
+        ("xgboost", "unknown model xgboost; such models are named BoostedTrees here"),
+        ("KNeighborsClassifier", "there is no model KNeighborsClassifier: a network does its work here"),
+        ("LinearSVC", "there is no model LinearSVC: a linear model does its work here"),
+    ],
+)
+def test_the_message_names_the_model_if_exactly_one_is_the_same(name: str, message: str) -> None:
+    found = alternative(name)
+
+    assert found
+    assert found.message == message
+
+
+@pytest.mark.parametrize(
     "name", ["DNNClasifier", "LinearRegresor", "DepFM", "WideDeep", "TabClassifier", "m"]
 )
 def test_a_name_of_no_system_has_none(name: str) -> None:

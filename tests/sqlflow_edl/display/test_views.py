@@ -149,6 +149,20 @@ def test_a_roc_curve_keeps_its_rates_where_the_terminal_is_narrow() -> None:
     assert footer == "2 thresholds; not shown: false_positives (csv has all)"
 
 
+def test_a_roc_curve_of_both_classes_is_drawn_above_its_thresholds_on_a_terminal_alone() -> None:
+    curve: dict[str, list[object]] = {
+        "threshold": [0.9, 0.5, 0.1],
+        "recall": [0.8, 1.0, 1.0],
+        "true_positives": [4.0, 5.0, 5.0],
+        "false_positives": [0.0, 5.0, 10.0],
+    }
+    drawn = lines(curve, "roc_curve", *curve, out=Terminal())
+    assert drawn[0].strip() == "recall, area 0.95"
+    assert drawn[1].startswith(" 1 │")
+    assert [line.split()[0] for line in drawn[-4:]] == ["threshold", "0.9", "0.5", "0.1"]
+    assert len(lines(curve, "roc_curve", *curve)) == 4
+
+
 def test_files_have_all_rows_and_all_digits() -> None:
     for format_, first in (("table", "feature  importance  share"), ("csv", "feature,importance,share")):
         out = io.StringIO()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 
 import pandas as pd
@@ -45,6 +47,43 @@ def test_without_pandas_the_way_out_is_named(url: str, monkeypatch: pytest.Monke
             result.to_pandas()
         assert "to_arrow()" in str(raised.value.hint)
         assert result.to_arrow().num_rows == 2
+
+
+def test_without_polars_the_command_that_installs_it_is_named(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with sqlflow_edl.connect(url) as session:
+        [result] = session.run(ROWS)
+        with pytest.raises(SQLFlowError, match="polars is not installed") as raised:
+            result.to_polars()
+        assert re.search(r"install .*polars, or use to_arrow", str(raised.value.hint))
+        assert result.to_arrow().num_rows == 2  # nothing has been read
+
+
+def test_rows_become_a_data_frame_of_polars(url: str) -> None:
+    polars = pytest.importorskip("polars")
+    with sqlflow_edl.connect(url) as session:
+        [result] = session.run(ROWS)
+        found = result.to_polars()
+    assert isinstance(found, polars.DataFrame)
+    assert found.columns == ["a", "k", "d"]
+    assert found["k"].to_list() == ["x", None]
+    with sqlflow_edl.connect(url) as session:
+        [result] = session.run("SELECT 1 AS a, 2 AS a")
+        with pytest.raises(SQLFlowError, match="cannot have two columns a"):
+            result.to_polars()
+
+
+def test_polars_is_imported_only_for_its_data_frames() -> None:
+    program = (
+        "import sys, sqlflow_edl\n"
+        "with sqlflow_edl.connect('duckdb:') as session:\n"
+        "    [result] = session.run('SELECT 1 AS a')\n"
+        "    result.to_arrow()\n"
+        "assert 'polars' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_program_says_that_it_did_not_run_if_nobody_asks_for_its_results() -> None:

@@ -107,3 +107,20 @@ def test_the_figures_of_dates_are_dates(type_: str, wanted: str) -> None:
 def test_the_figures_of_times_are_times_and_those_beyond_all_years_are_seconds() -> None:
     assert text.moment(3661.0, "time64[us]") == "01:01:01"
     assert text.moment(1e18, "timestamp[us]") == "1e+18 s"
+
+
+@pytest.mark.parametrize(
+    ("type_", "wanted"),
+    [
+        ("int32", "whole number"),
+        ("double", "number"),
+        ("decimal128(8, 2)", "number"),
+        ("large_string", "text"),
+        ("date32[day]", "date"),
+        ("timestamp[us, tz=UTC]", "date and time"),
+        ("list<item: double>", "list"),
+        ("struct<a: int32>", "struct<a: int32>"),
+    ],
+)
+def test_a_type_has_a_name_for_people(type_: str, wanted: str) -> None:
+    assert text.plain_type(type_) == wanted

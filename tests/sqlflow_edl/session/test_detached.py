@@ -114,10 +114,9 @@ def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databa
     assert job.status().unclaimed
 
 
-@pytest.mark.parametrize("source", ["", "a scheme://of another version"])
-def test_a_failed_job_without_a_source_stops_no_session(url: str, source: str) -> None:
+def test_a_failed_job_of_a_source_that_this_version_does_not_know_stops_no_session(url: str) -> None:
     job = job_folder.create("train")
-    write_intent(job.path, Intent("train", source, "m", RECORD))
+    write_intent(job.path, Intent("train", "a scheme://of another version", "m", RECORD))
     job.end("failed", "no reason")
     assert notes(url) == []
 
@@ -150,6 +149,14 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
     with Session(url) as session:
         [found] = session.registry.list()
         assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
+
+
+def test_a_job_of_the_edl_command_whose_result_is_a_file_concerns_no_session(url: str) -> None:
+    for exit_state in ("failed", "done"):
+        job = job_folder.create("train")
+        write_intent(job.path, Intent("train", "", "", file="model.zip"))
+        job.end(exit_state, "no candidate of the search could be trained")
+    assert notes(url) == []
 
 
 def test_a_training_that_was_killed_with_its_process_is_a_failed_version(url: str) -> None:

@@ -159,6 +159,7 @@ def test_versions_are_compared_side_by_side(browser: Browser) -> None:
     text = browser.get("/compare?model=dear%401&model=dear%402").text
     assert 'href="/models/dear@1"' in text
     assert re.search(r'aria-label="dear@1 from [\d.]+ to [\d.]+; dear@2 from', text)
+    assert re.search(r">round</text>", text)
     assert re.search(r"<del>.*num_boost_round = 5", text)
     assert re.search(r"<ins>.*num_boost_round = 9", text)
     assert re.search(r'class="differs">\s*<th scope="row"><span title="they differ">≠</span> rounds', text)

@@ -35,17 +35,22 @@ def test_a_report_names_the_rows_that_its_scores_and_errors_are_of(
 ) -> None:
     rows = msgspec.structs.replace(SPEC.rows, total=total, training=30, validation=10)
     record = ModelRecord("Ensemble", "ensemble", 30, {}, SPEC.statement)
+    trials = [
+        Trial(1, "DNN", SPEC.statement, epochs=20),
+        Trial(2, "BoostedTrees (lightgbm)", SPEC.statement, epochs=1500),
+    ]
     version = ModelVersion("m", 1, "ready", True, "2026-01-01T00:00:00", record, "", "abc", 1000, "0")
 
     def page(**parts: Any) -> str:
         parts["spec"] = msgspec.structs.replace(SPEC, rows=rows, label=parts.pop("label", SPEC.label))
-        archive = read_archive(write(tmp_path / "m.zip", trials=[Trial(1, "DNN", SPEC.statement)], **parts))
+        archive = read_archive(write(tmp_path / "m.zip", trials=trials, **parts))
         return report_of(ModelDetails(version, archive, {}, (), (version,)))
 
     classes = page(
         label=ClassLabel("y", ("a", "b")), uncertainty=Calibration(confusion=((9.0, 1.0), (0.0, 10.0)))
     )
     count = 20 if kind == "test" else 10
+    assert re.findall(r">([^<>]* (?:epoch|round)s)<", classes) == ["20 epochs", "1,500 rounds"]
     assert f'Predicted classes <span class="faint">of {count} {kind} rows</span>' in classes
     errors = page(uncertainty=Residuals(20, (1.0, 2.0)))
     assert f'Errors <span class="faint">of 20 {kind} rows</span>' in errors
