@@ -57,7 +57,7 @@ def waits(url: str) -> bool:
 def _is_of(job: job_folder.JobFolder, intent: Intent, url: str) -> bool:
     """Return True if the job's result goes into the source with this URL. Relative paths are of the job's folder.
 
-    A job of the `edl` command names no source: its result is a file. Nor does one whose scheme only another version knows.
+    A job of the `edl` command names no source, because its result is a file; the scheme may be one of another version.
     """
     try:
         source = absolute(intent.source, folder_of(job))
