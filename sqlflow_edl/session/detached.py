@@ -55,8 +55,11 @@ def waits(url: str) -> bool:
 
 
 def _is_of(job: job_folder.JobFolder, intent: Intent, url: str) -> bool:
-    """Return True if the job's result goes into the source with this URL. Relative paths are of the job's folder."""
-    return absolute(intent.source, folder_of(job)) == absolute(url, Path.cwd())
+    """Return True if the job's result goes into the source with this URL. Relative paths are of the job's folder.
+
+    A job of the `edl` command has no source.
+    """
+    return bool(intent.source) and absolute(intent.source, folder_of(job)) == absolute(url, Path.cwd())
 
 
 def commit_finished(source: Source) -> Iterator[str]:
