@@ -8,8 +8,9 @@ offsets into the text of the program; the renderer turns it into line, column an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,25 @@ class SourceError(SQLFlowError):
     """The data source rejects a request or cannot be reached, or its data cannot be used."""
 
     code = "source"
+
+
+class UnfitValueError(SourceError):
+    """A column of a query holds a value that its type cannot hold.
+
+    `columns` are all such columns that are known, each with the message and the hint of the error of reading it.
+    """
+
+    def __init__(self, message: str, *, column: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.columns = {column: (message, hint or "")}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, tuple[str, str]]) -> Self:
+        """Return the error of the first column, which names all."""
+        column, (message, hint) = next(iter(columns.items()))
+        error = cls(message, column=column, hint=hint)
+        error.columns = dict(columns)
+        return error
 
 
 class JobError(SQLFlowError):

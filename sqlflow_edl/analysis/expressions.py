@@ -38,10 +38,13 @@ class WrittenName(str):
 
 def name(column: str, dialect: str) -> str:
     """Return the column's name, quoted if necessary."""
-    if _is_plain(column):
-        return column
-    quote = '"' if dialect_named(dialect).double_quotes_name else "`"
-    return quote + column.replace(quote, quote * 2) + quote
+    return column if _is_plain(column) else quote(column, dialect)
+
+
+def quote(column: str, dialect: str) -> str:
+    """Return the column's name in quotes."""
+    mark = '"' if dialect_named(dialect).double_quotes_name else "`"
+    return mark + column.replace(mark, mark * 2) + mark
 
 
 def argument(column: str) -> str:

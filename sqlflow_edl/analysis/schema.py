@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,16 +43,20 @@ MOST_SHOWN = 20  # columns in a hint
 class Schema:
     """Names and types of a query's columns, in order. Names match exactly, else without case.
 
-    dialect: of the query, in which hints are written.
+    dialect: of the query, in which hints are written. unfit: columns that no feature can use, as they hold a value that
+    their type cannot hold, each with the message and the hint of the error of reading it.
     """
 
-    def __init__(self, arrow: pa.Schema, dialect: str = "duckdb") -> None:
+    def __init__(
+        self, arrow: pa.Schema, dialect: str = "duckdb", unfit: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
         self.arrow = arrow
         self.dialect = dialect
         self.names: Sequence[str] = arrow.names
         # By name, the first of equal ones: a look into an Arrow schema takes as long as it has columns.
         self._types = {field.name: field.type for field in reversed(list(arrow))}
         self._of_database = _of_database(arrow)
+        self.unfit = dict(unfit or {})
         self._folded = {name.casefold(): name for name in reversed(self.names)}
 
     def with_column(self, name: str, *, text: bool = False) -> Schema:
@@ -62,6 +66,7 @@ class Schema:
         extended = copy.copy(self)
         extended._types = {**self._types, name: pa.string() if text else pa.float64()}
         extended._of_database = {key: value for key, value in self._of_database.items() if key != name}
+        extended.unfit = {key: value for key, value in self.unfit.items() if key != name}
         return extended
 
     def find(self, name: str) -> str | None:
@@ -88,7 +93,7 @@ class Schema:
         return name in self._of_database
 
     def type(self, name: str) -> ColumnType:
-        if name in self._of_database:
+        if name in self._of_database or name in self.unfit:
             return ColumnType.OTHER
         return column_type(self._arrow_type(name))
 
@@ -144,6 +149,8 @@ class Schema:
     def _item_type(self, column: str) -> pa.DataType | None:
         import pyarrow.types as types
 
+        if column in self.unfit:
+            return None
         arrow = self._arrow_type(column)
         is_list = types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
         return arrow.value_type if is_list else None
@@ -156,6 +163,9 @@ class Schema:
         """Return why the column's type cannot be a feature, without the column's name, and what to write instead."""
         import pyarrow.types as types
 
+        if column in self.unfit:
+            message, hint = self.unfit[column]
+            return message.removeprefix(f"column {column} "), hint
         if of_database := self._of_database.get(column):
             return f"is of the type {of_database[0]}, which models cannot read", f"select {of_database[1]}"
         arrow = self._arrow_type(column)

@@ -6,13 +6,13 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from edl.data import Source, TextSource
 from edl.data.pinned import check_disk
 from edl.data.source import MissingRightError
 from edl.embeddings.sizes import table_memory
-from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, raise_all
+from edl.errors import JobError, SemanticError, SourceError, Span, SQLFlowError, UnfitValueError, raise_all
 from edl.features import target as target_of
 from edl.frameworks import check_installed, is_installed
 from edl.installation import install_extras
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
+
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +122,19 @@ class Compiler:
 
     def planned(self, statement: Statement) -> Planned:
         """Plan a TRAIN statement from a look at its rows."""
-        result = look(self.source, self.training_plan(statement), only_schema=self.only_schema)
+        look_at = partial(look, self.source, only_schema=self.only_schema)
+        _, result = self.run_plan(statement, self.training_plan(statement), look_at)
         return replace(result, spec=self.with_workers(result.spec))
 
     def training_plan(
-        self, statement: Statement, warm: Callable[[str], None] = lambda framework: None
+        self,
+        statement: Statement,
+        warm: Callable[[str], None] = lambda framework: None,
+        unfit: Mapping[str, tuple[str, str]] | None = None,
     ) -> AnyPlan:
         """Check the statement against its query's columns and raise all its errors together.
 
-        warm: called with the framework as soon as it is known, unless the job has workers.
+        warm: called with the framework as soon as it is known, unless the job has workers. unfit: of `Schema`.
         """
         wrong: list[SQLFlowError] = []
         framework = spec.ENSEMBLE
@@ -155,6 +162,7 @@ class Compiler:
         try:
             self._read_as_before(statement, parent)
             schema, query = self.describe(statement)
+            schema = Schema(schema.arrow, schema.dialect, unfit)
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
@@ -171,6 +179,42 @@ class Compiler:
             check_types(statement, parent.spec, again, schema, self._has_values)
         self._check_encryption(statement, running.cluster(planned.settings))
         return self._with_held_out(planned)
+
+    def run_plan(
+        self, statement: Statement, plan: AnyPlan, step: Callable[[AnyPlan], R]
+    ) -> tuple[AnyPlan, R]:
+        """Run a step of the plan that reads rows. Return its result, and the plan that it belongs to.
+
+        A column is left out, with a note, if it holds a value that its type cannot hold. Raises the error of that value
+        for a column that a clause names.
+        """
+        while True:
+            try:
+                return plan, step(plan)
+            except UnfitValueError as error:
+                plan = self._without_unfit(statement, plan, error)
+
+    def _without_unfit(self, statement: Statement, plan: AnyPlan, error: UnfitValueError) -> AnyPlan:
+        """Return the plan that leaves out the columns of the error, or raise it for those that a clause names."""
+        before = plan.schema.unfit
+        if error.columns.keys() <= before.keys():
+            raise error
+        if again := self._plan_without(statement, {**before, **error.columns}):
+            return again
+        named = {
+            name: why
+            for name, why in error.columns.items()
+            if self._plan_without(statement, {**before, name: why}) is None
+        }
+        raise UnfitValueError.of(named or error.columns) from None
+
+    def _plan_without(self, statement: Statement, unfit: Mapping[str, tuple[str, str]]) -> AnyPlan | None:
+        """Return the plan without these columns, or None if the statement needs one of them."""
+        try:
+            plan = self.training_plan(statement, unfit=unfit)
+        except SQLFlowError:
+            return None
+        return plan if unfit.keys().isdisjoint(plan.columns) else None
 
     def check_without_columns(self, statement: Statement) -> None:
         """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from edl import data, spec
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
-from edl.errors import SemanticError, Span, SQLFlowError
+from edl.errors import SemanticError, Span, SQLFlowError, UnfitValueError
 from edl.features import own_functions
 from edl.features.computed import arguments, with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from edl.spec.computed import functions
-from sqlflow_edl.analysis import forecasts, labels, without_rows
+from sqlflow_edl.analysis import expressions, forecasts, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
@@ -59,6 +59,23 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     observer.doing("pinning the rows")
     plan = _without_skipped_rows(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
+    try:
+        return _fit(source, plan, pinned, classes, checks, job, observer)
+    except UnfitValueError:  # after which the plan leaves the column out
+        source.unpin(pinned, job.rows)
+        raise
+
+
+def _fit(
+    source: data.Source,
+    plan: AnyPlan,
+    pinned: data.Pinned,
+    classes: dict[str, labels.Values],
+    checks: DataChecks,
+    job: JobFolder,
+    observer: Observer,
+) -> PinnedTraining:
+    """Fit the features to the pinned rows, and check them."""
     _hold_out(plan, checks, partial(_pin_held_out, source, job))
     observer.doing("fitting the features")
     reader, held_out = data.open_reader(pinned, job.rows), pinned.validation
@@ -94,7 +111,7 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     plan = _without_skipped_rows(source, plan)
-    trained_on = _row_filter(plan)
+    trained_on = _row_filter(plan, plan.schema.names)
     with trained_on.placed(plan.statement.select_span):
         select = trained_on.of(plan.statement.select)
         read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
@@ -234,7 +251,9 @@ def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[
     """Let the checks see the rows of the validation query, if there is one. read: the rows of a query."""
     if plan.held_out.query:
         with plan.held_out.placed():
-            checks.hold_out(read(RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)))
+            names = [field.name for field in plan.validation.schema] if plan.validation is not None else []
+            rows = RowFilter(BadRows.of(plan).conditions, _fitting_columns(plan, names))
+            checks.hold_out(read(rows.of(plan.held_out.query)))
 
 
 def _pin_held_out(source: data.Source, job: JobFolder, query: str) -> Iterator[pa.RecordBatch]:
@@ -251,11 +270,8 @@ def _pin(
 
     Return them, the plan with its split, and the classes of all rows by label.
     """
-    trained_on = _row_filter(plan)
-    select = trained_on.of(plan.statement.select)
-    pin = partial(source.pin, select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-    with trained_on.placed(plan.statement.select_span):
-        pinned = pin(split=plan.splitting.split)
+    pin = partial(_pin_rows, source, plan, job)
+    pinned = pin(split=plan.splitting.split)
     reader = data.open_reader(pinned, job.rows)
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
@@ -268,19 +284,46 @@ def _pin(
         raise
     if settled.splitting.split != plan.splitting.split:
         source.unpin(pinned, job.rows)
-        with trained_on.placed(plan.statement.select_span):
-            pinned = pin(split=settled.splitting.split)
+        pinned = pin(split=settled.splitting.split)
     splits.check_found(settled.splitting, pinned.rows, pinned.validation)
     return pinned, settled, classes
+
+
+def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Split | None) -> data.Pinned:
+    """Pin the rows of the plan. Columns that it leaves out are pinned, too, unless the source cannot copy them."""
+    pin = partial(source.pin, folder=job.rows, seed=plan.seed, shuffle=plan.shuffle, split=split)
+    trained_on = _row_filter(plan)
+    try:
+        with trained_on.placed(plan.statement.select_span):
+            return pin(trained_on.of(plan.statement.select))
+    except UnfitValueError as error:
+        if plan.schema.unfit.keys().isdisjoint(error.columns):
+            raise
+    trained_on = _row_filter(plan, plan.schema.names)
+    with trained_on.placed(plan.statement.select_span):
+        return pin(trained_on.of(plan.statement.select))
 
 
 def _labels(plan: AnyPlan) -> Iterable[str]:
     return filter(None, (plan.label, *plan.more_labels))
 
 
-def _row_filter(plan: AnyPlan) -> RowFilter:
-    """Return the filter of the rows of the query that are trained on."""
-    return RowFilter((*increments.conditions(plan), *BadRows.of(plan).conditions))
+def _row_filter(plan: AnyPlan, names: Sequence[str] = ()) -> RowFilter:
+    """Return the filter of the rows of the query that are trained on.
+
+    names: columns of the query, of which those without unfit values are read.
+    """
+    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions)
+    return RowFilter(conditions, _fitting_columns(plan, names))
+
+
+def _fitting_columns(plan: AnyPlan, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a query without values that their types cannot hold, as it writes them; none if all are."""
+    if plan.schema.unfit.keys().isdisjoint(names):
+        return ()
+    return tuple(
+        expressions.quote(name, plan.schema.dialect) for name in names if name not in plan.schema.unfit
+    )
 
 
 def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:

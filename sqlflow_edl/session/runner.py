@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,8 @@ class JobRunner:
         with set_missing_spans(statement.into[0].span), with_other_store():
             registry.check_save(name)
         with self._job(statement) as job:
-            fixed = pin_and_fit(self._source, plan, job, self._observer)
+            pin = partial(pin_and_fit, self._source, job=job, observer=self._observer)
+            plan, fixed = self._compiler.run_plan(statement, plan, pin)
             fitted = self._compiler.with_workers(fixed.spec)
             warnings = tuple(map(str, fixed.warnings))
             report(self._observer, plan.notes, warnings)

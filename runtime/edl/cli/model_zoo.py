@@ -17,7 +17,7 @@ from edl.cli.arguments import DATA, FUNCTIONS
 from edl.cli.cluster_arguments import cluster
 from edl.cli.place import IN_PODS
 from edl.data.arrow_types import fields
-from edl.data.files.file_ranges import kept_readings, pin_files
+from edl.data.files.file_ranges import found_readings, pin_files
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.data.url import redacted
@@ -28,6 +28,7 @@ from edl.models.archive import read_archive
 from edl.program import SPEC_FILE, Program
 from edl.program.user_model import OwnModel, search_path
 from edl.program.zoo import REQUIREMENTS, find_in_zoo
+from edl.run.file_rows import trained_readings, with_columns
 from edl.run.initial_weights import is_archive
 from edl.spec import (
     Component,
@@ -144,25 +145,25 @@ def _pinned_by_module(program: Program, data: str, folder: Path) -> Pinned:
 
 def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -> Pinned:
     """Pin the rows of the job, validation rows included. Files are read as those of the weights' training were."""
-    trained = read_archive(options.weights).spec.query.readings if _has_archive(options) else None
-    pinned = pin(program, getattr(options, DATA[options.kind]), job.rows, trained or None)
+    has_reader = program.has("custom_data_reader")
+    readings = {} if has_reader else trained_readings(_archive(options))
+    pinned = pin(program, getattr(options, DATA[options.kind]), job.rows, readings)
+    if not has_reader and found_readings(job.rows) and str(options.weights or "").startswith(IN_PODS):
+        _print_note(
+            f"the model is in pods, so the columns of {pinned.source} are read as their own values tell, and not as "
+            "the training rows were"
+        )
     if options.kind == "train" and options.validation_data is not None:
-        readings = trained or with_readings(program, pinned, job).spec.query.readings
-        pin(program, options.validation_data, job.validation_rows, readings or None)
+        readings = readings or ({} if has_reader else found_readings(job.rows))
+        pin(program, options.validation_data, job.validation_rows, readings)
     return pinned
 
 
-def _has_archive(options: argparse.Namespace) -> bool:
-    return options.weights is not None and is_archive(options.weights)
-
-
 def with_readings(program: Program, pinned: Pinned, job: JobFolder) -> Program:
-    """Return the program with the readings of its CSV files, which later rows of the model get, too."""
-    readings = kept_readings(job.rows) if pinned.file and not program.has("custom_data_reader") else {}
-    if not readings:
+    """Return the program with the columns of its CSV files, as which later rows of the model are read, too."""
+    if program.has("custom_data_reader"):
         return program
-    query = msgspec.structs.replace(program.spec.query, readings=readings)
-    return dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, query=query))
+    return dataclasses.replace(program, spec=with_columns(program.spec, pinned, job.rows))
 
 
 def with_output(program: Program, schema: Iterable[Field]) -> Program:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 import msgspec
 
 from edl import reachability
-from edl.errors import SourceError, Span
+from edl.errors import SourceError, Span, UnfitValueError
 from edl.spec import Field, Split
 
 if TYPE_CHECKING:
@@ -81,12 +81,10 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unfit: dict[str, tuple[str, str]] | msgspec.UnsetType = msgspec.UNSET
 
     def check_fits(self, columns: Iterable[str] | None = None) -> None:
-        """Raise SourceError if one of the columns, or any for None, has a value that is none of its type."""
+        """Raise UnfitValueError if one of the columns, or any for None, has a value that is none of its type."""
         unfit = self.unfit or {}
-        for name in unfit if columns is None else columns:
-            if name in unfit:
-                message, hint = unfit[name]
-                raise SourceError(message, hint=hint)
+        if read := {name: unfit[name] for name in (unfit if columns is None else columns) if name in unfit}:
+            raise UnfitValueError.of(read)
 
 
 class Reader(Protocol):

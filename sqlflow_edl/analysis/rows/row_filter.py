@@ -11,18 +11,27 @@ from sqlflow_edl.errors.spans import shift_spans
 
 BEHIND = "\n) AS sqlflow_edl_given"
 
-_BEFORE = "SELECT * FROM (\n"
-
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Conditions in SQL, which all must be true; without any, all rows are trained on."""
+    """Conditions in SQL, which all must be true; without any, all rows are trained on.
+
+    columns: those that are read, as the query writes them; all without any.
+    """
 
     conditions: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def of(self, query: str) -> str:
         """Return the query of the rows that are trained on."""
-        return f"{_BEFORE}{query}{BEHIND} WHERE {' AND '.join(self.conditions)}" if self.conditions else query
+        if not self.conditions and not self.columns:
+            return query
+        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        return f"{self._before}{query}{BEHIND}{where}"
+
+    @property
+    def _before(self) -> str:
+        return f"SELECT {', '.join(self.columns) or '*'} FROM (\n"
 
     @contextmanager
     def placed(self, select: Span | None) -> Iterator[None]:
@@ -31,6 +40,6 @@ class RowFilter:
             try:
                 yield
             except SQLFlowError as error:
-                if error.span and self.conditions:
-                    error.span = error.span.shifted(-len(_BEFORE))
+                if error.span and (self.conditions or self.columns):
+                    error.span = error.span.shifted(-len(self._before))
                 raise

@@ -81,8 +81,14 @@ def _models(look: Look) -> list[str]:
 
 
 def _say_none_kept(error: SQLFlowError, look: Look, model: str) -> None:
-    """Say that there is no model at all, with the statement that trains one."""
-    place = look.compiler.registry.url
+    """Say that there is no model at all, with the statement that trains one, or with the option that names a store."""
+    place, source = look.compiler.registry.url, look.compiler.source
+    if look.compiler.only_schema and place.startswith(f"{source.dialect}:"):  # in memory, like the tables
+        error.hint = (
+            f"a schema file has no models: --model-store DIR names the folder that has it; sqlflow copy "
+            f"{expressions.model(model)} --to DIR writes it there from its --source"
+        )
+        return
     target = look.statement.target
     label = target.parts[-1] if target is not None else ""
     table = _table_with(look, label) if label else None
@@ -90,7 +96,8 @@ def _say_none_kept(error: SQLFlowError, look: Look, model: str) -> None:
     train = f"SELECT * FROM {rows} LABEL {column} INTO {expressions.model(model)}"
     error.corrected = train if table else ""
     advice = "" if table else f": {train}"
-    error.hint = f"{place} keeps no models: give the --source that has it, or train it{advice}"
+    option = "--source" if source.model_store or place == source.url else "--model-store"
+    error.hint = f"{place} keeps no models: give the {option} that has it, or train it{advice}"
 
 
 def _table_with(look: Look, column: str) -> str | None:

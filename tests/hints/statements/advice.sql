@@ -110,7 +110,7 @@ SELECT x, y FROM t «TO TRAIN days» LABEL y INTO m;
 SELECT x, w FROM t TO PREDICT p_lacking.n«»;
 
 -- site: sqlflow_edl.session.advice.models _say_none_kept
--- hint: {} keeps no models: give the --source that has it, or train it{}
+-- hint: {} keeps no models: give the {} that has it, or train it{}
 -- take: or train it: (.+)
 -- source: duckdb:
 -- then: my_table

@@ -31,6 +31,17 @@ $ edl train --program my_program «--loss my_loss»
 -- then: my_job
 $ edl train --resume my_job «--num_workers 2»
 
+-- site: sqlflow_edl.session.advice.models _say_none_kept
+-- hint: a schema file has no models: --model-store DIR names the folder that has it; sqlflow copy {} --to DIR writes it there from its --source
+-- take: (--model-store) DIR .* (sqlflow copy \w+) --to DIR
+-- as: \2 --source duckdb:a.duckdb --to ./models
+-- as: \1 models
+-- file my.sql: CREATE TABLE t (x DOUBLE, y DOUBLE); INSERT INTO t VALUES (1, 2), (2, 3), (3, 5);
+-- file p.sql: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor USING m WITH train.num_boost_round = 2 LABEL y INTO m2;
+$ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(100) AS r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
+$ «sqlflow run --source duckdb: -e "SELECT 1 AS x"»
+$ sqlflow compile -o out --schema my.sql p.sql «--source duckdb:a.duckdb»
+
 -- site: sqlflow_edl.cli.program.record load
 -- hint: sqlflow run FILE
 -- take: (sqlflow run) FILE

@@ -2,7 +2,7 @@
 -- hint: write CASE WHEN {} THEN {} END AS {}
 -- take: write (.+)
 -- on: postgres
-SELECT «d», y FROM (SELECT CASE WHEN id = 3 THEN 'infinity'::date ELSE day END AS d, y FROM t) AS q TO TRAIN DNNRegressor LABEL y INTO m;
+SELECT «d», y FROM (SELECT CASE WHEN id = 3 THEN 'infinity'::date ELSE day END AS d, y FROM t) AS q TO TRAIN DNNRegressor COLUMN d LABEL y INTO m;
 
 -- site: edl.sources.postgresql.types unfit
 -- hint: write EXTRACT(epoch FROM {}) AS {}

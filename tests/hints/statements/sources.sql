@@ -10,7 +10,7 @@ SELECT «v» FROM mixed TO PREDICT USING of_mixed;
 -- take: (CAST\(.+? AS \w+\) AS \w+|NULLIF.+)
 -- on: mysql
 -- first: DROP TABLE IF EXISTS zeros; SET sql_mode = ''; CREATE TABLE zeros (d DATE, y DOUBLE); INSERT INTO zeros SELECT day, y FROM t; INSERT INTO zeros VALUES ('0000-00-00', 1);
-SELECT «d», y FROM zeros TO TRAIN DNNRegressor LABEL y INTO m;
+SELECT «d», y FROM zeros TO TRAIN DNNRegressor COLUMN d LABEL y INTO m;
 
 -- site: edl.data.names named_twice
 -- hint: give each its own name: … AS {}_2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -175,6 +176,12 @@ def test_a_source_without_models_says_so_and_what_trains_one() -> None:
         error = errors_of(empty, "SELECT x FROM t TO PREDICT p.y USING nothing")[0]
     assert "keeps no models" in str(error.hint)
     assert error.corrected == "SELECT * FROM t LABEL y INTO nothing"
+
+
+def test_a_store_without_models_is_named_by_its_option(tmp_path: Path) -> None:
+    with Session("duckdb:", model_store=str(tmp_path)) as empty:
+        error = errors_of(empty, "SELECT 1 AS x TO PREDICT p.y USING nothing")[0]
+    assert "keeps no models: give the --model-store that has it" in str(error.hint)
 
 
 def test_the_caret_is_below_the_word_that_is_wrong(session: Session) -> None:

@@ -132,6 +132,15 @@ def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     assert told[2] == f"job {good.id} had finished: stored the model m@2"
 
 
+def test_jobs_of_edl_which_have_no_source_stop_no_session(url: str) -> None:
+    finished, failed = left(url), job_folder.create("train")
+    for job in (finished, failed):
+        write_intent(job.path, Intent("train", "", "", file="/home/ana/model.zip"))
+    failed.end("failed", "the loss became nan")
+    assert notes(url) == []
+    assert finished.status().unclaimed
+
+
 def test_a_job_has_died_and_keeps_its_model_if_its_client_died_before_it_stored_anything(url: str) -> None:
     job = left(url)
     (job.path / "intent.json").unlink()

@@ -76,7 +76,8 @@ def index(files: DataFiles, note: Callable[[str], None]) -> FileSet:
 def read_as(files: FileSet, readings: Mapping[str, str]) -> FileSet:
     """Return the files with the readings of a model's training rows in place of those found.
 
-    A column that was plain may be of another plain type now. Raises SourceError for other values that do not fit.
+    A column that was plain may be of another plain type now, or its values tell another form of the same kind, such as
+    a decimal comma. Raises SourceError for other values that do not fit.
     """
     stated = {
         name: readings[name] for name, found in files.types.items() if readings.get(name, found) != found
@@ -86,7 +87,8 @@ def read_as(files: FileSet, readings: Mapping[str, str]) -> FileSet:
         misfit = _first_misfit(files, name, reading) if reading is not None else None
         if reading is None or misfit is None:
             continue
-        if reading.is_plain and csv_readings.is_plain(files.types[name]):
+        found = files.types[name]
+        if reading.is_plain and (csv_readings.is_plain(found) or csv_readings.are_alike(found, reading_name)):
             del stated[name]
             continue
         raise SourceError(

@@ -100,7 +100,7 @@ def pin_files(
     """Fix the rows of the files that `location` names: a path, a folder, a pattern, or a URL with options.
 
     `note` receives lines on how they are read, where that is not plain. `readings`: how a model's training rows were
-    read, see `kept_readings`; other values are an error. Writes the index into `folder`. Raises
+    read, see `found_readings`; other values are an error. Writes the index into `folder`. Raises
     SourceError if there are no such files, or one cannot be read.
     """
     files = found_files(location)
@@ -124,12 +124,9 @@ def pin_files(
     )
 
 
-def kept_readings(folder: Path) -> dict[str, str]:
-    """Return how the CSV columns in a folder of `pin_files` are read; empty if all are read in the plain form."""
-    from edl.data.files import csv_readings
-
-    types = msgspec.json.decode((folder / FILE).read_bytes(), type=FileSet).types
-    return {} if all(map(csv_readings.is_plain, types.values())) else types
+def found_readings(folder: Path) -> dict[str, str]:
+    """Return how the CSV columns in a folder of `pin_files` are read; empty for files of another format."""
+    return msgspec.json.decode((folder / FILE).read_bytes(), type=FileSet).types
 
 
 def open_files(pinned: Pinned, folder: Path) -> RangeReader:

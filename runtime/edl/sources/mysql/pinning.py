@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import UNSET
 
 from edl.data.arrow_types import fields, schema_of
 from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
 from edl.data.source import Pinned, PinnedTable
-from edl.errors import SourceError
+from edl.errors import SourceError, UnfitValueError
 from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, queries, types
 from edl.sources.mysql.connection import ERRORS, is_lost, literal
@@ -66,7 +67,9 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> MySQLRowReader:
     # with the query's types; a table may store other types
     kinds = schema_of(pinned.schema).types
     columns = [replace(column, kind=kind) for column, kind in zip(described, kinds, strict=True)]
-    return MySQLRowReader(url, table, columns, pinned.rows)
+    reader = MySQLRowReader(url, table, columns, pinned.rows)
+    reader.check_columns = pinned.check_fits
+    return reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,12 @@ class MySQLPinning:
         tables = [join_quoted((self.source.database, name), "`") for name in names]
         snapshot = PinnedTable(tables[0], key)
         shuffle = shuffle or split is not None
-        validation = 0 if split else None
+        validation, unfit = 0 if split else None, dict[str, UnfitValueError]()
         try:
             rows = self._snapshot(snapshot, text)
             if shuffle and rows > 1:
                 ordered = PinnedTable(tables[1], key)
-                validation = self._order(snapshot, ordered, rows, seed, split)
+                validation = self._order(snapshot, ordered, rows, seed, split, unfit)
                 self.source.execute(f"DROP TABLE {snapshot.name}")
                 snapshot = ordered
             digest = self._digest(snapshot)
@@ -115,6 +118,7 @@ class MySQLPinning:
             shuffled=shuffle,
             table=snapshot,
             validation=validation,
+            unfit={name: (error.message, error.hint or "") for name, error in unfit.items()} or UNSET,
         )
 
     def _snapshot(self, table: PinnedTable, text: str) -> int:
@@ -127,15 +131,22 @@ class MySQLPinning:
         return rows
 
     def _order(
-        self, snapshot: PinnedTable, ordered: PinnedTable, rows: int, seed: int, split: Split | None
+        self,
+        snapshot: PinnedTable,
+        ordered: PinnedTable,
+        rows: int,
+        seed: int,
+        split: Split | None,
+        unfit: dict[str, UnfitValueError],
     ) -> int | None:
         """Copy the rows of the snapshot in the order determined by them, the seed and the split.
 
-        Return the number of validation rows, None without a split.
+        Return the number of validation rows, None without a split. Values that Arrow does not have count as NULL;
+        their columns are added to `unfit`.
         """
         places = f"{ordered.name[:-1]}p`"
         number = MySQLColumn(snapshot.key, pa.int64())
-        columns = [replace(column, unfit_is_null=True) for column in self.columns]
+        columns = [replace(column, unfit=unfit) for column in self.columns]
         reader = MySQLRowReader(self.url, snapshot, [*columns, number], rows)
         batches = pa.RecordBatchReader.from_batches(reader.schema, reader.read(0, rows))
         self.source.execute(

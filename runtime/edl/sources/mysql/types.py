@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import quote_part
-from edl.errors import SourceError
+from edl.errors import UnfitValueError
 
 UTC = "+00:00"  # the time zone of sessions, unless a user sets another
 BINARY = 63  # the character set of binary strings
@@ -64,14 +64,14 @@ _ARROW = {
 class MySQLColumn:
     """Column of a result. `code` is the server's number of its type.
 
-    `unfit_is_null`: a value that the type cannot hold is NULL, and no error.
+    `unfit`: takes the error of a value that the type cannot hold, by column, and the value is NULL. None: it is raised.
     """
 
     name: str
     kind: pa.DataType
     code: int = 0
     bits: bool = False  # the bytes are a binary number, not digits
-    unfit_is_null: bool = False
+    unfit: dict[str, UnfitValueError] | None = field(default=None, compare=False)
 
 
 def columns(fields: Iterable[Any]) -> list[MySQLColumn]:
@@ -101,7 +101,7 @@ def describe_columns(described: Sequence[MySQLColumn]) -> pa.Schema:
 def batch(
     described: Sequence[MySQLColumn], rows: Sequence[Sequence[bytes | None]], zone: str = UTC
 ) -> pa.RecordBatch:
-    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold.
+    """Convert the rows to Arrow. Raises UnfitValueError for a value that its column's type cannot hold.
 
     `zone` is the time zone of the session: an offset, a name, or empty if it is not known.
     """
@@ -120,7 +120,7 @@ def displayed_batch(
 
 
 def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) -> pa.Array:
-    """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
+    """Convert the values of one column. Raises UnfitValueError for a value that its type cannot hold."""
     kind: Any = column.kind
     try:
         if pa.types.is_binary(kind):
@@ -129,9 +129,11 @@ def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) 
             return _bits(values, kind)
         return from_texts(pa.array(values, pa.string()), kind, zone)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
-        if column.unfit_is_null:
-            return _with_nulls(column, values, zone)
-        raise _unfit(column, values, zone) from None
+        if column.unfit is None:
+            raise _unfit(column, values, zone) from None
+        if column.name not in column.unfit:
+            column.unfit[column.name] = _unfit(column, values, zone)
+        return _with_nulls(column, values, zone)
 
 
 def _with_nulls(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> pa.Array:
@@ -261,24 +263,27 @@ _INSTEAD = (
 _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
-def _unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> SourceError:
+def _unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> UnfitValueError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name = column.name
     kind: Any = column.kind
     example = _first_unfit(column, values, zone)
     if pa.types.is_boolean(kind):
-        return SourceError(
+        return UnfitValueError(
             f"column {name} is a TINYINT(1), a boolean, but holds {example}",
+            column=name,
             hint=f"write CAST({name} AS SIGNED) AS {name}",
         )
     if pa.types.is_timestamp(kind) and kind.tz and zone != UTC and not example.startswith("0000"):
-        return SourceError(
+        return UnfitValueError(
             f"column {name} holds {example!r}, of which the time zone of the session has no one moment",
+            column=name,
             hint="SET time_zone = '+00:00'",
         )
     instead = next((text for fits, text in _INSTEAD if fits(kind)), "CAST({0} AS CHAR)").format(name)
-    return SourceError(
+    return UnfitValueError(
         f"column {name} holds {example!r}, which is not a {plain_name(kind)}",
+        column=name,
         hint=f"write {instead} AS {name}",
     )
 
@@ -289,7 +294,7 @@ def _first_unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str)
     for value in present if len(present) > 1 else ():
         try:
             array(MySQLColumn(column.name, column.kind), (value,), zone)
-        except SourceError:
+        except UnfitValueError:
             return value.decode(errors="replace")[:40]
     return present[0].decode(errors="replace")[:40] if present else ""
 

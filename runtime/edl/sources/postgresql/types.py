@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from edl.data.arrow_types import of_database, plain_name, times_of_day
 from edl.data.displayed_rows import text_where_unfit
 from edl.data.names import check_unique, quote_part
-from edl.errors import SourceError
+from edl.errors import UnfitValueError
 from edl.sources.postgresql.connection import Array, Described
 from edl.sources.postgresql.driver import psycopg
 
@@ -127,14 +127,14 @@ def stored_expression(column: PostgreSQLColumn, table: str) -> str:
 
 
 def batch(described: Sequence[PostgreSQLColumn], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
+    """Convert the rows to Arrow. Raises UnfitValueError for a value that its column's type cannot hold."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(described)
     arrays = [array(column, values) for column, values in zip(described, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in described])
 
 
 def array(column: PostgreSQLColumn, values: Sequence[Any]) -> pa.Array:
-    """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
+    """Convert the values of one column. Raises UnfitValueError for a value that its type cannot hold."""
     try:
         return _array(column, values)
     except (pa.ArrowException, TypeError, ValueError):
@@ -162,7 +162,7 @@ def null(name: str, kind: pa.DataType) -> str:
     return f"NULL::{declared}{'[]' if is_list else ''} AS {quote_part(name)}"
 
 
-def unfit(column: PostgreSQLColumn, example: str) -> SourceError:
+def unfit(column: PostgreSQLColumn, example: str) -> UnfitValueError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
     name, kind, hint = quote_part(column.name), column.kind, ""
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -177,7 +177,8 @@ def unfit(column: PostgreSQLColumn, example: str) -> SourceError:
     elif pa.types.is_list(kind):
         hint = f"a list has one dimension; write {name}::text AS {name}"
     shown = f"{example[:39]}…" if len(example) > 40 else example
-    return SourceError(f"column {column.name} holds {shown!r}, which is not a {plain_name(kind)}", hint=hint)
+    message = f"column {column.name} holds {shown!r}, which is not a {plain_name(kind)}"
+    return UnfitValueError(message, column=column.name, hint=hint)
 
 
 def _column(described: Described, others: Mapping[int, tuple[str, bool]]) -> PostgreSQLColumn:
@@ -278,7 +279,7 @@ _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
 }
 
 
-def _unfit(column: PostgreSQLColumn, values: Sequence[Any]) -> SourceError:
+def _unfit(column: PostgreSQLColumn, values: Sequence[Any]) -> UnfitValueError:
     """Return the error of the first value that cannot be converted."""
     for value in values:
         try:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import connect, open_reader
-from edl.data.files.file_ranges import RangeReader, kept_readings, pin_files
+from edl.data.files.file_ranges import RangeReader, found_readings, pin_files
 from edl.errors import SourceError
 
 PARTS = ["a", "é", '"', ",", "\n", "\r\n", " ", "x"]
@@ -168,7 +168,7 @@ def test_later_files_are_read_as_the_training_rows_were(tmp_path: Path) -> None:
     training, later = tmp_path / "training.csv", tmp_path / "later.csv"
     training.write_text("x;day;k\n1,5;26.12.2024;a\n1.250,75;01.02.2024;b\n")
     pin_files(str(training), tmp_path / "training")
-    readings = kept_readings(tmp_path / "training")
+    readings = found_readings(tmp_path / "training")
     later.write_text("x;day;k\n1.250;01.02.2024;7\n" + "3;03.04.2024;8\n" * 9)
     assert pin_files(str(later), tmp_path / "guessed").schema[0].type == "double"
     pinned = pin_files(str(later), tmp_path / "later", readings=readings)
@@ -181,7 +181,7 @@ def test_a_value_that_does_not_fit_the_reading_of_the_training_rows_is_named(tmp
     training, later = tmp_path / "training.csv", tmp_path / "later.csv"
     training.write_text("x;n\n1,5;1\n2,5;2\n")
     pin_files(str(training), tmp_path / "training")
-    readings = kept_readings(tmp_path / "training")
+    readings = found_readings(tmp_path / "training")
     later.write_text("x;n\n" + "2,5;1.5\n" * 20)
     assert [field.type for field in pin_files(str(later), tmp_path / "a", readings=readings).schema] == [
         "double",
@@ -192,7 +192,20 @@ def test_a_value_that_does_not_fit_the_reading_of_the_training_rows_is_named(tmp
         pin_files(str(later), tmp_path / "b", readings=readings)
 
 
-def test_files_in_plain_form_keep_no_readings(tmp_path: Path) -> None:
-    (tmp_path / "plain.csv").write_text("x,day,k\n1.5,2024-12-26,a\n")
-    pin_files(str(tmp_path / "plain.csv"), tmp_path / "job")
-    assert kept_readings(tmp_path / "job") == {}
+def test_later_files_of_rows_in_plain_form_keep_texts_and_may_have_numbers_in_another_form(
+    tmp_path: Path,
+) -> None:
+    training, later = tmp_path / "training.csv", tmp_path / "later.csv"
+    training.write_text("x;version;day\n1.5;1.9-a;2024-12-26\n")
+    pin_files(str(training), tmp_path / "training")
+    readings = found_readings(tmp_path / "training")
+    assert readings == {"x": "DOUBLE", "version": "VARCHAR", "day": "DATE"}
+    later.write_text("x;version;day\n1,5;1.10;2024-12-27\n")
+    pinned = pin_files(str(later), tmp_path / "later", readings=readings)
+    rows = open_reader(pinned, tmp_path / "later")
+    assert pa.Table.from_batches(rows.read(0, 1)).to_pylist() == [
+        {"x": 1.5, "version": "1.10", "day": dt.date(2024, 12, 27)}
+    ]
+    later.write_text("x;version;day\n1.5;1.10;4,5\n")
+    with pytest.raises(SourceError, match="column day has the value '4,5' in row 1"):
+        pin_files(str(later), tmp_path / "wrong", readings=readings)

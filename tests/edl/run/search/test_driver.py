@@ -142,7 +142,9 @@ def test_a_search_finds_the_same_ensemble_after_its_process_is_killed_in_a_fold(
     killed = [PLAIN[0] | dies(tmp_path / "killed", 2), *PLAIN[1:]]
     job = new_job(waves())
     outcome = run(searching(tmp_path / "program", killed, rows=PARTS, test=TEST, folds=2), job)
-    assert loads(tmp_path / "killed") == 3, "the fold that had ended is not trained again"
+    assert outcome.trials[0].weight, "its importances are measured, too"
+    assert outcome.importances is not None
+    assert loads(tmp_path / "killed") == 3 + 1, "the fold that had ended is not trained again"
     assert outcome.figures == searched.outcome.figures
     assert [(trial.value, trial.weight, trial.error) for trial in outcome.trials] == [
         (trial.value, trial.weight, "") for trial in searched.outcome.trials

@@ -91,6 +91,7 @@ def test_results_go_to_a_path_of_pods_where_they_are_too_large_to_come_back(
     assert "pods have written" in capsys.readouterr().err
     use = ("--weights", f"{target}/line.zip", "--prediction_data", "line.csv")
     assert edl("predict", *on_kubernetes(namespace, "--output", f"{target}/out"), *use) == exit_codes.OK
+    assert "note: the model is in pods, so the columns of " in capsys.readouterr().err
     assert [path.suffix for path in (folder / "volume" / "out").iterdir()] == [".arrow"]
 
 
