@@ -139,6 +139,7 @@ def test_a_training_ends_when_its_loss_no_longer_falls(session: Session) -> None
     assert "its loss fell by less than 10 %" in trained.ending
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -130,6 +130,7 @@ PATHS = (
 )
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     ("path", "shape"),
     [
@@ -154,6 +155,7 @@ def test_a25_code_in_a_jobspec_is_a_name_or_an_error(
     assert not marker.exists()
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -240,6 +242,7 @@ class Task:
 """
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     "model",
     [

@@ -195,6 +195,7 @@ def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_di
     assert any(noted for _, noted in found)
 
 
+@pytest.mark.soak
 @blocks(10, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     drawn("single-server", check_single_server, block)

@@ -42,6 +42,7 @@ def pinned_rows(
 # Schemas and types -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [

@@ -129,6 +129,7 @@ def test_a_lost_file_of_rows_is_named(sales: Path) -> None:
             numbers(source)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("url", "said"),
     [

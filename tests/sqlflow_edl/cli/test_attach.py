@@ -40,6 +40,7 @@ def test_attaching_tells_how_the_job_ended_and_what_becomes_of_it(
     assert "stored as soon as no other process has the data source open" in said
 
 
+@pytest.mark.soak
 def test_an_explanation_ends_with_bars(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     master = stage.opening()
     stage.running.detach()

@@ -172,6 +172,7 @@ def ensembles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[frame
 LABELS = np.array([[50000.0], [60000.0], [70000.0], [90000.0]], np.float32)
 
 
+@pytest.mark.soak
 def test_members_of_an_ensemble_differ_and_both_frameworks_compute_the_same(ensembles: Any) -> None:
     keras, torch = (made.predict(features) for made, features in ensembles.values())
     assert keras.shape == (4, 3, 1)

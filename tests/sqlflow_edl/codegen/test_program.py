@@ -584,6 +584,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.variants(16)
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_leaves_the_program_its_shape(framework: spec.job.Framework, name: str) -> None:

@@ -68,6 +68,7 @@ def test_what_can_become_arrow_can_be_registered(data: object) -> None:
         assert rows(session, "SELECT x, name FROM mine ORDER BY x") == ROWS.to_pylist()
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
