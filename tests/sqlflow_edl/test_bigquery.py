@@ -27,7 +27,7 @@ def in_duckdb(file: str) -> list[Case]:
     return [case for case in cases(file) if case.dialect == "duckdb"]
 
 
-@pytest.mark.variants(5)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/models.sql"), ids=str)
 def test_a_model_equals_our_own_statements_model(case: Case, databases: Databases) -> None:
     session = databases.filled("duckdb")
@@ -41,6 +41,7 @@ def test_a_model_equals_our_own_statements_model(case: Case, databases: Database
             assert again.spec.model == candidate.spec.model, "the statement of a trial runs by itself"
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("options", "warns"),
     [

@@ -133,6 +133,7 @@ def test_an_interrupt_ends_a_program_with_the_processes_that_it_started(session:
     assert not found.exists() or found.read_text().split()[2] == "Z", "its parent is the one to reap it"
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("program", ["waiting.py", "silent.py"])
 def test_a_program_that_has_not_ended_at_its_deadline_is_ended_and_stores_nothing(program: str) -> None:
     with sqlflow_edl.connect("duckdb:") as session:

@@ -146,6 +146,7 @@ def test_an_aborted_job_adds_nothing(source: Source) -> None:
     assert rows(source) == [(1, 9.5)]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("columns", "message", "hint"),
     [
@@ -186,6 +187,7 @@ def test_a_column_that_needs_a_value_is_an_error_before_the_work(source: Source)
     source.check_target("scores", pa.schema({"id": pa.int64(), "NOTE": pa.string()}))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("url", "columns"),
     [
@@ -219,6 +221,7 @@ def test_a_trigger_may_give_a_column_its_value(source: Source) -> None:
     assert rows(source, "id, cost, note") == [(2, 1.0, "new")]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("url", "kind"), [("duckdb", "INTERVAL"), ("postgres", "tsvector"), ("mysql", "POINT")], indirect=["url"]
 )

@@ -381,6 +381,7 @@ def test_tables_are_named_as_a_query_would_write_them(source: Source) -> None:
         assert rows(source, f"SELECT * FROM {name}") == [{"a": 1}]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

@@ -104,6 +104,7 @@ def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_pa
     assert found["n"].to_pylist() == list(range(69_999, -1, -1))
 
 
+@pytest.mark.soak
 def test_equal_rows_have_one_order_whatever_the_source(
     tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
 ) -> None:

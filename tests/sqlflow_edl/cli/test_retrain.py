@@ -49,6 +49,7 @@ def test_a_model_is_trained_again_as_a_new_version(url: str, capsys: pytest.Capt
         assert session.registry.find("m").record.statement == STATEMENT
 
 
+@pytest.mark.soak
 def test_the_figures_of_both_versions_on_the_same_rows_stand_side_by_side(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

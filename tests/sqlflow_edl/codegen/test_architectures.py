@@ -127,6 +127,7 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
     assert found == pytest.approx(expected, rel=1e-5, abs=0.1)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "model", [name if name in EVERY_LAYER else pytest.param(name, marks=pytest.mark.soak) for name in MODELS]
 )

@@ -32,6 +32,7 @@ def test_every_command_is_listed(typed: Typed) -> None:
     assert all(f"/{name}" in shown for name in LISTED)
 
 
+@pytest.mark.soak
 def test_a_command_is_a_topic_too(typed: Typed) -> None:
     words = typed("/help /d\r", "/help \\dd\r").words
     assert "TABLE: the columns of a table" in words
@@ -230,6 +231,7 @@ def test_the_format_of_rows_is_chosen(typed: Typed, name: str, shown: str) -> No
     assert "did you mean" in console.words
 
 
+@pytest.mark.soak
 def test_the_time_is_told_or_not(typed: Typed) -> None:
     first, second = typed("SELECT 1 AS x;\r", "/timing\r", "SELECT 1 AS x;\r").words.split("timing off")
     assert " s)" in first
@@ -250,6 +252,7 @@ def test_a_statement_is_repeated_until_it_fails(typed: Typed) -> None:
     assert console.words.count("every 0.001 s, Ctrl-C ends") == 4
 
 
+@pytest.mark.soak
 def test_the_last_statement_is_repeated_until_ctrl_c(typed: Typed) -> None:
     class Interrupting(io.StringIO):
         """Sends the signal of Ctrl-C with the third rows."""

@@ -96,6 +96,7 @@ def test_what_cannot_be_registered_is_refused(name: str, data: object, message: 
 HOURS = pd.to_timedelta(pd.Series(range(50)) % 9, unit="h")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("values", "note"),
     [

@@ -91,6 +91,7 @@ def test_rows_of_another_table_are_not_compared(session: Session) -> None:
     assert said == "here@1 was trained on rows of other tables, so all rows are measured"
 
 
+@pytest.mark.soak
 def test_without_a_column_of_the_training_it_is_not_known(session: Session) -> None:
     trained(session, "typed")
     _, [said] = evaluated(

@@ -59,7 +59,7 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_whole_with_landmarks_and_named_charts(browser: Browser, path: str) -> None:
     found = browser.get(path)
