@@ -189,6 +189,7 @@ def test_a25_a_jobspec_that_names_something_else_is_a_named_error(
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("name", "params"),
     [
@@ -275,6 +276,7 @@ def test_a25_a_statement_trains_models_and_calls_nothing_else(
     assert not marker.exists()
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("target", ["data", "DATA", "`data`", MODELS, CHUNKS])
 def test_a25_a_result_never_replaces_a_table_that_no_job_made(session: Session, target: str) -> None:
     tables = ("data", MODELS, CHUNKS) if session.dialect in TABLES else ("data", MODELS)

@@ -202,6 +202,7 @@ def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     drawn("single-server", check_single_server, block)
 
 
+@pytest.mark.variants(1)
 @blocks(15, always=1)
 @pytest.mark.parametrize(
     "kind",

@@ -399,6 +399,7 @@ def test_models_outlive_the_connection(opened: Opener, file_of: FileOf, tmp_path
     assert (tmp_path / "loaded").read_bytes() == b"x" * 300_000
 
 
+@pytest.mark.variants(1)
 def test_writers_at_once_give_every_version_once_and_lose_none(
     opened: Opener, place: str, file_of: FileOf
 ) -> None:

@@ -181,6 +181,7 @@ def test_members_of_an_ensemble_differ_and_both_frameworks_compute_the_same(ense
     assert torch == pytest.approx(keras, rel=1e-5)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_the_loss_of_an_ensemble_is_the_mean_of_its_members_losses(ensembles: Any, framework: str) -> None:
     made, features = ensembles[framework]

@@ -164,6 +164,7 @@ def test_versions_are_compared_side_by_side(browser: Browser) -> None:
     assert re.search(r'class="differs">\s*<th scope="row"><span title="they differ">≠</span> rounds', text)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("path", "near"),
     [

@@ -84,6 +84,7 @@ def test_a_job_has_one_supervisor_and_when_it_is_done_goes_back_to_its_client(st
     assert (status.state, status.pid, status.unclaimed) == ("finished", os.getpid(), False)
 
 
+@pytest.mark.soak
 def test_a_cancelled_job_asks_its_master_first(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)

@@ -78,6 +78,7 @@ def test_a_date_that_never_differs_is_left_out_as_a_whole(session: Session) -> N
     assert {name for each in found.spec.features for name in spec.source_columns(each)} == {"age"}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [
