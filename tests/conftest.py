@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from edl.cluster.environment import RESOLVER
+from edl.data.server_url import parse_server
 from edl.embeddings import numba_cache
 from edl.frameworks.imports import without_extras
 from tests.selection import for_every_change, of_fault_matrix
@@ -56,6 +57,7 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
+MANY = 2000  # tests: of so many, some use the servers
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 
 
@@ -170,10 +172,18 @@ def user_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def warm_processes(user_models: Path) -> Iterator[None]:
-    """Sessions take the training processes that earlier sessions have left."""
-    from tests import warm_processes
+def warm_processes(request: pytest.FixtureRequest, user_models: Path) -> Iterator[None]:
+    """Sessions take the training processes that earlier sessions have left.
 
+    A process has the passwords that its session had when it started: one without those of a server that is met later
+    would be left for another. So a run of many tests, which needs both servers anyway, has their passwords first.
+    """
+    from tests import mariadb, postgresql, warm_processes
+
+    if len(request.session.items) > MANY:
+        for name, module in (("mariadb", mariadb), ("postgresql", postgresql)):
+            if module.is_installed():
+                parse_server(request.getfixturevalue(name).url("any")).with_password()
     with warm_processes.shared(user_models):
         yield
 

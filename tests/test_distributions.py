@@ -127,6 +127,7 @@ def test_an_sdist_holds_what_the_readme_points_to(repository: Path, archive: Arc
     assert not [path for path in named if not any(f"{each}/".startswith(f"{path}/") for each in held)]
 
 
+@pytest.mark.soak
 def test_an_installation_has_nothing_of_the_checkout(
     installation: Installation, repository: Path, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ def test_an_installation_has_the_extension_where_jupyterlab_looks(
         ).read_bytes()
 
 
+@pytest.mark.soak
 def test_installed_commands_train_predict_evaluate_and_list_their_jobs(
     installation: Installation, tmp_path: Path
 ) -> None:

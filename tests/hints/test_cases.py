@@ -55,6 +55,7 @@ def parameters() -> Iterator[Any]:
         yield pytest.param(case, id=case.name, marks=[] if is_first else pytest.mark.soak)
 
 
+@pytest.mark.variants(40)
 @pytest.mark.parametrize("case", [*parameters()])
 def test_the_advice_of_a_hint_mends_the_error(
     case: Case,

@@ -14,6 +14,8 @@ from tests.kubernetes.faults import Fault
 from tests.kubernetes.pods import phases, pod, watched
 from tests.kubernetes.process import Cluster
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 
 @pytest.mark.parametrize(("script", "code", "last"), [("exit 0", 0, "Succeeded"), ("exit 3", 3, "Failed")])
 def test_a_pod_runs_as_a_process_and_ends_as_its_command_does(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kubernetes import client
 
 from tests.kubernetes.pods import pod, until, watched
 from tests.kubernetes.process import api_server
+
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
 
 
 def disruption(found: Any) -> str:

@@ -12,6 +12,8 @@ from kubernetes import watch
 from tests.kubernetes.pods import pod, until, watched
 from tests.kubernetes.process import Cluster
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 
 def seen(core: Any, namespace: str, since: Any, is_wanted: Callable[[Any], bool]) -> Any:
     """The pod that was created, as soon as it is so."""

@@ -10,6 +10,8 @@ from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.process import Cluster
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 QUEUE = "kueue.x-k8s.io/queue-name"
 GATE = "kueue.x-k8s.io/admission"
 

@@ -10,6 +10,8 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.kubernetes.pods import pod, until, watched
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 
 def asking(name: str, **requests: str) -> dict[str, Any]:
     body = pod(name, "sleep 60")

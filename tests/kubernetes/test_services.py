@@ -10,6 +10,8 @@ import pytest
 
 from tests.kubernetes.pods import pod, until
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 SERVE = """
 import os, socket
 with socket.create_server((os.environ["HOST"], 7000)) as server:

@@ -10,6 +10,8 @@ from kubernetes.client.exceptions import ApiException
 
 from tests.kubernetes.pods import phases, pod, until
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 
 def mounted(body: dict[str, Any], *volumes: dict[str, Any]) -> dict[str, Any]:
     """The pod with volumes, each at a path of its name."""

@@ -18,6 +18,8 @@ from odps.tunnel import TableTunnel
 from tests.maxcompute.faults import Fault
 from tests.maxcompute.process import ACCOUNT, REPOSITORY, SECRET, Running
 
+pytestmark = pytest.mark.soak  # of the double alone: every change has the tests of what talks to it
+
 MOMENT = dt.datetime(2024, 5, 6, 7, 8, 9, 123_000)
 VALUES: list[tuple[str, list[Any]]] = [
     ("tinyint", [-128, 127]),

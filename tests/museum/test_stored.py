@@ -75,6 +75,7 @@ def test_a_model_store_is_read_and_continued(tmp_path: Path) -> None:
         assert_holds_the_versions(open_registry(source, str(tmp_path / "store")), tmp_path)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("digests", variants(orders.ORDERS / f"{name}.json" for name in orders.SOURCES))
 def test_rows_are_pinned_in_the_order_and_with_the_values_of_their_time(
     digests: Path, databases: Databases, tmp_path: Path

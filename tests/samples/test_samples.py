@@ -53,7 +53,7 @@ def count(session: Session, table: str) -> int:
     return found
 
 
-@pytest.mark.variants(6)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("table", "rows"), [("iris", 150), ("breast_cancer", 569), ("wine", 178), ("diabetes", 442), ("flights", 336_776),
                         ("weather", 26_115), ("planes", 3_322), ("airports", 1_458), ("employee", 6_400),

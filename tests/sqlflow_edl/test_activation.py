@@ -44,6 +44,7 @@ def test_a_worse_version_is_stored_and_not_used(session: Session) -> None:
     assert message.endswith(doubt)  # the rows repeat after 150
 
 
+@pytest.mark.soak
 def test_an_equal_version_is_used(session: Session) -> None:
     message, current = train(session, "", "")
     assert f"{current} is current: its rmse is " in message
@@ -85,6 +86,7 @@ def test_a_plan_names_the_version_to_surpass(session: Session) -> None:
     ) in {tuple(row.values())[:3] for row in result.to_arrow().to_pylist()}
 
 
+@pytest.mark.soak
 def test_a_search_that_compares_versions_keeps_the_rows_from_the_model_that_will_be_compared(
     session: Session,
 ) -> None:

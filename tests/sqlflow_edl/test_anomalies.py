@@ -107,6 +107,7 @@ def test_the_export_as_onnx_takes_any_number_of_rows(session: Session, tmp_path:
     assert odds.shape == (5, 1)
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -27,7 +27,7 @@ def in_duckdb(file: str) -> list[Case]:
     return [case for case in cases(file) if case.dialect == "duckdb"]
 
 
-@pytest.mark.variants(5)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/models.sql"), ids=str)
 def test_a_model_equals_our_own_statements_model(case: Case, databases: Databases) -> None:
     session = databases.filled("duckdb")
@@ -41,6 +41,7 @@ def test_a_model_equals_our_own_statements_model(case: Case, databases: Database
             assert again.spec.model == candidate.spec.model, "the statement of a trial runs by itself"
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("options", "warns"),
     [
@@ -84,6 +85,7 @@ def without_statement(job: object) -> object:
     return replace(job, statement="", search=search)  # type: ignore[type-var]
 
 
+@pytest.mark.variants(12)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/errors.sql"), ids=str)
 def test_an_error_is_told_at_its_place(case: Case) -> None:
     refusal(case, parse)
@@ -172,7 +174,7 @@ def test_figures_and_explanations_are_rows(session: Session) -> None:
         assert "price" in each, "the label is a column of the query"
 
 
-@pytest.mark.variants(9)
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/functions.sql"), ids=str)
 def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Session) -> None:
     found = rows(session, case.program)
@@ -183,6 +185,7 @@ def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Ses
         assert set(case.fields["columns"].split(", ")) <= set(found[0])
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/reference.sql"), ids=str)
 def test_a_statement_of_the_reference_compiles(case: Case, session: Session) -> None:
     [compiled] = session.compile(case.program)
@@ -196,6 +199,7 @@ def test_a_statement_of_the_reference_compiles(case: Case, session: Session) -> 
         assert compiled.spec.weights is not None
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("case", in_duckdb("bigquery/function_errors.sql"), ids=str)
 def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Session) -> None:
     refusal(case, lambda text: rows(session, text))

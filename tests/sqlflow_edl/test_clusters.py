@@ -96,6 +96,7 @@ def test_the_davies_bouldin_index_equals_scikit_learn(session: Session) -> None:
     )  # of the means of the rows, not the centres
 
 
+@pytest.mark.soak
 def test_a_centre_has_the_share_of_each_category(session: Session) -> None:
     query = "SELECT CASE WHEN truth = 0 THEN 'near' ELSE 'far' END AS side, x FROM points"
     list(session.run(f"{query} TO TRAIN KMeans WITH model.n_clusters = 2, train.epoch = 1 INTO sides"))
@@ -139,6 +140,7 @@ def test_a_training_ends_when_its_loss_no_longer_falls(session: Session) -> None
     assert "its loss fell by less than 10 %" in trained.ending
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

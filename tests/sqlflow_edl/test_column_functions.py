@@ -196,6 +196,7 @@ def test_a_changed_source_is_refused_until_the_model_is_trained_again(
         file.write_text(source, encoding="utf-8")
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("item", "message"),
     [

@@ -63,6 +63,7 @@ def test_a_report_beside_predictions_names_the_columns_that_changed(session: Ses
     assert counted.to_arrow()["n"].to_pylist() == [1000]
 
 
+@pytest.mark.soak
 def test_a_model_is_trained_again_only_after_drift(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     retrain = ["retrain", "m", "--if-drift", "--dry-run", "--source", url]
     assert main(retrain) == exit_codes.NOT_NEEDED

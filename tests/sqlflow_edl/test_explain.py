@@ -83,6 +83,7 @@ def test_the_values_of_one_row_add_up_and_are_not_zero(session: Session) -> None
     assert all(abs(each) > 0.001 for each in shares(row))
 
 
+@pytest.mark.soak
 def test_a_row_has_the_same_values_alone_and_among_others(session: Session) -> None:
     few = "SELECT * FROM customers WHERE id < 40 ORDER BY id"
     among = last(session, f"{few} TO EXPLAIN churn WITH explain.level = rows").to_arrow().to_pylist()
@@ -98,6 +99,7 @@ def test_explain_predict_of_one_row_adds_up(session: Session) -> None:
     assert all(values)
 
 
+@pytest.mark.soak
 def test_rows_may_be_compared_with_the_querys_rows(session: Session) -> None:
     text = "SELECT * FROM customers WHERE plan = 'plus' AND id < 200"
     written = "WITH explain.background = query, explain.level = model"
@@ -160,6 +162,7 @@ def test_trees_explain_one_row_without_kept_rows(session: Session, tmp_path: Pat
     assert row["churned_base"] + sum(shares(row)) == pytest.approx(logit, rel=1e-5)
 
 
+@pytest.mark.soak
 def test_the_importance_for_a_model_is_over_a_thousand_rows_and_says_so(session: Session) -> None:
     result = last(session, "SELECT * FROM customers TO EXPLAIN churn")
     assert result.notes == (

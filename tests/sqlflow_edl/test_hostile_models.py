@@ -130,6 +130,7 @@ PATHS = (
 )
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     ("path", "shape"),
     [
@@ -154,6 +155,7 @@ def test_a25_code_in_a_jobspec_is_a_name_or_an_error(
     assert not marker.exists()
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -187,6 +189,7 @@ def test_a25_a_jobspec_that_names_something_else_is_a_named_error(
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("name", "params"),
     [
@@ -240,6 +243,7 @@ class Task:
 """
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     "model",
     [
@@ -272,6 +276,7 @@ def test_a25_a_statement_trains_models_and_calls_nothing_else(
     assert not marker.exists()
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("target", ["data", "DATA", "`data`", MODELS, CHUNKS])
 def test_a25_a_result_never_replaces_a_table_that_no_job_made(session: Session, target: str) -> None:
     tables = ("data", MODELS, CHUNKS) if session.dialect in TABLES else ("data", MODELS)

@@ -82,6 +82,7 @@ def test_a_loss_without_a_centre_warns_and_reports_the_error_of_its_predictions(
     assert true > 10
 
 
+@pytest.mark.soak
 def test_a_model_with_a_centre_is_not_trained_further_by_a_loss_of_logarithms(session: Session) -> None:
     trees = f"{ROWS} TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1"
     last(session, f"{trees} LABEL arrived INTO started")
@@ -100,6 +101,7 @@ def test_large_predictions_are_doubles_in_the_table(session: Session) -> None:
     assert session.source.schema("SELECT arrived FROM guesses").field("arrived").type == pa.float64()
 
 
+@pytest.mark.soak
 def test_the_seconds_that_the_error_for_a_timestamp_advises_are_learned(session: Session) -> None:
     wrong = 'SELECT stops, zone, "at" FROM events TO TRAIN BoostedTreesRegressor LABEL "at" INTO timed'
     with pytest.raises(SQLFlowError) as caught:

@@ -69,6 +69,7 @@ def test_what_lists_of_ids_are_worth_is_learned(workshop: Workshop, model: str) 
     assert np.mean(abs(wanted - guess) < 0.5) > 0.9
 
 
+@pytest.mark.soak
 def test_lists_are_described_and_go_on_from_a_model(workshop: Workshop) -> None:
     train = over(
         workshop,

@@ -46,6 +46,7 @@ def test_the_best_values_are_found(session: Session, case: Case, capfd: pytest.C
     assert capfd.readouterr().out == "", "the solver prints nothing among the rows"
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("case", in_duckdb("optimization/errors.sql"), ids=str)
 def test_an_error_is_told_at_its_place(session: Session, case: Case) -> None:
     refusal(case, lambda program: list(session.run(program)))

@@ -130,6 +130,7 @@ def test_facts_that_make_the_figures_doubtful_are_warnings(session: Session) -> 
     assert uneven.warnings == ("the probabilities of 8 rows do not add up to 1",)
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("case", in_duckdb("measurement/errors.sql"), ids=str)
 def test_an_error_is_told_at_its_place(session: Session, case: Case) -> None:
     refusal(case, lambda program: list(session.run(program)))

@@ -214,6 +214,7 @@ def test_the_plan_says_why_the_library_is_not_the_usual_one(session: Session) ->
     assert why == "lightgbm has no loss pairwise"
 
 
+@pytest.mark.soak
 def test_a_ranking_grows_beyond_another(session: Session, tmp_path: Path) -> None:
     first = f"{COLUMNS} {TRAIN} LABEL relevance VALIDATE 0 INTO short"
     more = f"{COLUMNS} {TRAIN} LABEL relevance VALIDATE 0 USING short INTO long"

@@ -91,6 +91,7 @@ def test_a_program_reads_the_rows_and_writes_tables(url: str) -> None:
     assert listener.lines == ["2 cheap rows, for ['--a b', 'c;d']"]
 
 
+@pytest.mark.soak
 def test_tables_may_be_in_several_files(session: Session, tmp_path: Path) -> None:
     list(session.run(f"ATTACH '{tmp_path}/other.duckdb' AS other"))
     [result] = session.run("SELECT * FROM sold TO RUN twice.py INTO bought, other.bought")
@@ -116,6 +117,7 @@ def test_a_program_that_fails_leaves_the_tables_as_they_were(session: Session) -
     assert not list(job.results.rglob("*.arrow"))
 
 
+@pytest.mark.soak
 def test_a_table_that_a_program_does_not_write_is_an_error(session: Session) -> None:
     with pytest.raises(JobError, match="ended without rows for other, so nothing was stored"):
         list(session.run(f"{TOTALS}, other"))
@@ -131,6 +133,7 @@ def test_an_interrupt_ends_a_program_with_the_processes_that_it_started(session:
     assert not found.exists() or found.read_text().split()[2] == "Z", "its parent is the one to reap it"
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("program", ["waiting.py", "silent.py"])
 def test_a_program_that_has_not_ended_at_its_deadline_is_ended_and_stores_nothing(program: str) -> None:
     with sqlflow_edl.connect("duckdb:") as session:
@@ -156,6 +159,7 @@ def test_a_program_ends_with_the_process_that_wants_its_results() -> None:
     os.close(reading)
 
 
+@pytest.mark.soak
 def test_rows_without_a_table_are_a_result_set(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

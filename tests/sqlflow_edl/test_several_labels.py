@@ -61,6 +61,7 @@ def test_each_label_has_the_columns_of_a_model_of_its_own(workshop: Workshop) ->
     assert sums == pytest.approx(np.ones(ROWS))
 
 
+@pytest.mark.soak
 def test_a_column_of_the_target_is_before_the_name_of_each_label(workshop: Workshop) -> None:
     found = predicted(workshop, "guesses.guess", more=" WITH predict.probabilities = false")
     added = ["guess_cost", "guess_kind", "guess_kind_confidence", "guess_late", "guess_late_confidence"]
@@ -200,6 +201,7 @@ def test_validation_rows_of_their_own_have_the_classes_of_every_label(
     assert caught.value.span is not None
 
 
+@pytest.mark.soak
 def test_versions_are_compared_by_the_first_metric(workshop: Workshop) -> None:
     framework = f"model.framework = {workshop.framework}"
     more = f"TO TRAIN Linear WITH {framework}, epochs = 1, train.activate = better, validation.metrics = [cost.rmse]"

@@ -326,7 +326,7 @@ CASES = [
 ]
 
 
-@pytest.mark.variants(8)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(("name", "database"), CASES)
 def test_each_way_to_predict_gives_the_answers_of_the_statement(
     name: str, database: str, trained: Models, databases: Databases, tmp_path: Path

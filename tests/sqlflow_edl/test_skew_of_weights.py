@@ -20,6 +20,7 @@ def rows(session: Session, text: str) -> list[dict]:
     return last.to_arrow().to_pylist()
 
 
+@pytest.mark.soak
 def test_the_weights_of_a_linear_model_give_its_predictions(trained: Models) -> None:
     """Model of three classes, with a logarithm, dates that are NULL, categories, and numbers scaled in two ways."""
     archive = trained["linear_classes"].archive

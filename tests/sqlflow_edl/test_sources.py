@@ -324,6 +324,7 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
 CURVE = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = roc_curve"
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("session", ON_DUCKDB, indirect=True)
 @pytest.mark.parametrize(
     ("text", "message", "hint"),

@@ -98,6 +98,7 @@ def test_a_model_of_bigquery_ml_without_a_label_is_one(session: Session) -> None
     assert sqlflow_edl.load_transform("u", source=session).columns == ("km", "goal")
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

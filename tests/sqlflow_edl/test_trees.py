@@ -65,6 +65,7 @@ def compiled(session: Session, text: str) -> spec.JobSpec:
     return only.spec
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_what_numbers_categories_and_dates_are_worth_is_learned(session: Session, library: str) -> None:
     features = "SELECT age, city, born, team, income FROM people"

@@ -104,6 +104,7 @@ def test_what_was_published_is_fetched_by_another_instance_until_it_is_removed(i
     other.remove("8-a")
 
 
+@pytest.mark.variants(2)
 def test_several_instances_publish_files_of_one_checkpoint(instances: Instances) -> None:
     publish(instances("one"), "1", server0=b"zero")
     publish(instances("other"), "1", server1=b"one")
@@ -116,6 +117,7 @@ def test_several_instances_publish_files_of_one_checkpoint(instances: Instances)
     assert sorted(path.name for path in third.fetch("1").iterdir()) == ["manifest", "server0", "server1"]
 
 
+@pytest.mark.variants(2)
 def test_nothing_is_there_at_first_and_nothing_is_left_in_the_end(
     instances: Instances, tmp_path: Path
 ) -> None:
@@ -132,6 +134,7 @@ def test_nothing_is_there_at_first_and_nothing_is_left_in_the_end(
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.variants(2)
 def test_a_checkpoint_that_is_damaged_is_marked_for_all_and_not_listed_as_sound(instances: Instances) -> None:
     one, other = instances("one"), instances("other")
     for name in ("7-a", "8-a"):
@@ -159,6 +162,7 @@ def test_an_object_that_is_given_back_differently_is_no_part_of_a_checkpoint(
     assert store.names("position") == []
 
 
+@pytest.mark.variants(2)
 def test_of_a_removed_checkpoint_the_file_that_completes_it_goes_first(
     instances: Instances, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,12 +63,14 @@ def test_the_command_line_becomes_a_spec_that_is_stored_and_read(zoo: Path) -> N
     assert (spec.zoo.functions, spec.zoo.reader_params) == ({"loss": "losses.mine"}, {"table": "t"})
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("name", ["$(rm -rf x)", "a b", "'; DROP", '"', "", "-rf", "a/b", "a" * 64])
 def test_a20_a_job_name_that_a_shell_would_run_is_rejected(name: str) -> None:
     with pytest.raises(SemanticError, match="is not the name of a job"):
         spec_of(f"--job_name={name}")
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("flag", ["--model_params", "--data_reader_params"])
 @pytest.mark.parametrize(
     "value",
@@ -132,6 +134,7 @@ def test_what_cannot_run_is_named_before_anything_does(more: tuple[str, ...], wo
         job_spec(options(*more))
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("written", "found"),
     [

@@ -62,6 +62,7 @@ def test_arrays_need_no_pandas_and_know_it_once_it_is_imported() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "program",
     [FIRST, *(pytest.param(each, marks=pytest.mark.soak) for each in (EARLIER, HIDDEN))],

@@ -99,6 +99,7 @@ def test_gradients_of_admitted_ids_are_not_taken_from_their_neighbours() -> None
     np.testing.assert_array_equal(subject.read(ids), plain.read(ids))
 
 
+@pytest.mark.soak
 def test_new_ids_are_admitted_too_early_seldom_however_many_there_were() -> None:
     subject = made(RowLimits(min_count=2), TableSpec("t", 2, num_ids=1_000))
     size = len(subject.export().counts)

@@ -55,7 +55,7 @@ def test_steps_on_all_rows_equal_torch(case: str) -> None:
     np.testing.assert_allclose(moved(of_torch(case)), expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("case", KERAS)
 def test_steps_on_all_rows_equal_keras(case: str) -> None:
     expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)
@@ -122,7 +122,7 @@ EVERYTHING = dict.fromkeys(
 RULES = [(framework, name) for framework in ("keras", "torch") for name in names(framework)]
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(("framework", "name"), RULES)
 def test_no_rule_moves_a_row_that_is_not_touched(framework: Framework, name: str) -> None:
     subject = table(Optimizer(framework, name, EVERYTHING))

@@ -220,6 +220,7 @@ def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path)
     first.close()
 
 
+@pytest.mark.soak
 def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
     job = Job(table(100), kind="predict", **by(model), spec=PREDICT)
     job.cluster.path.mkdir()

@@ -97,6 +97,7 @@ FRAMEWORKS: dict[str, tuple[Callable[..., SlowJob], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "framework", ["lightgbm", *(pytest.param(name, marks=pytest.mark.soak) for name in ("torch", "keras"))]
 )

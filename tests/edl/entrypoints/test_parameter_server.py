@@ -119,6 +119,7 @@ def test_a_server_registers_though_its_code_is_still_compiled(
     assert compiled_after.get(timeout=SECONDS)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.usefixtures("calls")
 def test_a_server_tells_a_master_that_is_away_later_and_serves_and_ends(
     master: Master, tmp_path: Path

@@ -87,6 +87,7 @@ def loss(labels, predictions):
     assert subject.module.TRACES == [1]
 
 
+@pytest.mark.soak
 def test_penalties_move_weights_and_are_not_in_the_loss(tmp_path: Path) -> None:
     plain, penalised = (
         program(tmp_path / name, "keras", replace={"Dense(16, ": f"Dense(16, {extra}"})

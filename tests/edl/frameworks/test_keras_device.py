@@ -73,6 +73,7 @@ def test_a_process_that_has_computed_places_its_operations(gpus: SimpleNamespace
     assert [keras_device.choose_device(wanted) for wanted in ("cpu", "cuda")] == ["/CPU:0", "/GPU:0"]
 
 
+@pytest.mark.soak
 def test_operations_of_a_model_are_made_for_its_device(tmp_path: Path, gpus: SimpleNamespace) -> None:
     gpus.running = True
     adapter = create(of(tmp_path, device="cpu"))

@@ -111,6 +111,7 @@ def by_hand(
     return booster.predict(data), loss**2 if metric == "rmse" else loss
 
 
+@pytest.mark.variants(9)
 @pytest.mark.parametrize(
     "weights",
     [pytest.param(WEIGHTS, id="weighted"), pytest.param(None, id="equal", marks=pytest.mark.soak)],
@@ -171,6 +172,7 @@ def test_the_kept_weights_belong_to_their_round(tmp_path: Path, library: str, bo
     np.testing.assert_array_equal(other.predict({"dense": MATRIX}), wanted)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("library", "params"),
     [

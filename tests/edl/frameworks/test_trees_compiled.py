@@ -47,7 +47,7 @@ def trained(categories: list[int], **params: Any) -> lightgbm.Booster:
     return lightgbm.Booster(model_str=booster.model_to_string())
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("categories", "params"),
     [

@@ -162,7 +162,7 @@ def grown(
     return subject, made
 
 
-@pytest.mark.variants(4)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(("library", "objective", "kind", "params", "features"), MODELS)
 def test_outputs_and_scores_of_raw_columns_equal_predict(
     tmp_path: Path,

@@ -39,6 +39,7 @@ def test_workers_of_a_large_job_are_heard_rarely_and_given_up_later() -> None:
     assert not tasks.state.is_alive("worker-0", 0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "mode", ["predict", *(pytest.param(mode, marks=pytest.mark.soak) for mode in ("async", "allreduce"))]
 )

@@ -173,6 +173,7 @@ def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
         assert "resumes from" in said
 
 
+@pytest.mark.soak
 @blocks(15, always=1)
 def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_most(block: int) -> None:
     assert any(drawn("async", check_async, block))  # some die between their two pushes
@@ -195,11 +196,13 @@ def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_di
     assert any(noted for _, noted in found)
 
 
+@pytest.mark.soak
 @blocks(10, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     drawn("single-server", check_single_server, block)
 
 
+@pytest.mark.variants(1)
 @blocks(15, always=1)
 @pytest.mark.parametrize(
     "kind",

@@ -104,6 +104,7 @@ def test_a_dropped_version_is_gone_with_its_archive_and_its_number_is_not_given_
     assert registry.save("m", file_of(b"4"), RECORD) == 4
 
 
+@pytest.mark.soak
 def test_an_upload_that_fails_leaves_the_model_as_it_was(
     registry: AppendedRegistry, source: MaxComputeSource, file_of: FileOf, tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ def test_what_a_store_refuses_is_an_error_that_names_it(tmp_path: Path, file_of:
 # Several writers ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_writers_of_several_processes_give_every_version_once(tmp_path: Path, file_of: FileOf) -> None:
     store = tmp_path / "store"
     writers = [writer(store, file_of(b"%d" % number), "4") for number in range(3)]

@@ -116,6 +116,7 @@ def test_a_real_archive_can_be_used_after_loading(registry: Registry, archive: P
     assert read_archive(tmp_path / "loaded.zip").weights()["step"] == 3
 
 
+@pytest.mark.variants(1)
 def test_a_check_of_the_right_to_save_makes_no_version(registry: Registry, file_of: FileOf) -> None:
     for _ in range(2):
         registry.check_save("m")
@@ -139,6 +140,7 @@ def test_every_run_is_a_version_and_the_last_one_is_current(
         assert (tmp_path / "loaded").read_bytes() == contents
 
 
+@pytest.mark.variants(2)
 def test_an_earlier_version_can_become_current_until_another_is_saved(
     registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_an_earlier_version_can_become_current_until_another_is_saved(
     assert registry.find("m").version == 4
 
 
+@pytest.mark.variants(1)
 def test_a_version_may_be_stored_beside_the_current_one(
     registry: Registry, opened: Opener, file_of: FileOf
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_version_may_be_stored_beside_the_current_one(
     assert registry.find("m").version == 3
 
 
+@pytest.mark.variants(2)
 def test_a_tag_names_one_version_until_it_is_moved_or_removed(
     registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
 ) -> None:
@@ -209,6 +213,7 @@ def test_a_dropped_version_takes_its_tags_along(registry: Registry, opened: Open
     assert opened().find("m").tags == ()
 
 
+@pytest.mark.variants(1)
 def test_an_unknown_tag_is_answered_with_the_nearest(registry: Registry, file_of: FileOf) -> None:
     registry.save("m", file_of(b"1"), RECORD)
     registry.record_failure("m", RECORD, "no memory")
@@ -311,6 +316,7 @@ def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
     assert registry.save("m", file_of(b"x"), RECORD) == 3
 
 
+@pytest.mark.variants(1)
 def test_a_failure_that_is_told_again_is_one_version(registry: Registry) -> None:
     assert [registry.record_failure("m", RECORD, "no", once=job) for job in ("j1", "j2", "j1")] == [1, 2, 1]
     assert registry.drop("m") == 2
@@ -327,6 +333,7 @@ def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: Registry,
 # Dropping ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(1)
 def test_the_number_of_a_dropped_version_is_not_given_again(registry: Registry, file_of: FileOf) -> None:
     for _ in range(3):
         registry.save("m", file_of(b"x"), RECORD)
@@ -337,6 +344,7 @@ def test_the_number_of_a_dropped_version_is_not_given_again(registry: Registry, 
         registry.find("m@3")
 
 
+@pytest.mark.variants(1)
 def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
     registry: Registry, file_of: FileOf
 ) -> None:
@@ -354,6 +362,7 @@ def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
 # Several at once ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(1)
 def test_an_upload_that_fails_leaves_the_model_as_it_was(
     registry: Registry, file_of: FileOf, tmp_path: Path
 ) -> None:
@@ -364,6 +373,7 @@ def test_an_upload_that_fails_leaves_the_model_as_it_was(
     assert registry.find("m").version == 1
 
 
+@pytest.mark.variants(1)
 def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
     registry: Registry, opened: Opener, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +399,7 @@ def test_models_outlive_the_connection(opened: Opener, file_of: FileOf, tmp_path
     assert (tmp_path / "loaded").read_bytes() == b"x" * 300_000
 
 
+@pytest.mark.variants(1)
 def test_writers_at_once_give_every_version_once_and_lose_none(
     opened: Opener, place: str, file_of: FileOf
 ) -> None:

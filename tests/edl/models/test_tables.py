@@ -168,6 +168,7 @@ def test_a_dropped_model_is_gone_with_its_archives(
 # Damage and strangers ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "damage",
     [

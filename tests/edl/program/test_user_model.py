@@ -198,6 +198,7 @@ def used(name: str, own: Own) -> JobSpec:
     )
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("name", "packages", "allowed"),
     [

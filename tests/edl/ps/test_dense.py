@@ -62,6 +62,7 @@ def moved(optimizer: Optimizer) -> np.ndarray:
     return parameters.read()
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("case", TORCH)
 def test_steps_equal_torch(case: str) -> None:
     expected = stepped_by_torch(case, start(), gradients(), RATE)

@@ -73,6 +73,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LARGEST_CHANGE", 10.0)
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("before", "after", "optimizer"),
     [

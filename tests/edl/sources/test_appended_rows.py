@@ -139,6 +139,7 @@ def test_the_rows_of_two_jobs_that_find_no_table_are_all_there(
     assert rows(source) == [(2, 1.0), (3, 1.5)]
 
 
+@pytest.mark.variants(1)
 def test_an_aborted_job_adds_nothing(source: Source) -> None:
     of_users(source)
     source.stage("scores", "job", 0, 0, [batch(2)], append=True)
@@ -146,6 +147,7 @@ def test_an_aborted_job_adds_nothing(source: Source) -> None:
     assert rows(source) == [(1, 9.5)]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("columns", "message", "hint"),
     [
@@ -186,6 +188,7 @@ def test_a_column_that_needs_a_value_is_an_error_before_the_work(source: Source)
     source.check_target("scores", pa.schema({"id": pa.int64(), "NOTE": pa.string()}))
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("url", "columns"),
     [
@@ -219,6 +222,7 @@ def test_a_trigger_may_give_a_column_its_value(source: Source) -> None:
     assert rows(source, "id, cost, note") == [(2, 1.0, "new")]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("url", "kind"), [("duckdb", "INTERVAL"), ("postgres", "tsvector"), ("mysql", "POINT")], indirect=["url"]
 )
@@ -229,6 +233,7 @@ def test_columns_that_no_row_is_added_to_may_be_of_any_type(source: Source, kind
     assert rows(source) == [(2, 1.0)]
 
 
+@pytest.mark.variants(1)
 def test_a_table_that_changes_during_the_job_gets_no_row(source: Source) -> None:
     of_users(source)
     source.stage("scores", "job", 0, 0, [batch(2)], append=True)

@@ -42,6 +42,7 @@ def pinned_rows(
 # Schemas and types -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [
@@ -380,6 +381,7 @@ def test_tables_are_named_as_a_query_would_write_them(source: Source) -> None:
         assert rows(source, f"SELECT * FROM {name}") == [{"a": 1}]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

@@ -129,6 +129,7 @@ def test_a_lost_file_of_rows_is_named(sales: Path) -> None:
             numbers(source)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("url", "said"),
     [
@@ -148,6 +149,7 @@ def test_what_is_no_snapshot_of_a_table_is_named(sales: Path, url: str, said: st
     assert "secret" not in found
 
 
+@pytest.mark.soak
 def test_two_metadata_files_of_one_number_are_not_chosen_from(sales: Path) -> None:
     [newest] = (sales / "metadata").glob("00002-*.metadata.json")
     newest.with_name("00002-lost.metadata.json").write_bytes(newest.read_bytes())

@@ -203,6 +203,7 @@ def test_partitions_are_columns_of_a_query(source: MaxComputeSource, tmp_path: P
     assert batch.to_pylist() == [{"pt": "b", "n": 2}]
 
 
+@pytest.mark.soak
 def test_a_result_of_more_rows_than_an_instance_has_is_whole(source: MaxComputeSource) -> None:
     numbers(source, 10_001)
     found = source.execute("SELECT n FROM numbers")
@@ -298,6 +299,7 @@ def test_a_download_that_is_cut_ten_times_loses_and_doubles_nothing(
     assert found == read(pinned, tmp_path)
 
 
+@pytest.mark.soak
 def test_a_service_that_stays_away_is_an_error_and_not_for_ever(
     source: MaxComputeSource, double: Running, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ def test_types_that_were_never_looked_up_are_shown_by_the_first_statement(
             assert shown(opened, f"SELECT {sql} AS v") == [{"v": value}]
 
 
+@pytest.mark.soak
 def test_a_value_without_a_type_at_the_end_of_a_long_result_turns_its_column_into_text(
     source: PostgreSQLSource,
 ) -> None:
@@ -461,6 +462,7 @@ def test_who_may_only_read_gets_the_same_rows_as_a_file(
     assert len(row_tables(source)) == 1
 
 
+@pytest.mark.soak
 def test_a_reader_that_garbage_collection_finds_amid_a_result_ends_in_silence(
     source: PostgreSQLSource, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_what_keeps_two_sides_apart_is_named(
     assert PASSWORD not in str(caught.value)
 
 
+@pytest.mark.soak
 def test_a_server_on_this_machine_is_reached_by_its_socket(server: Server) -> None:
     found = server.run("SHOW unix_socket_directories")[0][0]
     url = f"postgresql://owner:{PASSWORD.replace('%', '%25')}@/shop?socket={found}"

@@ -95,6 +95,7 @@ def test_a_later_attempt_replaces_the_rows_of_its_task_and_an_older_one_does_not
     assert rows(source, "result") == [2, 3, 9]
 
 
+@pytest.mark.variants(1)
 def test_a_repeated_commit_changes_nothing(source: Source) -> None:
     source.stage("result", "one", 0, 0, [batch(1)])
     assert source.commit("result", "one", 1) == 1
@@ -159,6 +160,7 @@ def test_a_users_table_is_never_replaced(source: Source) -> None:
     assert rows(source, "mine") == [7]
 
 
+@pytest.mark.variants(1)
 def test_a_sample_table_is_replaced_by_samples_alone(source: Source) -> None:
     for job, value in (("samples", 1), ("samples-2", 2)):
         source.stage("iris", job, 0, 0, [batch(value)])
@@ -260,6 +262,7 @@ def test_a_target_of_duckdb_goes_where_a_query_would_look_for_it() -> None:
         source.check_target("a.b.c.d")
 
 
+@pytest.mark.variants(1)
 def test_two_jobs_stage_for_one_target_without_meeting(source: Source) -> None:
     source.stage("result", "one", 0, 0, [batch(1)])
     source.stage("result", "two", 0, 0, [batch(2)])
@@ -281,6 +284,7 @@ def test_an_aborted_job_leaves_what_was_there(source: Source) -> None:
     assert made(source) == ["result"]
 
 
+@pytest.mark.variants(1)
 def test_an_error_of_the_batches_is_passed_on_and_keeps_the_earlier_attempt(source: Source) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield batch(2)

@@ -84,6 +84,7 @@ def test_columns_have_the_types_of_the_database(any_source: Source) -> None:
 # Rows --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.variants(1)
 def test_every_row_is_pinned_once(any_source: Source, tmp_path: Path) -> None:
     for count in (0, 1, 2048, 65_537):
         fill(any_source, f"t{count}", numbers(count))
@@ -104,6 +105,7 @@ def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_pa
     assert found["n"].to_pylist() == list(range(69_999, -1, -1))
 
 
+@pytest.mark.soak
 def test_equal_rows_have_one_order_whatever_the_source(
     tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_stream_has_batches_of_the_size_asked_for(any_source: Source) -> None:
     assert max(sizes) <= 2048
 
 
+@pytest.mark.variants(1)
 def test_a_statement_ends_an_unread_result_and_reading_on_says_so(any_source: Source) -> None:
     fill(any_source, "t", numbers(200_000))
     reader = any_source.stream("SELECT * FROM t", batch_rows=1000)

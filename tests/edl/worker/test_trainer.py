@@ -324,6 +324,7 @@ def test_a_model_of_two_classes_has_the_thresholds_of_its_validation_rows(tmp_pa
     assert (found.temperature, found.log_loss) == (1.0, ())
 
 
+@pytest.mark.soak
 def test_where_the_best_weights_are_lost_the_model_has_the_last_ones_and_the_end_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

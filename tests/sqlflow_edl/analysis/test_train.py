@@ -34,6 +34,7 @@ def column(session: Session, item: str, *, select: str = "*", model: str = "DNNR
     return compiled(session, text).spec.features[0]
 
 
+@pytest.mark.variants(100)
 @pytest.mark.parametrize("case", cases("analysis/errors.sql"), ids=str)
 def test_an_error_says_where_and_what(case: Case, databases: Databases) -> None:
     errors = refusal(case, lambda program: databases.filled(case.dialect).compile(program))
@@ -46,6 +47,7 @@ def test_a_bare_number_is_standardised_over_the_training_rows(session: Session) 
     assert (found.mean, round(found.std, 6)) == (44.5, 14.430870)
 
 
+@pytest.mark.variants(15)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [
@@ -112,6 +114,7 @@ def test_an_expression_is_computed_from_its_columns(session: Session) -> None:
     )
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [

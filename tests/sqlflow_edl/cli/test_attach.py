@@ -40,6 +40,7 @@ def test_attaching_tells_how_the_job_ended_and_what_becomes_of_it(
     assert "stored as soon as no other process has the data source open" in said
 
 
+@pytest.mark.soak
 def test_an_explanation_ends_with_bars(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     master = stage.opening()
     stage.running.detach()
@@ -66,6 +67,7 @@ def test_leaving_an_attached_job_lets_it_go_on(stage: Stage) -> None:
     assert stage.worker(master).name == "worker-0"
 
 
+@pytest.mark.soak
 def test_a_job_that_was_cancelled_is_told_as_that(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.opening().do("obey", code=exit_codes.FAILED)
     main(["cancel", stage.job.id])

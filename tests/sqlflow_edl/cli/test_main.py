@@ -52,6 +52,7 @@ def test_statements_run_on_where_the_reader_of_rows_and_messages_has_exited(tmp_
         assert session.source.tables() == ["made"]
 
 
+@pytest.mark.soak
 def test_a_list_on_a_pipe_that_is_closed_is_no_error() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "sqlflow_edl.cli.main", "jobs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

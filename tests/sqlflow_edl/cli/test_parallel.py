@@ -81,6 +81,7 @@ def test_a_failure_skips_what_depends_on_it_and_rows_keep_the_order_of_the_progr
     assert "Done. OK=4 ERROR=1 SKIP=1 TOTAL=6" in told.err
 
 
+@pytest.mark.soak
 def test_side_by_side_objects_come_in_the_order_of_the_program(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

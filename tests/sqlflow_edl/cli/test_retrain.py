@@ -49,6 +49,7 @@ def test_a_model_is_trained_again_as_a_new_version(url: str, capsys: pytest.Capt
         assert session.registry.find("m").record.statement == STATEMENT
 
 
+@pytest.mark.soak
 def test_the_figures_of_both_versions_on_the_same_rows_stand_side_by_side(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,6 +67,7 @@ def test_the_figures_of_both_versions_on_the_same_rows_stand_side_by_side(
         assert figure == pytest.approx(told["figures"][name]) == pytest.approx(before.figures[name])
 
 
+@pytest.mark.soak
 def test_a_model_without_validation_rows_is_trained_again_without_a_comparison(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_model_without_validation_rows_is_trained_again_without_a_comparison(
     assert versions(url) == [1, 2]
 
 
+@pytest.mark.soak
 def test_a_forecast_is_trained_again_without_a_comparison(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +132,7 @@ def test_the_attribute_of_a_better_version_is_added(
         assert expected.replace("INTO m", f"INTO {name}") in ran.pop()
 
 
+@pytest.mark.soak
 def test_a_statement_of_another_language_cannot_take_the_attribute(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +150,7 @@ def test_an_unknown_model_is_named_with_the_nearest(url: str, capsys: pytest.Cap
     assert "did you mean m?" in told
 
 
+@pytest.mark.soak
 def test_a_copy_under_another_name_is_trained_under_that_name(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

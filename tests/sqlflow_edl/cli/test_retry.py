@@ -45,6 +45,7 @@ def test_a_program_that_has_changed_is_not_continued(
     assert "statement 1 (CREATE TABLE a) has changed" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_a_program_with_settings_of_its_connection_is_not_continued(
     program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

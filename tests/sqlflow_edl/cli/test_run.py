@@ -297,6 +297,7 @@ def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers:
         assert session.source.tables() == ["numbers"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "program",
     [SLOW_QUERY, pytest.param(f"CREATE TABLE x AS {SLOW_QUERY}", marks=pytest.mark.soak)],

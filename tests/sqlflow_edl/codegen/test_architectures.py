@@ -127,6 +127,7 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
     assert found == pytest.approx(expected, rel=1e-5, abs=0.1)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "model", [name if name in EVERY_LAYER else pytest.param(name, marks=pytest.mark.soak) for name in MODELS]
 )
@@ -172,6 +173,7 @@ def ensembles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[frame
 LABELS = np.array([[50000.0], [60000.0], [70000.0], [90000.0]], np.float32)
 
 
+@pytest.mark.soak
 def test_members_of_an_ensemble_differ_and_both_frameworks_compute_the_same(ensembles: Any) -> None:
     keras, torch = (made.predict(features) for made, features in ensembles.values())
     assert keras.shape == (4, 3, 1)
@@ -179,6 +181,7 @@ def test_members_of_an_ensemble_differ_and_both_frameworks_compute_the_same(ense
     assert torch == pytest.approx(keras, rel=1e-5)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_the_loss_of_an_ensemble_is_the_mean_of_its_members_losses(ensembles: Any, framework: str) -> None:
     made, features = ensembles[framework]

@@ -72,7 +72,7 @@ def named(program: GeneratedProgram) -> set[str]:
     return found
 
 
-@pytest.mark.variants(8)
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(("name", "framework"), EACH)
 def test_a25_no_text_of_a_jobspec_becomes_code(
     name: str, framework: str, request: pytest.FixtureRequest

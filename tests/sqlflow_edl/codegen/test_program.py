@@ -358,6 +358,7 @@ def test_a_program_of_trees_names_the_parameters_of_its_library(
     golden(f"programs/{name}_{framework}.py", files["model.py"])
 
 
+@pytest.mark.variants(30)
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 @pytest.mark.parametrize("name", JOBS)
 def test_a_program_is_what_a_person_would_write(
@@ -584,6 +585,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.variants(16)
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_leaves_the_program_its_shape(framework: spec.job.Framework, name: str) -> None:

@@ -32,6 +32,7 @@ def test_every_command_is_listed(typed: Typed) -> None:
     assert all(f"/{name}" in shown for name in LISTED)
 
 
+@pytest.mark.soak
 def test_a_command_is_a_topic_too(typed: Typed) -> None:
     words = typed("/help /d\r", "/help \\dd\r").words
     assert "TABLE: the columns of a table" in words
@@ -120,6 +121,7 @@ def test_the_editor_begins_with_the_last_statement_and_its_text_comes_back(
     assert typed("SELECT 1 AS old;\r", "/edit\r", "\r").data.split() == ["old", "1", "new", "1"]
 
 
+@pytest.mark.soak
 def test_what_the_editor_cannot_do_is_told(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +148,7 @@ def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
     assert "no such home folder" in words
 
 
+@pytest.mark.soak
 def test_rows_that_go_to_a_file_are_all_there_and_may_be_shown_after_all(
     typed: Typed, tmp_path: Path
 ) -> None:
@@ -157,6 +160,7 @@ def test_rows_that_go_to_a_file_are_all_there_and_may_be_shown_after_all(
     assert list(tmp_path.glob("*rows*")) == [file]
 
 
+@pytest.mark.soak
 def test_a_disk_that_is_full_is_told(typed: Typed) -> None:
     console = typed("/tee /dev/full\r", "SELECT 7 AS x;\r", "/once /dev/full\r", "SELECT 8 AS x;\r")
     assert "stopped writing to the file: No space left" in console.words
@@ -202,6 +206,7 @@ def test_a_pager_is_a_program_with_arguments(typed: Typed) -> None:
     assert "a quote is not closed" in words
 
 
+@pytest.mark.soak
 def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp_path: Path) -> None:
     other = f"duckdb:///{tmp_path}/other.duckdb"
     with Session(other, create=True) as session:
@@ -226,6 +231,7 @@ def test_the_format_of_rows_is_chosen(typed: Typed, name: str, shown: str) -> No
     assert "did you mean" in console.words
 
 
+@pytest.mark.soak
 def test_the_time_is_told_or_not(typed: Typed) -> None:
     first, second = typed("SELECT 1 AS x;\r", "/timing\r", "SELECT 1 AS x;\r").words.split("timing off")
     assert " s)" in first
@@ -246,6 +252,7 @@ def test_a_statement_is_repeated_until_it_fails(typed: Typed) -> None:
     assert console.words.count("every 0.001 s, Ctrl-C ends") == 4
 
 
+@pytest.mark.soak
 def test_the_last_statement_is_repeated_until_ctrl_c(typed: Typed) -> None:
     class Interrupting(io.StringIO):
         """Sends the signal of Ctrl-C with the third rows."""

@@ -44,6 +44,7 @@ def offered(text: str, connection: ConsoleConnection) -> list[str]:
     return [each.text for each in found]
 
 
+@pytest.mark.variants(40)
 @pytest.mark.parametrize(
     ("text", "first"),
     [

@@ -25,6 +25,7 @@ def test_a_favourite_is_kept_and_run_with_other_arguments(typed: Typed, state_fo
     assert (state_folder / "sqlflow-edl" / "favourites.json").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.soak
 def test_the_last_statement_becomes_a_favourite_and_is_removed(typed: Typed) -> None:
     console = typed("SELECT 7\r", "AS x;\r", "/fs seven\r", "/f seven\r", "/fd seven\r", "/f seven\r")
     assert console.data.split() == ["x", "7", "x", "7"]
@@ -32,6 +33,7 @@ def test_the_last_statement_becomes_a_favourite_and_is_removed(typed: Typed) -> 
     assert "there is no favourite seven" in console.words
 
 
+@pytest.mark.soak
 def test_mistakes_are_told(typed: Typed, state_folder: Path) -> None:
     words = typed(
         "/fs a\r",

@@ -57,6 +57,7 @@ def test_an_error_points_at_its_place_and_the_console_goes_on(typed: Typed) -> N
     assert console.data.split() == ["x", "5"]
 
 
+@pytest.mark.soak
 def test_a_backslash_and_g_show_rows_one_below_another(typed: Typed) -> None:
     console = typed("SELECT size, colour FROM flowers WHERE size = 2 \\G\r")
     assert [line.split() for line in console.data.splitlines()] == [
@@ -122,6 +123,7 @@ def test_types_stand_under_the_names_of_columns_on_a_terminal(
     assert console.data.split() == ["x", "int32", "1", "x", "2"]
 
 
+@pytest.mark.soak
 def test_the_solution_of_an_optimization_is_data_with_types(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_data_source_that_cannot_be_opened_ends_the_console(typed: Typed, tmp_
         typed(source=f"duckdb:///{tmp_path}/nowhere.duckdb", end="")
 
 
+@pytest.mark.soak
 def test_settings_of_the_file_take_effect(typed: Typed) -> None:
     config = parse_config(
         'keys = "vi"\nformat = "csv"\ntiming = false\npager = "more -d"\nhistory_size = 1\n'

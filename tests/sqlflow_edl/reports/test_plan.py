@@ -173,6 +173,7 @@ def test_a_drop_says_what_it_would_drop_and_drops_nothing(models: Session) -> No
     assert models.registry.has("a.m@2")
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "text",
     ["DROP MODEL nn", "SELECT 1 TO PREDICT USING nn", "SELECT 1 TO EXPLAIN b", "SELECT 2 AS y TO EVALUATE b"],

@@ -14,6 +14,7 @@ def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "is_installed", lambda framework: True)
 
 
+@pytest.mark.soak
 def test_a_search_shows_its_limits_and_where_they_come_from(session: Session) -> None:
     found = explained(
         session, "SELECT age, team, income FROM people LABEL income WITH auto.max_members = 2 INTO m"

@@ -91,6 +91,7 @@ def test_a_version_that_is_named_is_never_replaced(url: str, archives: dict[str,
         catalog.find("kinds", 2)
 
 
+@pytest.mark.soak
 def test_a_tag_that_is_named_is_followed(url: str, archives: dict[str, Path]) -> None:
     with registry(url) as models:
         models.save("kinds", archives["costs"], RECORD)
@@ -114,6 +115,7 @@ def test_a_dropped_model_is_no_longer_served(url: str) -> None:
         catalog.find("costs")
 
 
+@pytest.mark.soak
 def test_an_archive_that_cannot_be_loaded_leaves_the_model_as_it_is(url: str, tmp_path: Path) -> None:
     catalog, log = started(url, "kinds")
     damaged = tmp_path / "damaged.zip"

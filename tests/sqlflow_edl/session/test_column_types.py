@@ -58,6 +58,7 @@ on_databases = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.variants(2)
 @on_databases
 @pytest.mark.parametrize("use", ["EVALUATE m", "PREDICT USING m", "EXPLAIN m"])
 @pytest.mark.parametrize("plans", [False, True])

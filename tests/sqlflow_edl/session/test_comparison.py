@@ -29,6 +29,7 @@ def trained(session: Session) -> JobSpec:
     return found.spec
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [

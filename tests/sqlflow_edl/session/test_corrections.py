@@ -132,7 +132,7 @@ MEANT = [
 ]
 
 
-@pytest.mark.variants(6)
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(("statement", "meant"), MEANT, ids=[statement for statement, _ in MEANT])
 def test_an_error_has_the_whole_statement_that_is_meant(session: Session, statement: str, meant: str) -> None:
     errors = errors_of(session, statement)

@@ -148,6 +148,7 @@ def test_a_model_whose_file_stays_open_elsewhere_is_stored_by_the_next_session(
     assert job.status().state == "done"
 
 
+@pytest.mark.soak
 def test_a_model_that_was_not_stored_is_stored_by_resume_from_another_folder(
     database: Path,
     holder: Holder,
@@ -176,7 +177,7 @@ def test_a_model_that_was_not_stored_is_stored_by_resume_from_another_folder(
         assert models.to_arrow().num_rows == 1
 
 
-@pytest.mark.variants(2)
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -203,6 +204,7 @@ def test_a_state_of_the_session_keeps_the_file(statement: str, database: Path, t
     assert "Could not set lock" in message
 
 
+@pytest.mark.soak
 def test_a_model_of_another_store_does_not_wait_for_the_file_but_the_next_statement_does(
     database: Path, holder: Holder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -217,6 +219,7 @@ def test_a_model_of_another_store_does_not_wait_for_the_file_but_the_next_statem
         assert len([note for note in meanwhile.notes if "waiting" in note]) == 1
 
 
+@pytest.mark.soak
 def test_a_failed_training_says_why_when_its_file_is_open_elsewhere(database: Path, holder: Holder) -> None:
     meanwhile = Meanwhile(lambda: holder.open(database))
     diverges = (

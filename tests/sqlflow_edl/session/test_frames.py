@@ -68,6 +68,7 @@ def test_what_can_become_arrow_can_be_registered(data: object) -> None:
         assert rows(session, "SELECT x, name FROM mine ORDER BY x") == ROWS.to_pylist()
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -95,6 +96,7 @@ def test_what_cannot_be_registered_is_refused(name: str, data: object, message: 
 HOURS = pd.to_timedelta(pd.Series(range(50)) % 9, unit="h")
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("values", "note"),
     [

@@ -50,6 +50,7 @@ def test_so_has_the_query_of_its_validation_rows(session: Session) -> None:
     assert "made_early" not in session.source.tables()
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     "program",
     [

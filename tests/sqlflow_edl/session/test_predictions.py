@@ -98,6 +98,7 @@ def test_a_query_of_a_stored_table_is_told_the_name_of_the_confidence(session: S
         rows(session, "DROP TABLE stored")
 
 
+@pytest.mark.soak
 def test_rows_are_added_to_a_table_with_the_former_name_of_the_confidence(session: Session) -> None:
     add = f"{ROWS} TO PREDICT older.kind USING kinds"
     rows(session, add)

@@ -169,6 +169,7 @@ def test_a_run_that_goes_on_runs_what_has_no_error(
     assert "Done. OK=2 ERROR=1 SKIP=1 TOTAL=4" in said
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

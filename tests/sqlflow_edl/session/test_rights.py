@@ -91,6 +91,7 @@ def test_a_training_is_refused_in_its_plan_and_in_a_program(reader: Session) -> 
     assert "denied" in found.message
 
 
+@pytest.mark.variants(1)
 def test_it_runs_with_a_model_store(
     database: tuple[Server | PostgreSQL, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_who_may_write_is_not_refused_and_nothing_is_made(owner: Session) -> Non
     assert "elsewhere" not in owner.source.databases()
 
 
+@pytest.mark.variants(1)
 def test_a_transaction_of_the_user_stays_open(owner: Session, reader: Session) -> None:
     [statement] = owner.parse(WRITES[-1])
     for session in (owner, reader):

@@ -83,6 +83,7 @@ def test_rows_are_compared_whatever_the_order_and_the_columns_of_the_query(sessi
     assert not said_nothing
 
 
+@pytest.mark.soak
 def test_rows_of_another_table_are_not_compared(session: Session) -> None:
     trained(session, "here")
     assert evaluated(session, "SELECT * FROM others TO EVALUATE here")[1] == []
@@ -90,6 +91,7 @@ def test_rows_of_another_table_are_not_compared(session: Session) -> None:
     assert said == "here@1 was trained on rows of other tables, so all rows are measured"
 
 
+@pytest.mark.soak
 def test_without_a_column_of_the_training_it_is_not_known(session: Session) -> None:
     trained(session, "typed")
     _, [said] = evaluated(
@@ -112,6 +114,7 @@ def test_of_a_table_that_has_changed_it_is_not_known(session: Session) -> None:
     assert caught.value.span is not None
 
 
+@pytest.mark.soak
 def test_nothing_is_left_of_rows_that_all_trained_the_model(session: Session) -> None:
     list(session.run(f"SELECT * FROM houses {TREES} LABEL price VALIDATE 0 INTO every"))
     _, [said] = evaluated(session, "SELECT * FROM houses TO EVALUATE every")

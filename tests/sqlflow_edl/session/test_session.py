@@ -230,6 +230,7 @@ def test_a_plan_knows_the_size_that_its_model_has(workshop: Workshop, name: str)
     assert made == pytest.approx(planned, rel=0.02)  # the plan has no split, so bins of all rows
 
 
+@pytest.mark.soak
 def test_an_older_version_predicts_by_its_number(workshop: Workshop) -> None:
     for epochs in (1, 2):
         [result] = workshop.run(

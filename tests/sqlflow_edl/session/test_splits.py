@@ -76,6 +76,7 @@ STATES = ("last_order", "LastLogin", "dateLastSeen", "updated_at", "modified", "
 EVENTS = ("ordered", "blasted", "created_at", "day")
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", STATES + EVENTS)
 def test_dates_of_states_do_not_order_the_rows(name: str, session: Session) -> None:
     text = f"SELECT ordered AS {name}, kind, size FROM orders TO TRAIN DNNClassifier LABEL size INTO m"

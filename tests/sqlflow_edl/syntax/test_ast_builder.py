@@ -11,6 +11,7 @@ from tests.sql_cases import Case, cases
 from tests.sqlflow_edl.syntax.written import field
 
 
+@pytest.mark.variants(80)
 @pytest.mark.parametrize("case", cases("syntax/statements.sql"), ids=str)
 def test_a_statement_parses_to_what_the_fixture_says(case: Case) -> None:
     fields = dict(case.fields)

@@ -11,6 +11,7 @@ from sqlflow_edl.syntax.error_messages import describe_expected
 from tests.sql_cases import Case, cases, refusal
 
 
+@pytest.mark.variants(100)
 @pytest.mark.parametrize("case", cases("syntax/errors.sql"), ids=str)
 def test_an_error_is_told_at_its_place(case: Case) -> None:
     refusal(case, lambda program: parse(program, case.dialect))

@@ -33,6 +33,7 @@ def test_a_program_has_its_layout(case: Case) -> None:
     assert laid_out(wanted, "duckdb") == wanted
 
 
+@pytest.mark.variants(30)
 @pytest.mark.parametrize("case", STATEMENTS, ids=str)
 def test_every_form_of_a_statement_keeps_its_words_and_its_layout(case: Case) -> None:
     found = laid_out(case.program, case.dialect)

@@ -96,6 +96,7 @@ def names(column: str, dialect: str) -> tuple[Name | Constant, Name | Constant, 
     return item, call.args[0], statement.labels[0], statement.into[0]
 
 
+@pytest.mark.variants(40)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_a_hostile_name_survives_in_backticks(name: str, dialect: str) -> None:
@@ -107,6 +108,7 @@ def test_any_name_survives_in_backticks(name: str, dialect: str) -> None:
     assert [each.parts for each in names(name, dialect) if isinstance(each, Name)] == [(name,)] * 4
 
 
+@pytest.mark.variants(40)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_a_hostile_name_survives_as_a_text(name: str, dialect: str) -> None:

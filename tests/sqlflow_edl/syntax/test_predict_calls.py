@@ -10,6 +10,7 @@ from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.predict_calls import predict_calls, replace_parts, shared_queries
 
 
+@pytest.mark.variants(30)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     ("text", "found"),

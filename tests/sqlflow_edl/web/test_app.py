@@ -59,7 +59,7 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-@pytest.mark.variants(3)
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_whole_with_landmarks_and_named_charts(browser: Browser, path: str) -> None:
     found = browser.get(path)
@@ -165,6 +165,7 @@ def test_versions_are_compared_side_by_side(browser: Browser) -> None:
     assert re.search(r'class="differs">\s*<th scope="row"><span title="they differ">≠</span> rounds', text)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("path", "near"),
     [

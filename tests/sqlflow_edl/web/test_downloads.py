@@ -22,6 +22,7 @@ def test_the_archive_of_a_version_is_a_file(browser: Browser) -> None:
     assert read_archive(found.body).lineage.statement.count("num_boost_round = 5")
 
 
+@pytest.mark.soak
 def test_a_file_that_was_sent_is_gone(source: str, here: None) -> None:
     file, remove = Downloads(ModelStore(source)).archive(
         ModelReader(ModelStore(source)).model("dear").version

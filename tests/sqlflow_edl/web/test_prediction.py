@@ -98,6 +98,7 @@ def test_the_reasons_equal_explain(browser: Browser, source: str, tmp_path: Path
     assert re.search(words, asked(browser, "costs", c0="7.25", c1="Bonn", c2="TRUE").text)
 
 
+@pytest.mark.soak
 def test_the_page_of_the_form_ends_as_all_pages_do(browser: Browser) -> None:
     footer = re.compile("<footer>.*</footer>")
     assert footer.findall(browser.get("/predict?model=costs").text) == footer.findall(browser.get("/").text)

@@ -395,6 +395,7 @@ def test_one_that_runs_out_of_memory_comes_back_with_more_of_it_also_after_a_new
     assert resources["worker-1-0"]["limits"]["memory"] == "100Mi"
 
 
+@pytest.mark.soak
 def test_a_server_that_finds_no_node_is_withdrawn_for_want_of_room(site: Sites, followed: Followed) -> None:
     place = site(resources={"requests": {"cpu": "1000"}})
     cluster = place.cluster(policy=Policy(pending_secs=0.0))

@@ -111,6 +111,7 @@ def test_a_second_interrupt_kills_the_job(stage: Stage) -> None:
     assert not stage.job.status().alive
 
 
+@pytest.mark.soak
 def test_a_detached_job_goes_on_when_the_wait_is_interrupted(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, EVENTS[0])
@@ -149,6 +150,7 @@ def test_cancelling_reaches_a_job_of_another_client(stage: Stage) -> None:
         client.cancel(stage.job)
 
 
+@pytest.mark.soak
 def test_a_second_client_hears_that_the_job_was_cancelled(stage: Stage) -> None:
     stage.opening().do("obey", code=exit_codes.JOB_FAILED)
     tell(stage, EVENTS[0])
@@ -156,6 +158,7 @@ def test_a_second_client_hears_that_the_job_was_cancelled(stage: Stage) -> None:
         client.attach(stage.job, lambda event: stage.running.cancel())
 
 
+@pytest.mark.soak
 def test_a_job_that_was_done_before_it_was_cancelled_is_done(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, DONE)

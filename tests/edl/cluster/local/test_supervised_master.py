@@ -75,6 +75,7 @@ def test_deaths_of_a_master_with_work_in_between_are_not_counted_together(stage:
     assert finish(stage, master) == DONE
 
 
+@pytest.mark.soak
 def test_a_master_that_failed_its_job_is_not_started_again(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -136,6 +137,7 @@ def test_a_master_has_more_time_until_its_first_heartbeat() -> None:
 # The forkserver --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_workers_do_not_need_the_forkserver_that_forked_them(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -172,6 +174,7 @@ def test_a_forkserver_that_does_not_answer_is_replaced(stage: Stage) -> None:
     ends(frozen)
 
 
+@pytest.mark.soak
 def test_a_pending_worker_can_be_stopped(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)

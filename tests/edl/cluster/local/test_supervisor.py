@@ -30,6 +30,7 @@ def test_a_worker_is_pending_then_running_then_ended(stage: Stage) -> None:
     assert master.do("list") == [change]
 
 
+@pytest.mark.soak
 def test_a_job_has_no_more_instances_than_slots(stage: Stage) -> None:
     stage.spec = msgspec.structs.replace(stage.spec, slots=1)
     master = stage.opening()
@@ -81,6 +82,7 @@ def test_a_job_that_can_use_more_or_fewer_workers_has_more_or_fewer_slots_of_its
     assert quota.look()[1][0].request == SlotRequest(1, 1)
 
 
+@pytest.mark.soak
 def test_the_next_master_hears_what_room_there_is(stage: Stage, tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(1)
@@ -104,6 +106,7 @@ def test_a_job_without_its_quota_fails_and_says_so(stage: Stage, tmp_path: Path)
     assert stage.job.status().state == "failed"
 
 
+@pytest.mark.soak
 def test_a_worker_goes_on_as_a_server_in_the_same_process(stage: Stage) -> None:
     stage.spec = msgspec.structs.replace(stage.spec, server="cast:work")
     master = stage.opening()
@@ -185,6 +188,7 @@ def test_stopping_what_is_unknown_or_has_ended_is_nothing(stage: Stage) -> None:
     assert [change["reason"] for change in master.do("list")] == ["killed"]
 
 
+@pytest.mark.soak
 def test_what_a_worker_started_ends_with_it_or_with_the_job(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)

@@ -42,6 +42,7 @@ def test_nothing_outlives_a_supervisor_that_is_killed_and_no_stopped_worker_eith
     assert not stage.job.status().alive
 
 
+@pytest.mark.soak
 def test_a_job_goes_on_while_its_supervisor_is_stopped_and_ends_when_it_is_continued(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -83,6 +84,7 @@ def test_a_job_has_one_supervisor_and_when_it_is_done_goes_back_to_its_client(st
     assert (status.state, status.pid, status.unclaimed) == ("finished", os.getpid(), False)
 
 
+@pytest.mark.soak
 def test_a_cancelled_job_asks_its_master_first(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -95,6 +97,7 @@ def test_a_cancelled_job_asks_its_master_first(stage: Stage) -> None:
     assert {path.name for path in stage.job.path.iterdir()} == {"logs", "status.json"}
 
 
+@pytest.mark.soak
 def test_a_second_request_cancels_at_once(stage: Stage) -> None:
     master = stage.opening()
     stage.running.cancel()
@@ -125,6 +128,7 @@ def test_sigterm_interrupts_a_training_once_and_orders_the_next_master_to_if_the
     assert stage.running._process.wait(SECONDS) == exit_codes.TERMINATED
 
 
+@pytest.mark.soak
 def test_a_job_that_is_being_interrupted_can_be_cancelled(stage: Stage) -> None:
     stage.job.update(kind="train")
     master = stage.opening()
@@ -138,6 +142,7 @@ def test_a_job_that_is_being_interrupted_can_be_cancelled(stage: Stage) -> None:
     assert stage.job.status().state == "cancelled"
 
 
+@pytest.mark.soak
 def test_sigterm_ends_at_once_what_could_not_be_resumed(stage: Stage) -> None:
     master = stage.opening()
     os.kill(stage.running.pid, signal.SIGTERM)
@@ -147,6 +152,7 @@ def test_sigterm_ends_at_once_what_could_not_be_resumed(stage: Stage) -> None:
     assert (stage.job.status().state, stage.job.rows.exists()) == ("interrupted", False)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(("cancels", "order"), [(False, "interrupt"), (True, "cancel")])
 def test_a_client_that_is_terminated_interrupts_its_job_unless_it_is_to_cancel(
     stage: Stage, cancels: bool, order: str

@@ -159,6 +159,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
     assert read(tmp_path, gzip.compress(b"a,b\n1,2\n"), name="t.csv.gz").to_pylist() == [{"a": 1, "b": 2}]
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize(
     ("options", "content", "message", "hint"),
     [
@@ -210,6 +211,7 @@ DAYS = "with d as day/month/year"
 DAY_OR_MONTH = "day/month/year or month/day/year? ?dates=day-first or ?dates=month-first decides"
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("content", "note"),
     [
@@ -232,6 +234,7 @@ def test_what_is_found_and_not_plain_is_said_in_a_line(
     assert notes(tmp_path, content) == ([] if note is None else [f"t.csv is read {note}"])
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "content",
     [
@@ -261,6 +264,7 @@ def test_files_of_a_pattern_may_be_written_in_different_ways(tmp_path: Path) -> 
         ]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.zst", "t.csv.gz"])
 def test_compression_is_found_in_the_bytes(tmp_path: Path, name: str) -> None:
     with pa.output_stream(tmp_path / "packed", compression="zstd") as packed:
@@ -305,4 +309,4 @@ def test_a_file_of_many_columns_opens_in_time_that_grows_with_their_number(tmp_p
         return time.process_time() - began
 
     seconds(10)
-    assert seconds(1600) < 8 * (seconds(200) + 0.1)  # the square would be 64
+    assert seconds(800) < 8 * (seconds(100) + 0.05)  # the square would be 64

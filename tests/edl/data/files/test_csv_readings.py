@@ -32,6 +32,7 @@ def found(
     return column.reading.name if column.reading else TEXT, [each.name for each in column.undecided]
 
 
+@pytest.mark.variants(20)
 @pytest.mark.parametrize(
     ("values", "reading"),
     [
@@ -173,7 +174,7 @@ def amounts(form: str) -> list[str]:
     )
 
 
-@pytest.mark.variants(12)
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     "name",
     [name for name, reading in READINGS.items() if reading.type != TEXT]

@@ -66,6 +66,7 @@ def test_texts_in_cells_are_read_as_in_csv(tmp_path: Path) -> None:
     assert read_column(tmp_path / "t.xlsx", [1, "2", "NA"])[0] == [1, 2, None]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("odd", ["1.234,50", "n/a", "€5.00", "12%"])
 def test_a_number_among_other_forms_of_numbers_makes_the_column_text(tmp_path: Path, odd: str) -> None:
     values, notes = read_column(tmp_path / "t.xlsx", [1.234, odd, 5])
@@ -108,6 +109,7 @@ def test_a_title_above_the_table_is_an_error_with_a_url_that_reads_the_table(tmp
         assert [row["amount"] for row in read_rows(source)] == [1, 2]
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("rows", "options", "message", "hint"),
     [

@@ -39,7 +39,7 @@ from tests.edl.end_to_end.crashes.resuming import (
 
 EXACT = ("local", "trees", "search", RESUMED)  # kinds with weights that are promised bit for bit
 STATES = 1000  # of a kind, at least
-FEW = 150  # in `make test`
+FEW = 60  # in `make test`
 MEMORY = Path("/dev/shm")  # noqa: S108 (a file system in memory: a thousand folders are written there)
 IGNORED = ("logs", "snapshot.json")  # what no resumption reads
 

@@ -70,6 +70,7 @@ def test_every_candidate_is_a_trial_with_its_figures_and_its_statement(searched:
     assert searched.archive.trials == trials
 
 
+@pytest.mark.soak
 def test_a_trial_is_measured_on_the_validation_rows_of_all_its_folds(searched: Searched) -> None:
     labels = waves()["y"].to_numpy()
     for number, trial in enumerate(searched.outcome.trials):

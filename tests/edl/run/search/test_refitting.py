@@ -47,6 +47,7 @@ def test_the_figures_belong_to_the_models_before_the_refit(tmp_path: Path) -> No
     assert found[0].measured_on == "test"
 
 
+@pytest.mark.soak
 def test_a_refit_model_of_an_ensemble_replaces_the_models_of_its_folds(tmp_path: Path) -> None:
     job = new_job(waves())
     run(searching(tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 80, 40), folds=3, refit=True), job)
@@ -59,6 +60,7 @@ def test_of_a_search_without_refits_no_trial_misses_one(tmp_path: Path) -> None:
     assert [trial.refit for trial in outcome.trials] == [None, None]
 
 
+@pytest.mark.soak
 def test_a_refit_that_fails_leaves_the_model_of_its_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ def equal(members: list[MemberProcess], folder: Path) -> dict[str, np.ndarray]:
     return first
 
 
+@pytest.mark.soak
 def test_members_train_what_one_process_trains(groups: Groups, framework: str, tmp_path: Path) -> None:
     """The last minibatch is smaller than the others, and then there are fewer rows than members."""
     folder = model(tmp_path / "model", framework)

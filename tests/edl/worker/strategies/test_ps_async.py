@@ -35,6 +35,7 @@ def figures(servers: Servers) -> list[Any]:
     return [servers.call(server, msg.Status(), msg.Figures)[0] for server in range(len(servers.servers))]
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("local_steps", [1, 4])
 def test_a10_training_learns_and_is_settled_when_pushes_are_answered(

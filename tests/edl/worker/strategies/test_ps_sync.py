@@ -31,6 +31,7 @@ def test_one_worker_and_two_servers_are_local_training(tmp_path: Path, framework
         close(worker.weights(), local.get_weights(), 1e-5)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_worker_that_starts_anew_goes_on_with_random_numbers_and_normalisation(
     tmp_path: Path, framework: str

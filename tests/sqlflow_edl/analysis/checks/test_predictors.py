@@ -23,6 +23,7 @@ LABELS = {
 NUMBERS = {"progression", "income", "arr_delay", "temp", "alt"}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("name", LABELS)
 def test_no_column_of_the_sample_tables_but_ids_is_an_unusual_predictor(name: str) -> None:
     table, label = TABLES[name](name), LABELS[name]

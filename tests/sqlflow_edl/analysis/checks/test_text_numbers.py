@@ -84,6 +84,7 @@ def test_a_model_reads_numbers_in_the_texts_that_it_predicts(session: Session) -
     assert predicted.to_arrow()["mpg"].to_pylist() == pytest.approx([36, 15], abs=1)
 
 
+@pytest.mark.soak
 def test_convert_holds_for_each_candidate_of_a_search(session: Session) -> None:
     found = compiled(session, "LABEL mpg WITH train.text_numbers = convert")
     assert found.spec.search is not None

@@ -19,6 +19,7 @@ def test_many_numbers_have_fewer_bins_each() -> None:
     assert [bins_of_each(columns) for columns in (0, 1, 480, 500, 800, 5000)] == [16, 16, 16, 15, 9, 2]
 
 
+@pytest.mark.soak
 def test_the_numbers_of_a_wide_table_have_fewer_bins_each() -> None:
     numbers = ", ".join(f"(i * {n} % 97) / 7 AS x{n}" for n in range(1, 501))
     with Session("duckdb:") as session:

@@ -26,6 +26,7 @@ HASHED = spec.ListOf(spec.HashBucket("pairs", 128), " ", ":")
 WORDS = spec.ListOf(spec.Vocabulary("words", ("red", "blue")), "|")
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [

@@ -78,6 +78,7 @@ def test_a_date_that_never_differs_is_left_out_as_a_whole(session: Session) -> N
     assert {name for each in found.spec.features for name in spec.source_columns(each)} == {"age"}
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [
@@ -365,6 +366,7 @@ def test_numbers_with_decimal_commas_are_no_lists(amounts: Session) -> None:
     assert not any(isinstance(spec.category_of(each), spec.ListOf) for each in found.spec.features)
 
 
+@pytest.mark.soak
 def test_lists_of_too_many_items_leave_the_other_columns_to_trees(amounts: Session) -> None:
     query = "SELECT tags, spent, y FROM amounts"
     [found] = amounts.compile(f"{query} TO TRAIN BoostedTreesRegressor LABEL y INTO m")

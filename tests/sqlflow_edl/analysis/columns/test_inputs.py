@@ -40,6 +40,7 @@ def test_crosses_and_indicators_are_wide_and_embeddings_deep(session: Session) -
     }
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("wide", ["wide", "LINEAR", "linear_feature_columns"])
 @pytest.mark.parametrize("deep", ["deep", "dnn", "dnn_feature_columns"])
 def test_for_decides_where_it_is_written(session: Session, wide: str, deep: str) -> None:

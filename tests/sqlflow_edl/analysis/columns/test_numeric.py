@@ -22,6 +22,7 @@ HALVES = spec.Vector("halves", (12.25, 2.0), delimiter=";")
 # SQLite and MySQL have no lists.
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [

@@ -57,6 +57,7 @@ def test_dates_that_do_not_tell_the_day_are_read_as_in_training(folder: Path) ->
     assert [str(value) for value in found["day"].to_pylist()] == ["2024-06-05"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -86,6 +87,7 @@ def test_columns_that_the_model_does_not_read_may_be_of_any_type(folder: Path) -
     assert read(folder, rows, trained(folder), "x").num_rows == 1
 
 
+@pytest.mark.soak
 def test_columns_inside_of_expressions_are_read_as_in_training(folder: Path) -> None:
     query = trained(folder, "SELECT month(day) AS m, code || '!' AS c, x FROM rows")
     found = read(folder, "code,day,x\n1,05/06/2024,1\n", query, "m c x")

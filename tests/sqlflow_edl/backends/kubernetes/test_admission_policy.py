@@ -78,6 +78,7 @@ def account(of: Deployment, name: str = "") -> str:
     return f"system:serviceaccount:{of.namespace}:{name or of.name}"
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_it_is_one_of_the_published_schema(policy: Policy, version: str) -> None:
     for document in policy.documents:
@@ -188,6 +189,7 @@ ATTACKS: dict[str, tuple[Callable[[Object], None], str]] = {
 }
 
 
+@pytest.mark.variants(8)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_compromised_master_is_refused(policy: Policy, attack: str) -> None:
     job = deployment()

@@ -164,6 +164,7 @@ apply(JobFolder(Path(sys.argv[1])), jobs.job_spec(), settings())
 """
 
 
+@pytest.mark.soak
 def test_a_job_is_removed_by_who_looks_if_its_client_is_killed_before_it_hears_of_it(
     kubernetes: Cluster, namespace: str, job: JobFolder
 ) -> None:

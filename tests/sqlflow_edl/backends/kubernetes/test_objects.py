@@ -207,6 +207,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_values_stay_values(text: str) -> None:
     def pairs(name: str) -> tuple[str, str]:

@@ -94,6 +94,7 @@ def test_a_dry_run_shows_the_objects_of_its_job(points: Place, capsys: pytest.Ca
     assert points.pods() == []
 
 
+@pytest.mark.soak
 def test_a_program_that_fails_in_a_pod_says_why(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(points, capsys, "SELECT n, a FROM points TO RUN fail.py INTO copied")
     assert "fail.py ended with exit code 1: OSError: odd" in said

@@ -71,6 +71,7 @@ def test_a_script_for_torchrun_meets_in_pods_and_all_restart_when_one_is_killed(
     assert "restarts: 1" in run.stderr
 
 
+@pytest.mark.soak
 def test_a_script_that_fails_fails_the_command_with_its_log(namespace: str, tmp_path: Path) -> None:
     script = tmp_path / "failing.py"
     script.write_text("import sys\nprint('before')\nsys.exit(7)\n", encoding="utf-8")
