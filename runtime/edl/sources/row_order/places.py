@@ -165,25 +165,25 @@ def _held_units(units: Units, connection: duckdb.DuckDBPyConnection, seed: int, 
     sizes = np.ones(count, np.int64) if units.sizes is None else units.sizes
     kinds = np.zeros(count, np.int64) if units.kinds is None else units.kinds
     totals = np.bincount(kinds, sizes).astype(np.int64) if count else np.zeros(0, np.int64)
-    wanted = np.floor(totals * float(split.fraction) + 0.5).astype(np.int64)
+    aims = np.floor(totals * float(split.fraction) + 0.5).astype(np.int64)
     if split.by == "stratified":
-        wanted = np.maximum(wanted, (totals > 1).astype(np.int64))
+        aims = np.maximum(aims, (totals > 1).astype(np.int64))
     held = np.zeros(count, np.bool_)
     if not count or totals.sum() < split.fewest:
         return held
     drawn = _hash(connection, units.hashes, int(seed))
     if units.sizes is None and len(totals) <= _FEW_KINDS:
-        for kind, most in enumerate(np.minimum(wanted, totals - 1)):
+        for kind, most in enumerate(np.minimum(aims, totals - 1)):
             of_kind = slice(None) if units.kinds is None else np.flatnonzero(kinds == kind)
             held[of_kind] = _least(drawn[of_kind], units.hashes[of_kind], int(most))
         return held
     order = _sort(drawn, units.hashes)
-    class_and_size = (2 * kinds + (sizes > wanted[kinds]))[order]
+    class_and_size = (2 * kinds + (sizes > aims[kinds]))[order]
     order = order[np.argsort(class_and_size, kind="stable")]
     kinds, sizes = kinds[order], sizes[order]
     last = np.cumsum(sizes)
     last -= (np.cumsum(totals) - totals)[kinds]
-    aim, total = wanted[kinds], totals[kinds]
+    aim, total = aims[kinds], totals[kinds]
     is_near = (last == sizes) | (last - aim <= aim - (last - sizes))
     held[order] = (last - sizes < aim) & (last < total) & is_near
     return held
@@ -206,17 +206,17 @@ def _held_by_value(values: pa.Array, connection: duckdb.DuckDBPyConnection, seed
     order = (
         "unit DESC NULLS LAST"
         if split.by == "time"
-        else f"size > wanted, hash(unit, {int(seed)}::BIGINT), unit"
+        else f"size > aims, hash(unit, {int(seed)}::BIGINT), unit"
     )
     connection.register("rows_of_units", pa.table({"unit": values, "place": np.arange(len(values))}))
     units = "SELECT unit, count(*) AS size FROM rows_of_units GROUP BY ALL"
     ends = f"sum(size) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS last"
     totals = f"SELECT *, sum(size) OVER () AS total FROM ({units})"
-    wanted = f"SELECT *, floor(total * {float(split.fraction)!r}::DOUBLE + 0.5) AS wanted FROM ({totals})"
-    is_near = "(last = size OR last - wanted <= wanted - (last - size))"
+    aims = f"SELECT *, floor(total * {float(split.fraction)!r}::DOUBLE + 0.5) AS aims FROM ({totals})"
+    is_near = "(last = size OR last - aims <= aims - (last - size))"
     held = (
-        f"SELECT unit FROM (SELECT *, {ends} FROM ({wanted})) WHERE total >= {int(split.fewest)}"
-        f" AND last - size < wanted AND last < total AND {is_near}"
+        f"SELECT unit FROM (SELECT *, {ends} FROM ({aims})) WHERE total >= {int(split.fewest)}"
+        f" AND last - size < aims AND last < total AND {is_near}"
     )
     places = connection.sql(f"SELECT place FROM rows_of_units WHERE unit IN ({held})").to_arrow_table()[
         "place"
