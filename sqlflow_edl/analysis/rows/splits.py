@@ -110,6 +110,7 @@ class Times:
             yield batch
 
     def _add(self, array: pa.Array) -> None:
+        array = _count_times(array)
         self._rows += len(array)
         self._missing += array.null_count
         if len(self._distinct) < FEWEST_TIMES:
@@ -129,6 +130,16 @@ class Times:
             and self._missing <= MOST_WITHOUT * self._rows
             and self._latest_rows <= 2 * fraction * self._rows
         )
+
+
+def _count_times(times: pa.Array) -> pa.Array:
+    """Return dates or timestamps as whole numbers, which Python has for every year; NULL for infinite ones."""
+    from edl.features.arrays import plain
+
+    times = plain(times)
+    if not pa.types.is_temporal(times.type):
+        return times
+    return times.view(pa.int32() if times.type.bit_width == 32 else pa.int64())
 
 
 def choose(
