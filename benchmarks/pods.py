@@ -102,7 +102,7 @@ class Site:
 
         def changed(change: Change | Room) -> None:
             if isinstance(change, Change):
-                crew.changed(change, loop.time())
+                crew.on_change(change, loop.time())
             if crew.running == self.count:
                 all_run.set()
 

@@ -82,13 +82,13 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
             request = pb.RegisterRequest(instance=box.instance, incarnation=0)
             joined = codec.joined_from(await stub.Register(request, metadata=metadata))
             assert joined is not None
-            box.joined(joined)
+            box.apply_registration(joined)
 
         async def work(box: Outbox) -> int:
             done = 0
             while not box.flags & Flag.FINISHED:
                 request = codec.request_to(box.request({"predict": AHEAD}), 5.0, box.flags)
-                box.answered(codec.answer_from(await stub.Exchange(request, metadata=metadata)))
+                box.on_answer(codec.answer_from(await stub.Exchange(request, metadata=metadata)))
                 calls[0] += 1
                 while task := box.take("predict"):
                     box.report("done", Report(task, task.rows))
@@ -139,12 +139,12 @@ def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
     for box in boxes:
         joined = leases.join(box.instance, 0, 0.0)
         assert joined is not None
-        box.joined(joined)
+        box.apply_registration(joined)
     calls = 0
     began = time.perf_counter()
     for _ in range(3):
         for box in boxes:
-            box.answered(leases.exchange(box.request({"predict": 1}), 1.0))
+            box.on_answer(leases.exchange(box.request({"predict": 1}), 1.0))
             task = box.take("predict")
             assert task is not None
             if calls < 2 * workers:

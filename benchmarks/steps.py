@@ -78,7 +78,7 @@ class _Place:
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
         return self.servers if self.servers.number > after else None
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         return False
 
 

@@ -40,10 +40,11 @@ PREPOSITIONS = re.compile(
 
 @dataclass
 class Words:
-    """Docstrings with their places, names of module functions and of classes, and bound names with their numbers."""
+    """Docstrings with their places, names of functions, methods and classes, and bound names with their numbers."""
 
     docstrings: list[tuple[str, str]] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
     bindings: Counter[str] = field(default_factory=Counter)
 
@@ -51,6 +52,11 @@ class Words:
     def bare_functions(self) -> list[str]:
         """Functions that are named by a participle or a preposition alone."""
         return sorted(filter(is_bare, self.functions))
+
+    @property
+    def bare_methods(self) -> list[str]:
+        """Methods and properties that are named by a participle or a preposition alone."""
+        return sorted(filter(is_bare, self.methods))
 
     @property
     def vague_bindings(self) -> dict[str, int]:
@@ -87,6 +93,11 @@ def _add(words: Words, node: ast.AST, place: str) -> None:
         case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
             if isinstance(node, ast.ClassDef):
                 words.classes.append(node.name)
+                words.methods += [
+                    member.name
+                    for member in node.body
+                    if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+                ]
             if text := ast.get_docstring(node):
                 words.docstrings.append((f"{place}:{getattr(node, 'lineno', 1)}", text))
 

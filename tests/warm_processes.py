@@ -41,7 +41,7 @@ def shared(models: Path) -> Iterator[None]:
                 patch.setenv(PATH_VARIABLE, str(models))
             wanted = _surroundings(framework, threads)
             for process in idle:
-                if surroundings[process] == wanted and process.alive:
+                if surroundings[process] == wanted and process.is_alive:
                     idle.remove(process)
                     return process
             process = start(framework, threads)
@@ -50,7 +50,7 @@ def shared(models: Path) -> Iterator[None]:
 
     def give_back(process: TrainingProcess) -> None:
         ended = [process]
-        if process.alive and process in surroundings:
+        if process.is_alive and process in surroundings:
             with lock:
                 if process not in idle:
                     idle.append(process)

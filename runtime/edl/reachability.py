@@ -153,7 +153,7 @@ class Peer:
         self._lock = threading.Lock()
         self._failing = _Failing()
 
-    def failed(self, find: Callable[[], str] | None = None) -> None:
+    def on_failure(self, find: Callable[[], str] | None = None) -> None:
         """Record that a call was not answered. Returns at once.
 
         `find` returns the reason; by default, that for calls to the address. A thread calls it.
@@ -169,7 +169,7 @@ class Peer:
             target=self._look, args=(state, now, find), name="edl-reachability", daemon=True
         ).start()
 
-    def answered(self) -> None:
+    def on_answer(self) -> None:
         """Record an answer. It is told if the peer was reported."""
         if self._failing.since is None:
             return
@@ -177,7 +177,7 @@ class Peer:
         if state.reason and state.since is not None:
             self._tell(f"reaches {self.name} again, after {self._clock() - state.since:.0f} s")
 
-    def gone(self) -> None:
+    def on_gone(self) -> None:
         """Record that the peer is not needed any more."""
         self._reset()
 

@@ -288,7 +288,7 @@ def _watch(note: Note) -> None:
     from edl.worker.outbox import Outbox
 
     tasks, groups = _remote(), _groups()
-    progress, report, answered, follow = tasks.progress, tasks.report, Outbox.answered, groups.follow
+    progress, report, answered, follow = tasks.progress, tasks.report, Outbox.on_answer, groups.follow
 
     def noted_progress(self: Any, done: Report) -> None:
         note(Moment(time.monotonic(), "batch", done.rows))
@@ -309,7 +309,7 @@ def _watch(note: Note) -> None:
         note(Moment(time.monotonic(), "group"))
 
     tasks.progress, tasks.report, groups.follow = noted_progress, noted_report, noted_group
-    setattr(Outbox, "answered", noted_answer)  # noqa: B010
+    setattr(Outbox, "on_answer", noted_answer)  # noqa: B010
 
 
 if __name__ == "__main__":

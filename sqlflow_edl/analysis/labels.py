@@ -60,7 +60,7 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     kind = schema.type(label)
     if kind is ColumnType.OTHER:
         return schema.unusable(label, None)
-    if kind.temporal:
+    if kind.is_temporal:
         return SemanticError(
             f"{label} is {kind.words}, and models predict numbers and classes",
             hint=f"select a number instead, such as the seconds: {expressions.seconds(label, schema.dialect)}",

@@ -33,7 +33,7 @@ class ColumnType(enum.Enum):
         return self.value
 
     @property
-    def temporal(self) -> bool:
+    def is_temporal(self) -> bool:
         return self in (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.TIME)
 
 
@@ -101,7 +101,7 @@ class Schema:
         """Return the parts of a date or time column: year, month, …; none for other columns."""
         from edl.features.calendar import parts_of
 
-        return parts_of(self._arrow_type(name)) if self.type(name).temporal else ()
+        return parts_of(self._arrow_type(name)) if self.type(name).is_temporal else ()
 
     def require_category(self, column: str, span: Span | None) -> None:
         """Raise SemanticError unless the column's values can be categories: text, integers, booleans."""

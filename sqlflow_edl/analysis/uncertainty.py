@@ -126,7 +126,7 @@ def _is_binary(label: spec.Label, attribute: Resolved, errors: list[SQLFlowError
 
 def check_threshold(label: spec.Label, key: str) -> None:
     """Raise SemanticError, with the name of the setting, unless the label has two classes."""
-    if isinstance(label, spec.ClassLabel) and label.binary:
+    if isinstance(label, spec.ClassLabel) and label.is_binary:
         return
     has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "has no classes"
     if isinstance(label, spec.SeveralLabels):

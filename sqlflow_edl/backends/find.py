@@ -57,7 +57,7 @@ def _check_instance(job: JobHandle, instance: str | None) -> None:
 def cancel(job: JobHandle) -> str:
     """Cancel the job and return a message. Raises ClusterError if it neither runs, nor is paused or interrupted."""
     status = job.details().status
-    if not status.alive and status.state not in ("paused", "interrupted"):
+    if not status.is_alive and status.state not in ("paused", "interrupted"):
         raise ClusterError(f"job {job.folder.id} does not run: its state is {state_of(status)}")
     job.cancel()
     return f"job {job.folder.id}: {job.folder.status().state}"
@@ -108,7 +108,7 @@ def _runs_elsewhere(folder: JobFolder) -> bool:
         status = folder.status()
     except SpecError:
         return False
-    return bool(status.place) and status.alive
+    return bool(status.place) and status.is_alive
 
 
 def _refresh_jobs(folders: list[JobFolder]) -> dict[str, str]:

@@ -26,13 +26,13 @@ class LocalJobHandle:
         snapshot = read_snapshot(self._cluster.snapshot)
         instances = self._instances(status.pid, snapshot)
         address = self._cluster.metrics()
-        metrics = f"http://{address}/metrics" if address and status.alive else ""
+        metrics = f"http://{address}/metrics" if address and status.is_alive else ""
         return JobDetails(status, snapshot, instances, log_names(self.folder), metrics=metrics)
 
     def summary(self) -> JobSummary:
         """Return the job's entry in the list. Raises SpecError if its status is damaged."""
         status = self.folder.status()
-        snapshot = read_snapshot(self._cluster.snapshot) if status.alive else None
+        snapshot = read_snapshot(self._cluster.snapshot) if status.is_alive else None
         return JobSummary(self.folder.id, status, snapshot, ended=self.folder.ended(status))
 
     def follow(self, follower: Follower) -> Outcome:

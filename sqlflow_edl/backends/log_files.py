@@ -36,7 +36,7 @@ class LogFiles:
         going = True
         while going:
             # Check before the last read, or lines written in between are missed.
-            going = self._follow and self._job.status().alive
+            going = self._follow and self._job.status().is_alive
             self._refresh()
             for name, file in self._files.items():
                 for line in _lines(file, last=not going):

@@ -33,7 +33,7 @@ def call(job: JobFolder, make: Callable[[MasterChannel], T]) -> T:
             try:
                 return make(channel)
             except AwayError:
-                if not job.status().alive:
+                if not job.status().is_alive:
                     raise ClusterError(f"job {job.id} has ended meanwhile") from None
                 if time.monotonic() >= end:
                     raise

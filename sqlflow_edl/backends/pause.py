@@ -47,7 +47,7 @@ def _check(job: JobFolder) -> None:
     status = job.status()
     if status.state == "paused":
         raise ClusterError(f"job {job.id} is paused already", hint=f"{resume_command(job.path)} continues it")
-    if not status.alive:
+    if not status.is_alive:
         raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")
     if (why := _obstacle(job)) is not None:
         raise ClusterError(f"job {job.id} cannot be paused: {why[0]}", hint=why[1])

@@ -75,7 +75,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
     status = details.status
     snapshot = details.snapshot or Snapshot(status.started, "")
     instances = details.instances
-    if not status.alive:
+    if not status.is_alive:
         instances = tuple(msgspec.structs.replace(row, state="ended", task="") for row in instances)
     return JobReport(
         id=job.id,
@@ -132,12 +132,12 @@ def _describe_remains(job: JobFolder, status: Status) -> tuple[str, ...]:
 
 def state_of(status: Status) -> str:
     """Return the state; `died` for a job if its process ended without recording its end."""
-    return "died" if status.state == "running" and not status.alive else status.state
+    return "died" if status.state == "running" and not status.is_alive else status.state
 
 
 def _state(status: Status, snapshot: Snapshot | None) -> str:
     """Return the state; WAITING for a job without room for its instances."""
-    return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
+    return WAITING if status.is_alive and snapshot is not None and snapshot.waits else state_of(status)
 
 
 JOBS = ("job", "kind", "state", "place", "started", "took", "statement")

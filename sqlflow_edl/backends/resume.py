@@ -48,8 +48,8 @@ def _of_kept_model(job: JobFolder) -> Intent | None:
     status = job.status()
     ended = (
         status.state in ("failed", "died")
-        or status.unclaimed
-        or (status.state == "running" and not status.alive)
+        or status.is_unclaimed
+        or (status.state == "running" and not status.is_alive)
     )
     intent = destination(job.path) if ended and job.archive.exists() else None
     return intent if intent is not None and intent.source and not status.place else None

@@ -38,7 +38,7 @@ def nothing_to_do(job: JobFolder, numbers: Numbers) -> str:
 def _scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
     """Return the JobSpec of a scalable job. Raises ClusterError if the numbers of the job cannot be changed."""
     status = job.status()
-    if not status.alive:
+    if not status.is_alive:
         raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")
     again = f"cancel it, and run its statement again with --workers {numbers.workers or 2}"
     if not is_supervised(job):

@@ -54,7 +54,7 @@ class Submitter:
             return ""  # the cluster's events show why its pods wait
         if spec.cluster.workers and spec.rows.total:
             return f"starting the workers: {loading}"
-        return f"starting the training process: {loading}" if self._local.loading(spec.framework) else ""
+        return f"starting the training process: {loading}" if self._local.is_loading(spec.framework) else ""
 
     def run(
         self,

@@ -34,21 +34,21 @@ class LocalSubmitter:
     def warm(self, framework: str) -> None:
         """Start the process of the framework if it does not run; return at once."""
         process = self._process
-        if process is not None and process.framework == framework and process.alive:
+        if process is not None and process.framework == framework and process.is_alive:
             return
         self._process = None
-        if process is not None and process.framework != framework and process.ready:
+        if process is not None and process.framework != framework and process.is_ready:
             self._idle.put(process)
         elif process is not None:
             process.close()
         self._process = self._idle.take(framework)
 
-    def loading(self, framework: str) -> bool:
+    def is_loading(self, framework: str) -> bool:
         """Return True if a job of the framework must wait for its import, as far as is known here."""
         process = self._process
         if process is None or process.framework != framework:
             return not self._idle.has(framework)
-        return not (process.ready and process.alive)
+        return not (process.is_ready and process.is_alive)
 
     def run(
         self,

@@ -210,10 +210,10 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     regression, binary, classes = _LOSSES[framework]
     values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
     if isinstance(label, ClassLabel):
-        table = binary if label.binary else classes
+        table = binary if label.is_binary else classes
         template = table[loss.name]
         if loss.params.get("label_smoothing"):
-            template = _SMOOTHED[framework, label.binary]
+            template = _SMOOTHED[framework, label.is_binary]
         body = _body(template.format(classes=len(label.classes), **values))
         return _weigh_losses(body) if CLASS_WEIGHTS in loss.params else body
     if isinstance(label, ClusterLabel) and loss.name == "cluster_divergence":
@@ -263,7 +263,7 @@ def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list
     ):
         some = f"[:, {first}:{last}]"
         labels = f"labels{some}"
-        if isinstance(one_label, ClassLabel) and not one_label.binary:
+        if isinstance(one_label, ClassLabel) and not one_label.is_binary:
             labels = (
                 f"{labels}.argmax(dim=1)" if framework == "torch" else f"keras.ops.argmax({labels}, axis=1)"
             )

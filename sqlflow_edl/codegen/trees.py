@@ -68,7 +68,7 @@ def objective(spec: JobSpec) -> dict[str, Any]:
     """Return the library's objective and its parameters; a delta is in the label's unit, not in deviations."""
     names, label = _OBJECTIVES[spec.framework], spec.label
     if isinstance(label, ClassLabel):
-        if label.binary:
+        if label.is_binary:
             return {"objective": names["two classes"]}
         return {"objective": names["classes"], "num_class": len(label.classes)}
     scale = label.std if isinstance(label, RegressionLabel) else 1.0

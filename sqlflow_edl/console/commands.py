@@ -201,7 +201,7 @@ def _watch(shell: Shell, text: str) -> None:
     if not seconds:
         raise SemanticError("the time between two runs must be above 0", hint="/watch 0.5")
     shell.last = statement
-    with shell.screen.unpaged():
+    with shell.screen.without_pager():
         while True:
             shell.screen.say(f"{datetime.now():%H:%M:%S}, every {seconds:g} s, Ctrl-C ends")
             if not shell.execute(statement):

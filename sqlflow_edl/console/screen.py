@@ -132,7 +132,7 @@ class Screen:
                 before.close()
 
     @contextmanager
-    def unpaged(self) -> Iterator[None]:
+    def without_pager(self) -> Iterator[None]:
         """Show results without the pager within the block."""
         before, self.pager = self.pager, ()
         try:

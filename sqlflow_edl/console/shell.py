@@ -88,7 +88,7 @@ class Shell:
         except TerminatedError:
             raise
         except KeyboardInterrupt:
-            self._interrupted()
+            self._on_interrupt()
             return
         self._leaves = False
         try:
@@ -98,7 +98,7 @@ class Shell:
         except KeyboardInterrupt:  # during a command
             pass
 
-    def _interrupted(self) -> None:
+    def _on_interrupt(self) -> None:
         """Handle Ctrl-C at the prompt: the second one without input leaves."""
         if self._prompt.typed:
             self._leaves = False

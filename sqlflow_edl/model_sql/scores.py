@@ -143,7 +143,7 @@ class Scores:
         """Return the predicted class, the first of equals, and its probability."""
         values = [self._value(class_) for class_ in label.classes]
         threshold = self._spec.threshold
-        if label.binary and threshold is not None:
+        if label.is_binary and threshold is not None:
             is_second = exp.GTE(this=means[1].copy(), expression=number(threshold))
             return (
                 case([(is_second, values[1])], values[0]),

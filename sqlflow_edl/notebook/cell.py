@@ -49,5 +49,5 @@ def _execute(session: Session, statement: Statement, screen: CellScreen) -> Resu
         how = "cancelled"
         raise Interrupted(name) from None
     finally:
-        screen.ended(f"{name}: {how} ({duration(time.monotonic() - began)})")
+        screen.on_end(f"{name}: {how} ({duration(time.monotonic() - began)})")
     return result_set

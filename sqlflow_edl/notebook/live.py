@@ -32,7 +32,7 @@ class CellScreen(Observer, Protocol):
         """Learning curve of the statement, thinned; empty on a screen that draws none."""
         ...
 
-    def ended(self, words: str) -> None:
+    def on_end(self, words: str) -> None:
         """Show that the statement has ended, and its outcome."""
 
 
@@ -41,7 +41,7 @@ class Terminal(Narrator):
 
     curve: Sequence[EpochEnd] = ()
 
-    def ended(self, words: str) -> None:
+    def on_end(self, words: str) -> None:
         """Clear the line; the result reports the end."""
         self.clear()
 
@@ -106,7 +106,7 @@ class Live:
             self._updated_at = now
             self._show(self._now(), learning_curve(self.curve))
 
-    def ended(self, words: str) -> None:
+    def on_end(self, words: str) -> None:
         if self._is_there:
             self._show(words)
 

@@ -69,7 +69,7 @@ def unit(spec: JobSpec, *, is_margin: bool) -> str:
     if not isinstance(label, ClassLabel):
         takes_logarithm = is_margin and spec.loss.name in _OF_LOGARITHMS
         return f"the logarithm of {label.column}" if takes_logarithm else f"the unit of {label.column}"
-    explained = value(label.classes[1]) if label.binary else "the predicted class"
+    explained = value(label.classes[1]) if label.is_binary else "the predicted class"
     return f"{'log-odds' if is_margin else 'the probability'} of {explained}"
 
 

@@ -175,7 +175,7 @@ def next_statements(trained: JobSpec, model: str) -> tuple[str, ...]:
     column = "" if isinstance(label, SeveralLabels) else label.column
     quoted = expressions.name(column, trained.query.dialect) if column else "column"
     statements += [f"SELECT … TO EVALUATE {name}", f"SELECT … TO PREDICT table.{quoted} USING {name}"]
-    if isinstance(label, ClassLabel) and label.binary:
+    if isinstance(label, ClassLabel) and label.is_binary:
         likely = added_names(label, column, Output(), (), trained.query.source.partition(":")[0])[-1]
         order = expressions.name(likely, trained.query.dialect)
         statements.append(f"SELECT * FROM PREDICT({name}, (SELECT …)) ORDER BY {order} DESC")

@@ -76,7 +76,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         rows |= _split(block.entry.features, of_block if block.table is None else block.table @ of_block)
         first += block.entry.width
     parts = _parts(archive, rows)
-    classes = spec.label.classes if isinstance(spec.label, ClassLabel) and not spec.label.binary else ()
+    classes = spec.label.classes if isinstance(spec.label, ClassLabel) and not spec.label.is_binary else ()
     types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
     if classes:
         types["class_label"] = pa.string()

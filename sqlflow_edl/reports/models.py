@@ -319,7 +319,7 @@ def _archive(registry: Registry, statement: Statement) -> Archive:
 def _open_archive(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
     """Open the archive of the statement's model, or of a name, from which weights can be read."""
     place = set_missing_spans(of.span) if isinstance(of, Name) else _at_model(of)
-    with place, registry.fetched(reference) as (_, file):
+    with place, registry.fetch(reference) as (_, file):
         yield read_archive(file)
 
 

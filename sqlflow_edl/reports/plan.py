@@ -157,7 +157,7 @@ def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
 def _label(planned: Planned) -> Rows:
     for label in each_label(planned.spec.label):
         seen = planned.columns.get(label.column)
-        kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
+        kind = "a logit per class" if isinstance(label, ClassLabel) and not label.is_binary else "one output"
         if isinstance(label, ClusterLabel):
             kind = "a distance per cluster"
         yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind

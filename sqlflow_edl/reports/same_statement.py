@@ -36,7 +36,7 @@ def _is_of(job: JobFolder, source: str) -> bool:
 def _describe(job: JobFolder, status: job_folder.Status) -> Iterator[str]:
     if job.can_resume:
         yield f"job {job.id} of this statement ended early: `sqlflow resume {job.id}` continues that one"
-    elif status.state != "running" or not status.alive:
+    elif status.state != "running" or not status.is_alive:
         return
     elif status.place or ClusterFolder(job.path).process("supervisor") is not None:
         yield f"job {job.id} runs this statement, too: `sqlflow attach {job.id}` follows it"

@@ -57,7 +57,7 @@ def _of_classes(label: ClassLabel, figures: Figures, rows: str, sizes: Sequence[
             yield f"So it is less often right than always {name}."
         elif accuracy == share:
             yield f"So it is no more often right than always {name}."
-    if label.binary:
+    if label.is_binary:
         yield from _of_positive_class(value(label.classes[1]), figures)
 
 

@@ -264,7 +264,7 @@ class PredictionServer:
         body = await self._body(request)
         if len(body) <= SMALL:
             question = self._read(loaded.model, body, kind, arrow_out, results)
-            with self._counted(question.batch.num_rows):
+            with self._count(question.batch.num_rows):
                 predictions = await self._batcher(loaded.model).predict(question.batch, results)
             content = _write_answer(loaded, question, predictions)
         else:
@@ -283,7 +283,7 @@ class PredictionServer:
             self._threads, self._read, loaded.model, body, kind, arrow_out, results
         )
         del body
-        with self._counted(question.batch.num_rows):
+        with self._count(question.batch.num_rows):
             predictions = await self._batcher(loaded.model).predict(question.batch, results)
             return await loop.run_in_executor(self._threads, _write_answer, loaded, question, predictions)
 
@@ -346,7 +346,7 @@ class PredictionServer:
         )
 
     @contextlib.contextmanager
-    def _counted(self, rows: int) -> Iterator[None]:
+    def _count(self, rows: int) -> Iterator[None]:
         """Count rows as under way. Refuses them if there are too many."""
         if self._under_way and self._under_way + rows > self._limits.waiting:
             refused = error_response(503, "overloaded", "the server has too much to do", hint="try again")

@@ -54,7 +54,7 @@ class ModelCatalog:
 
     def start(self) -> None:
         """Load the models. Raises SQLFlowError if there are none, or one that is wanted by name cannot be loaded."""
-        with self._store.opened() as registry:
+        with self._store.open() as registry:
             for name, selector in self._pins.items():
                 registry.find(name if selector is None else f"{name}@{selector}")
         news = self.look()
@@ -76,7 +76,7 @@ class ModelCatalog:
         if state is not None and state == self._seen:
             return None
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-            with self._store.opened() as registry:
+            with self._store.open() as registry:
                 versions = self._listed(registry)
                 current_versions = [
                     version for name in versions if (version := self._current(name, versions[name]))
@@ -129,7 +129,7 @@ class ModelCatalog:
         version = self._version(name, number)
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
-            with self._store.opened() as registry:
+            with self._store.open() as registry:
                 registry.load(version.reference, file)
             return Loaded(version, load_model(file, version.reference))
 

@@ -78,7 +78,7 @@ def register_model(
 
 
 def _load_model(model: str, registry: Registry) -> ServedModel:
-    with registry.fetched(model) as (version, archive):
+    with registry.fetch(model) as (version, archive):
         return load_model(archive, version.reference)
 
 

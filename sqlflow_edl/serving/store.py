@@ -28,7 +28,7 @@ class ModelStore:
         self._model_store = model_store
 
     @contextmanager
-    def opened(self) -> Iterator[Registry]:
+    def open(self) -> Iterator[Registry]:
         """Open the registry. Raises SourceError if it cannot be reached, or another process has it open."""
         if self._model_store:
             from edl.models.registry.object_store import open_store

@@ -53,7 +53,7 @@ def load_transform(model: str | Path, registry: Registry | None) -> Transform:
     if registry is None:
         transform = Transform(str(model), read_archive(Path(model)).spec)
     else:
-        with registry.fetched(str(model)) as (version, file):
+        with registry.fetch(str(model)) as (version, file):
             transform = Transform(version.reference, read_archive(file).spec)
     if transform.spec.forecast is not None or not transform.spec.features:
         kind = "a forecast" if transform.spec.forecast is not None else "an ensemble"

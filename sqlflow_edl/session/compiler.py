@@ -266,7 +266,7 @@ class Compiler:
 
     def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
         """Return the reference and the JobSpec of a model."""
-        with self.registry.fetched(name) as (model, archive):
+        with self.registry.fetch(name) as (model, archive):
             return model.reference, read_archive(archive).spec
 
     def _with_held_out(self, plan: AnyPlan) -> AnyPlan:

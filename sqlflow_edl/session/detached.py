@@ -40,7 +40,7 @@ def open_source(
         try:
             return connect(url, create=create)
         except SourceError:
-            if clock() >= deadline or not any(job.claimed() for job in job_folder.find_unclaimed_jobs()):
+            if clock() >= deadline or not any(job.is_claimed() for job in job_folder.find_unclaimed_jobs()):
                 raise
         pause(PAUSE)
 

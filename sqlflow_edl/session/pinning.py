@@ -112,7 +112,7 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     plan = _without_skipped_rows(source, plan)
     trained_on = _row_filter(plan, plan.schema.names)
-    with trained_on.placed(plan.statement.select_span):
+    with trained_on.place(plan.statement.select_span):
         select = trained_on.of(plan.statement.select)
         read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
         held_out = None
@@ -294,13 +294,13 @@ def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Sp
     pin = partial(source.pin, folder=job.rows, seed=plan.seed, shuffle=plan.shuffle, split=split)
     trained_on = _row_filter(plan)
     try:
-        with trained_on.placed(plan.statement.select_span):
+        with trained_on.place(plan.statement.select_span):
             return pin(trained_on.of(plan.statement.select))
     except UnfitValueError as error:
         if plan.schema.unfit.keys().isdisjoint(error.columns):
             raise
     trained_on = _row_filter(plan, plan.schema.names)
-    with trained_on.placed(plan.statement.select_span):
+    with trained_on.place(plan.statement.select_span):
         return pin(trained_on.of(plan.statement.select))
 
 

@@ -268,7 +268,7 @@ class Pages:
 
     async def login(self, request: Request) -> Response:
         """Take the token of the server, and give the browser a cookie in its place."""
-        if not self._access.secured:
+        if not self._access.is_secured:
             return RedirectResponse("/", 303)
         if request.method == "GET":
             return HTMLResponse(render("login", message=""))

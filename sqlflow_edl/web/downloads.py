@@ -56,7 +56,7 @@ class Downloads:
 
     def _load(self, version: ModelVersion, folder: Path) -> Path:
         file = folder / "model.zip"
-        with self._store.opened() as registry:
+        with self._store.open() as registry:
             registry.load(version.reference, file)
         return file
 

@@ -45,7 +45,7 @@ class PageAccess:
         self.form_token = self._digest("form")
 
     @property
-    def secured(self) -> bool:
+    def is_secured(self) -> bool:
         return self._token is not None
 
     def cookie(self) -> str:
@@ -57,7 +57,7 @@ class PageAccess:
 
     def refuses_host(self, headers: Headers) -> bool:
         """Return True for the name of another host: a page that tricks a browser into asking this server."""
-        return self._local and not self.secured and not is_local(host_of(headers))
+        return self._local and not self.is_secured and not is_local(host_of(headers))
 
     def admits(self, path: str, headers: Headers, cookie: str) -> bool:
         """Return True if the visitor may see the page."""

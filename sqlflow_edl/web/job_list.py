@@ -182,7 +182,7 @@ class JobList:
 
     def _end(self, job: JobSummary) -> tuple[Figures, Snapshot | None]:
         """Return the figures and the last snapshot of a job that has ended."""
-        if job.status is None or job.status.alive:
+        if job.status is None or job.status.is_alive:
             return {}, None
         if job.id not in self._ends:
             _make_room(self._ends)

@@ -90,14 +90,14 @@ class JobReader:
         curve, trials, figures = self._so_far(handle.folder)
         log, problem = _tail(handle, instance)
         status = details.status
-        is_inside = status.alive and not handle.can_cancel
+        is_inside = status.is_alive and not handle.can_cancel
         return JobView(
             report(handle.folder, details),
             curve,
             trials,
             figures,
-            status.alive,
-            status.alive and handle.can_cancel,
+            status.is_alive,
+            status.is_alive and handle.can_cancel,
             instance,
             log,
             problem,

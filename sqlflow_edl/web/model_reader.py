@@ -108,7 +108,7 @@ class ModelReader:
                 state = self.store.fingerprint()
                 if state is not None and state == self._seen and not self._listing.problem:
                     return self._listing
-                with self.store.opened() as registry:
+                with self.store.open() as registry:
                     versions, url = tuple(registry.list()), registry.url
             except SourceError as error:
                 if self._listing.read is None:
@@ -145,7 +145,7 @@ class ModelReader:
     def _read(self, version: ModelVersion) -> _Read:
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
-            with self.store.opened() as registry:
+            with self.store.open() as registry:
                 registry.load(version.reference, file)
             archive = read_archive(file)
             sections = _sections(describe(version, archive))

@@ -104,7 +104,7 @@ class RowPredictor:
 
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"
-            with self._store.opened() as registry:
+            with self._store.open() as registry:
                 registry.load(version.reference, file)
             model = load_model(file, version.reference, threads=1)
             return _Loaded(model, model.archive.background())

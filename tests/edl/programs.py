@@ -164,7 +164,9 @@ _PAGES = {"keras": KERAS, "torch": TORCH, "lightgbm": TREES, "xgboost": TREES}
 def kind_of(label: Label) -> str:
     if isinstance(label, RankingLabel):
         return "ranking"
-    return "regression" if isinstance(label, RegressionLabel) else "binary" if label.binary else "multiclass"
+    return (
+        "regression" if isinstance(label, RegressionLabel) else "binary" if label.is_binary else "multiclass"
+    )
 
 
 def source(

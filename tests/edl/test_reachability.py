@@ -120,7 +120,7 @@ class Stage:
 
     def fails(self, after: float) -> None:
         self.now += after
-        self.peer.failed(lambda: self.reason)
+        self.peer.on_failure(lambda: self.reason)
 
     @property
     def told(self) -> str:
@@ -136,7 +136,7 @@ class Stage:
 def stage() -> Iterator[Stage]:
     found = Stage()
     yield found
-    found.peer.gone()
+    found.peer.on_gone()
 
 
 def test_a_peer_is_reported_when_it_has_been_away_for_long_enough(stage: Stage) -> None:
@@ -147,7 +147,7 @@ def test_a_peer_is_reported_when_it_has_been_away_for_long_enough(stage: Stage) 
     assert stage.told == "has not reached the master at 10.0.0.1:50001 for 31 s: it is away"
     assert reachability.obstacle() == "does not reach the master at 10.0.0.1:50001: it is away"
     stage.now += 9.0
-    stage.peer.answered()
+    stage.peer.on_answer()
     assert stage.told == "reaches the master again, after 40 s"
     assert reachability.obstacle() == ""
 
@@ -155,7 +155,7 @@ def test_a_peer_is_reported_when_it_has_been_away_for_long_enough(stage: Stage) 
 def test_an_answer_in_between_begins_anew(stage: Stage) -> None:
     stage.fails(0.0)
     stage.now += 29.0
-    stage.peer.answered()
+    stage.peer.on_answer()
     stage.fails(2.0)
     stage.fails(29.0)
     assert stage.silent

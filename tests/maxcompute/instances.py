@@ -32,7 +32,7 @@ class Instance:
     stopped: bool = False
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self.polls > 0
 
 
@@ -85,12 +85,12 @@ class Instances:
             return xml(instance.job)
         if instance.polls:
             instance.polls -= 1
-        state = "Running" if instance.running else "Terminated"
+        state = "Running" if instance.is_running else "Terminated"
         return xml(
             f"<Instance><Status>{state}</Status></Instance>",
             x_odps_owner="owner",
             x_odps_start_time=http_date(instance.started),
-            x_odps_end_time="" if instance.running else http_date(time.time()),
+            x_odps_end_time="" if instance.is_running else http_date(time.time()),
         )
 
     def tunnel(self, instance_id: str, request: Request) -> Answer:
@@ -119,9 +119,9 @@ class Instances:
 
     def _tasks(self, instance: Instance) -> Answer:
         state = "Failed" if instance.failure else "Cancelled" if instance.stopped else "Success"
-        state = "Running" if instance.running else state
+        state = "Running" if instance.is_running else state
         return xml(
-            f'<Instance><Status>{"Running" if instance.running else "Terminated"}</Status><Tasks><Task Type="SQL">'
+            f'<Instance><Status>{"Running" if instance.is_running else "Terminated"}</Status><Tasks><Task Type="SQL">'
             f"<Name>{escape(instance.task)}</Name><StartTime>{http_date(instance.started)}</StartTime>"
             f"<EndTime>{http_date(time.time())}</EndTime><Status>{state}</Status><Histories/></Task></Tasks></Instance>"
         )

@@ -52,7 +52,7 @@ def _null_is_no_value(patch: Patch) -> None:
     from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
     patch.setattr(ColumnStatistics, "constant", property(lambda self: self.single_value))
-    patch.setattr(ColumnStatistics, "value_or_null", property(lambda self: False))
+    patch.setattr(ColumnStatistics, "is_value_or_null", property(lambda self: False))
 
 
 def _zero_dates_end_a_result(patch: Patch) -> None:

@@ -134,11 +134,11 @@ def _fetch(options: argparse.Namespace) -> None:
     """Write the output of a job elsewhere, after its end; or the one that a job on this machine could not write."""
     job = jobs.find(options.job)
     status = job.status()
-    outcome = None if status.alive else kept_outcome(job)
+    outcome = None if status.is_alive else kept_outcome(job)
     if outcome is None:
         elsewhere.fetch(job, options, _narrator(options), _finish)
         return
-    if status.state == "finished" and status.attended:
+    if status.state == "finished" and status.is_attended:
         raise SemanticError(
             f"process {status.pid} stores the result of job {job.id}", hint="wait for its end"
         )

@@ -27,14 +27,14 @@ def insisting(work: Callable[[int], R], *, pause: Callable[[float], object] = ti
             seconds = next(conflicts if isinstance(error, ConflictError) else away, None)
             if isinstance(error, UnreachableError):
                 source = source or Peer("the data source", "")
-                source.failed(partial(str, error.message))
+                source.on_failure(partial(str, error.message))
             if seconds is None:
                 if source is not None:
-                    source.gone()
+                    source.on_gone()
                 raise
             pause(seconds)
             attempt += 1
             continue
         if source is not None:
-            source.answered()
+            source.on_answer()
         return result

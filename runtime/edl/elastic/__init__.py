@@ -166,7 +166,7 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
             while True:
                 session.join()
                 try:
-                    if not session.ended:
+                    if not session.has_ended:
                         result = function(*arguments, **named)
                     session.finish()
                 except Regrouped:

@@ -68,14 +68,14 @@ class JobConnection:
         )
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the job has nothing left to do."""
-        return self.source.over("export")
+        return self.source.is_over("export")
 
-    def stepped(self, done: Report) -> None:
+    def on_step(self, done: Report) -> None:
         """Write a checkpoint if one is due, on the first member of the group. `done` is the progress of the task."""
         step = self.member.step
-        if self.source.leads and self._checkpointer.due(step) and self.steps.report_settled():
+        if self.source.leads and self._checkpointer.is_due(step) and self.steps.report_settled():
             self._checkpointer.take(self._checkpoint, step, done)
 
     def leaving(self, done: Report) -> None:

@@ -39,19 +39,19 @@ class Cursor:
         self.closed = False
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the present epoch is after the last one."""
         return self.rows.epochs is not None and self.epoch >= self.rows.epochs
 
     @property
-    def epoch_over(self) -> bool:
+    def is_epoch_over(self) -> bool:
         """True if all rows of the present epoch are trained."""
         return self.row >= self.rows.rows
 
     @property
-    def left(self) -> bool:
+    def has_rows_left(self) -> bool:
         """True if rows are left of a dataset that has an end."""
-        return self.rows.epochs is not None and self.epoch + self.epoch_over < self.rows.epochs
+        return self.rows.epochs is not None and self.epoch + self.is_epoch_over < self.rows.epochs
 
     def advance(self, row: int) -> None:
         self.row = row

@@ -37,13 +37,13 @@ class Alone:
     def ready(self) -> Group | None:
         return None
 
-    def stepped(self) -> None:
+    def on_step(self) -> None:
         self.step += 1
 
     def mark(self) -> int:
         return self.step
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         return True
 
     def flush(self) -> None:
@@ -100,7 +100,7 @@ class ScriptMember(GroupMember):
         if (group := self.ready()) is not None:
             sum_over_group(group, STEP, np.zeros(1, np.float32))
 
-    def stepped(self) -> None:
+    def on_step(self) -> None:
         """Record that the step was taken."""
         alone = self.size == 1
         self._settled, self.step = self.step, self.step + 1

@@ -115,7 +115,7 @@ class ElasticSession:
 
     def begin(self) -> None:
         """Begin the function of `run`. Raises SemanticError if the training has ended with an earlier one."""
-        if self._connection is not None and self._connection.over:
+        if self._connection is not None and self._connection.is_over:
             raise SemanticError(
                 "the training has ended with the first function of edl.elastic.run",
                 hint="call all loops in one function with the decorator",
@@ -131,7 +131,7 @@ class ElasticSession:
                 _declared.gradients.discard()
             self.steps.join()
         if self._world is None:  # alone, without a group
-            self._regrouped()
+            self._on_regroup()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -140,7 +140,7 @@ class ElasticSession:
             yield
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if all workers have left the loop, though the function of this one was not at its end."""
         return self.positions.ended
 
@@ -149,9 +149,11 @@ class ElasticSession:
         if self._connection is None:
             return
         left = [
-            name for name, cursor in self.positions.of.items() if isinstance(cursor, Cursor) and cursor.left
+            name
+            for name, cursor in self.positions.of.items()
+            if isinstance(cursor, Cursor) and cursor.has_rows_left
         ]
-        if left and not self.ended:
+        if left and not self.has_ended:
             raise JobError(
                 f"the function of edl.elastic.run has returned before all rows were trained: {', '.join(left)}",
                 hint="iterate over sampler.epochs(), and over the DataLoader to its end, in each worker; a loop that "
@@ -165,7 +167,7 @@ class ElasticSession:
         try:
             yield
         except (VoidError, RefusedError) as end:
-            if self._connection is not None and self._connection.over:
+            if self._connection is not None and self._connection.is_over:
                 print("the job is over: this worker has nothing to do", file=sys.stderr)
                 raise SystemExit(exit_codes.OK) from None
             print(f"stopping: {str(end) or 'this worker was asked to leave'}", file=sys.stderr)
@@ -216,14 +218,14 @@ class ElasticSession:
             self.positions,
             bounded=bounded,
             draining=self._notice,
-            stepped=connection.stepped,
+            stepped=connection.on_step,
             leaving=connection.leaving,
-            regrouped=self._regrouped,
+            regrouped=self._on_regroup,
         )
         connection.steps = steps
         return connection
 
-    def _regrouped(self) -> None:
+    def _on_regroup(self) -> None:
         """Call the hooks if the group has other members; all of them have the same state now."""
         if _declared.gradients is not None:
             _declared.gradients.keep()
@@ -240,7 +242,7 @@ class ElasticSession:
             with contextlib.suppress(JobError):  # it is known already
                 agree(self._worker.job, self.workload)
         connection = self._connection or self._connect()
-        if code == exit_codes.OK and not connection.over and not self._notice.is_set():
+        if code == exit_codes.OK and not connection.is_over and not self._notice.is_set():
             error = JobError(
                 "the script has ended in a worker before its loop had trained all rows",
                 hint="put the loop into the function of edl.elastic.run",

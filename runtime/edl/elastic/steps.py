@@ -122,7 +122,7 @@ class Steps:
         try:
             while True:
                 self._come_back(cursor)
-                if cursor.over or self.over:
+                if cursor.is_over or self.is_over:
                     return
                 epoch, cursor.loops = cursor.epoch, True
                 yield epoch
@@ -141,7 +141,7 @@ class Steps:
         epoch, row = cursor.epoch, cursor.row
         self._began_at, self._passed = self.strategy.step, False
         try:
-            while row < cursor.rows.rows and not cursor.over:
+            while row < cursor.rows.rows and not cursor.is_over:
                 groups = self._groups
                 end = min(row + cursor.rows.batch_size, cursor.rows.rows)
                 if self.strategy.leaves:
@@ -292,8 +292,8 @@ class Steps:
         """Report trained tasks that all members have trained, and drop void ones. Return True if none is left."""
         while self._unsettled:
             mark, report = self._unsettled[0]
-            valid = self._source.valid(report.task)
-            if valid and not self.strategy.settled(mark):
+            valid = self._source.holds_lease(report.task)
+            if valid and not self.strategy.is_durable(mark):
                 return False
             self._unsettled.popleft()
             if valid:
@@ -301,9 +301,9 @@ class Steps:
         return True
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the job has nothing left to do."""
-        return self._source.over("export")
+        return self._source.is_over("export")
 
     # Tasks ----------------------------------------------------------------------------------------------------
 
@@ -314,12 +314,12 @@ class Steps:
                 f"the loop has read {AHEAD} tasks ahead of its steps",
                 hint="call optimizer.step() for each part, and use fewer workers of the DataLoader",
             )
-        while not self._source.over("export"):
+        while not self._source.is_over("export"):
             if self._draining.is_set():
                 raise VoidError
-            if self._source.over("train"):
+            if self._source.is_over("train"):
                 self._flush()
-                if self._source.over("train") and not self._source.over("export"):
+                if self._source.is_over("train") and not self._source.is_over("export"):
                     self._control(self._source.next(*CONTROL))
             elif task := self._source.next("train"):
                 taken = _Taken(task, Report(task))
@@ -328,7 +328,7 @@ class Steps:
             else:
                 if self._source.turn():
                     self._leave_or_join()
-                while self._source.pending and (task := self._source.next(*CONTROL)):
+                while self._source.is_pending and (task := self._source.next(*CONTROL)):
                     self._control(task)
         return None
 
@@ -375,7 +375,7 @@ class Steps:
 
     def _count(self, units: int) -> None:
         """Record that all members take a step. What follows of it waits until the loop comes back: see `_tell`."""
-        self.strategy.stepped()
+        self.strategy.on_step()
         taken = self._taken[0]
         self._latest = taken.done = Report(taken.task, taken.done.rows + units, taken.done.steps + 1)
         self._source.progress(taken.done)
@@ -396,7 +396,7 @@ class Steps:
 
     def _end_epoch(self, cursor: Cursor) -> None:
         """Begin the next epoch if all rows of the present one are trained."""
-        if not cursor.epoch_over:
+        if not cursor.is_epoch_over:
             return
         cursor.epoch, cursor.row, cursor.loops = cursor.epoch + 1, 0, False
         if not self.bounded and self.strategy.rank == 0:

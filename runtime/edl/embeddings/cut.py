@@ -89,7 +89,7 @@ class TableCut:
         """Yield copies of the rows, once."""
         for first in range(0, self.count, PIECE):
             with self._lock:
-                if self.closed:
+                if self.is_closed:
                     return
                 end = min(first + PIECE, self.count)
                 places, used = self._places[first:end], self._arrays().used[first:end].copy()
@@ -119,7 +119,7 @@ class TableCut:
         return self._filled
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True if all rows were read, or none will be."""
         return self._done == self.count
 

@@ -116,7 +116,7 @@ class Tables:
         return sum(table.spec.num_ids * table.row_bytes for table in self.tables.values())
 
     @contextmanager
-    def discovered(self, features: Features, tensors: Features) -> Iterator[None]:
+    def discover(self, features: Features, tensors: Features) -> Iterator[None]:
         """Provide a context in which the model is called with `tensors`, to find out what its layers read."""
         discovery = Discovery(features, tensors, self.tables, self._seed)
         with reading(discovery):

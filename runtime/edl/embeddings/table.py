@@ -209,7 +209,7 @@ class RowTable:
         `since`: only what changed after that step, the one of an earlier cut, as far as that is known.
         """
         with self._lock:
-            self._cuts = [cut for cut in self._cuts if not cut.closed]
+            self._cuts = [cut for cut in self._cuts if not cut.is_closed]
             gone = self._evictions.after(since, self.steps)
             since, gone = (ALL, NO_IDS) if gone is None else (since, gone)
             counts = self._counts().copy()

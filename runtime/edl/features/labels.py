@@ -129,7 +129,7 @@ class ClassTarget:
         positions = self._levels.positions(array)
         if positions.null_count:
             raise self._unknown_class(array.filter(positions.is_null()))
-        if self.spec.binary:
+        if self.spec.is_binary:
             return np.asarray(positions.to_numpy(), dtype=np.float32)[:, np.newaxis]
         return np.asarray(positions.to_numpy(), dtype=np.int64)
 

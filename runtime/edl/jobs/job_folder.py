@@ -66,21 +66,21 @@ class Status(msgspec.Struct, frozen=True):
     place: str = ""
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """True if the job's process exists; for a job elsewhere, if it was running or paused when it was last
         checked.
         """
         if self.place:
             return self.state in ("running", "paused")
-        return self.state == "running" and self.attended
+        return self.state == "running" and self.is_attended
 
     @property
-    def unclaimed(self) -> bool:
+    def is_unclaimed(self) -> bool:
         """True if the job's result is in its folder, and the process that was to store it is gone."""
-        return self.state == "finished" and not self.attended
+        return self.state == "finished" and not self.is_attended
 
     @property
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         """True if the process that runs or started the job exists."""
         return start_time(self.pid) == self.started_as
 
@@ -236,9 +236,9 @@ class JobFolder:
             except BlockingIOError:
                 yield False
             else:
-                yield self.status().unclaimed
+                yield self.status().is_unclaimed
 
-    def claimed(self) -> bool:
+    def is_claimed(self) -> bool:
         """Return True while a process holds the claim, to commit the job's result."""
         with (self.path / "claim.lock").open("w") as lock:
             try:
@@ -276,7 +276,7 @@ class JobFolder:
 
         A job that died did so at its last sign of life, however late that is noticed.
         """
-        if status.state != "died" and not (status.state == "running" and not status.alive):
+        if status.state != "died" and not (status.state == "running" and not status.is_alive):
             return status.ended
         cluster = ClusterFolder(self.path)
         files = (self.program, self.rows, *self.logs.glob("*"), cluster.events, cluster.snapshot)
@@ -290,7 +290,7 @@ class JobFolder:
         if not self.rows.is_dir():
             return False
         status = self.status()
-        ended = status.state in KEEPING or (status.state == "running" and not status.alive)
+        ended = status.state in KEEPING or (status.state == "running" and not status.is_alive)
         return ended and self.is_resumable
 
     @property
@@ -467,13 +467,15 @@ def find(job_id: str) -> JobFolder:
 
 def find_unclaimed_jobs() -> list[JobFolder]:
     """Return jobs that finished after their client had left, the oldest first; `claim` one before changing it."""
-    return [job for job, status in changing() if status.unclaimed]
+    return [job for job, status in changing() if status.is_unclaimed]
 
 
 def find_unstarted_jobs() -> list[JobFolder]:
     """Return jobs with a client that died while it deployed them; some of their objects may exist."""
     return [
-        job for job, status in changing() if status.place == STARTING and status.alive and not status.attended
+        job
+        for job, status in changing()
+        if status.place == STARTING and status.is_alive and not status.is_attended
     ]
 
 
@@ -503,7 +505,7 @@ def sweep() -> list[JobFolder]:
     """
     died = []
     for job, status in changing():
-        if status.alive:
+        if status.is_alive:
             continue
         is_needed = job.can_resume or job.has_result
         has_expired = datetime.now(UTC) > status.kept_until

@@ -163,7 +163,7 @@ class Master:
             register_secs=backend.register_secs,
         )
         if self._cluster.room is not None:
-            self._instances.resized(self._cluster.room)
+            self._instances.on_resize(self._cluster.room)
         tensorboard = JobFolder(folder.job).tensorboard
         curves = Curves(spec, tensorboard, tasks)
         copies = factory.curves(folder.job)
@@ -192,7 +192,7 @@ class Master:
             if self._servers is not None
             else None
         )
-        self._scaler = Scaler(self._cluster, self._refused)
+        self._scaler = Scaler(self._cluster, self._on_refusal)
         self._instances_due = Pace(2 * SECS)
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
@@ -279,11 +279,11 @@ class Master:
         workers = self._instances.wanted
         while True:
             wishes = await asyncio.to_thread(read)
-            if wishes.workers is not None and wishes.workers != workers and not self._tasks.finished:
+            if wishes.workers is not None and wishes.workers != workers and not self._tasks.is_finished:
                 workers = wishes.workers
                 await self._scale(workers, None)
             servers = self._servers.wanted if self._servers is not None else None
-            if wishes.servers not in (None, servers) and servers and not self._tasks.finished:
+            if wishes.servers not in (None, servers) and servers and not self._tasks.is_finished:
                 with contextlib.suppress(JobError):  # another change is under way: the next look repeats it
                     await self._scale(None, wishes.servers)
             if not wishes.paused:
@@ -342,7 +342,7 @@ class Master:
     def _on_tick(self, now: float) -> None:
         if self._instances.needed != self._needed and (self._wanting is None or self._wanting.done()):
             self._wanting = asyncio.ensure_future(self._want())
-        if self._instances_due.due(now, len(self._instances)):
+        if self._instances_due.is_due(now, len(self._instances)):
             for action in self._instances.actions(now):
                 self._scaler.submit(action)
         if self._ps_client is not None and self._servers is not None:
@@ -352,15 +352,15 @@ class Master:
         self._reporter.publish(now)
         self._metrics_server.tick(now)
 
-    def _refused(self, instance: Instance, error: ClusterError) -> None:
-        self._instances.refused(instance, error, self._state_loop.now())
+    def _on_refusal(self, instance: Instance, error: ClusterError) -> None:
+        self._instances.on_refusal(instance, error, self._state_loop.now())
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass cluster changes to the event loop. Runs in a thread of its own."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             follow(
                 self._cluster,
-                changed=lambda change: loop.call_soon_threadsafe(self._changed, change),
+                changed=lambda change: loop.call_soon_threadsafe(self._on_change, change),
                 report=lambda changes: loop.call_soon_threadsafe(self._found, changes),
             )
 
@@ -369,13 +369,13 @@ class Master:
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
-    def _changed(self, change: Change | Room | Order) -> None:
+    def _on_change(self, change: Change | Room | Order) -> None:
         if isinstance(change, Order):
             self._obey(change)
         elif isinstance(change, Room):
-            self._instances.resized(change)
+            self._instances.on_resize(change)
         else:
-            self._instances.changed(change, self._state_loop.now())
+            self._instances.on_change(change, self._state_loop.now())
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
@@ -421,7 +421,7 @@ class Master:
         loop.call_later(ORDER_SECS if self._backend.supervised else 0.0, self._leave)
 
     def _leave(self) -> None:
-        if not (self._backend.supervised and self._stopper.begun) and not self._tasks.finished:
+        if not (self._backend.supervised and self._stopper.has_begun) and not self._tasks.is_finished:
             self._leaving.set()
 
     async def _let_go(self) -> None:

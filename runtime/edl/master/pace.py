@@ -25,7 +25,7 @@ class Pace:
         passed = now - self._last
         return max(0.0, self._secs * instances - passed) if passed >= 0.0 else 0.0
 
-    def due(self, now: float, instances: int) -> bool:
+    def is_due(self, now: float, instances: int) -> bool:
         """Return True if a pass is due, and begin it."""
         if self.wait(now, instances):
             return False

@@ -88,7 +88,7 @@ class NoGroups:
     def tick(self, now: float) -> None:
         """Advance the time."""
 
-    def written(self, number: int) -> None:
+    def on_written(self, number: int) -> None:
         """Record that groups up to that number are durable."""
 
     def reset(self) -> None:
@@ -149,7 +149,7 @@ class RendezvousManager:
         return instance in self._names
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """True if an instance has, or had, state that was trained since the checkpoint or the start."""
         return bool(self._state.holders)
 
@@ -159,7 +159,7 @@ class RendezvousManager:
         return any(self._is_alive(_key(holder)) for holder in self._state.holders)
 
     @property
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """True if the present group is to end at the next minibatch."""
         return self._ending
 
@@ -236,7 +236,7 @@ class RendezvousManager:
     def _process(self, request: Request, now: float) -> None:
         key = (request.instance, request.incarnation)
         if self.is_holder(request):
-            self._formed(key)
+            self._on_formed(key)
         if request.join is None:
             self._candidates.pop(request.instance, None)
             return
@@ -264,7 +264,7 @@ class RendezvousManager:
 
     def tick(self, now: float) -> None:
         """Begin the next group, or end the present one, if that is due. Takes time in proportion to the workers."""
-        if not self._due.due(now, len(self._candidates) + len(self._names)):
+        if not self._due.is_due(now, len(self._candidates) + len(self._names)):
             return
         candidates = [candidate for candidate in self._candidates.values() if self._waits(candidate)]
         if self._is_due(candidates, now):
@@ -279,7 +279,7 @@ class RendezvousManager:
         self._candidates.clear()
         self._ending = False
 
-    def written(self, number: int) -> None:
+    def on_written(self, number: int) -> None:
         """Record that groups up to that number are durable."""
         self._written = number
 
@@ -322,7 +322,7 @@ class RendezvousManager:
 
     # Next group ---------------------------------------------------------------------------------------------
 
-    def _formed(self, key: Key) -> None:
+    def _on_formed(self, key: Key) -> None:
         """Confirm the present group: instances outside it are not holders any more."""
         state = self._state
         if not self._has_formed:

@@ -131,7 +131,7 @@ def _pinned_rows(job: JobFolder) -> Iterator[Path]:
 def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
     """Return what excludes that a job in this state is resumed, with a hint, or None."""
     again = "run its statement again"
-    if status.alive:
+    if status.is_alive:
         return "it runs", f"follow it with `sqlflow attach {job.id}`"
     if status.place:
         return f"it ran on {status.place}, and pods leave no folder behind", again

@@ -149,7 +149,7 @@ class ScriptMaster:
         gang = Gang(self._script.workers, self._script.max_restarts, self._log_of)
         while script_run.read(self._records, Workload) is None:
             changes = self._look()
-            if gang.done(changes):
+            if gang.has_succeeded(changes):
                 return self._outcome()
             for instance, stop in gang.actions(changes):
                 if stop:
@@ -247,7 +247,7 @@ class Gang:
         self._log_of = log_of
         self._stopped: set[tuple[str, int]] = set()  # asked to stop
 
-    def done(self, changes: Sequence[Change]) -> bool:
+    def has_succeeded(self, changes: Sequence[Change]) -> bool:
         """Return True if all workers have succeeded."""
         return len(changes) == len(self._names) and all(change.reason == "done" for change in changes)
 

@@ -142,7 +142,7 @@ class Service(FileService):
         if (workers or 0) < 0 or (servers is not None and servers < 1):
             wrong = f"{request.workers} workers, {request.servers} servers"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, wrong)
-        if self._state_loop.tasks.finished:
+        if self._state_loop.tasks.is_finished:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
         async with _going_on(context):
             try:
@@ -153,7 +153,7 @@ class Service(FileService):
         return pb.ScaleResponse(workers=request.workers, before=before, servers_before=servers_before)
 
     async def Pause(self, request: pb.PauseRequest, context: Any) -> pb.PauseResponse:  # noqa: N802
-        if self._state_loop.tasks.finished:
+        if self._state_loop.tasks.is_finished:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
         self._pause()
         return pb.PauseResponse()

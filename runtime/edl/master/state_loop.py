@@ -96,7 +96,7 @@ class StateLoop:
     async def exchange(self, request: Request, wait_secs: float, flags: Flag) -> Answer:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
-        self.obstacles.heard(request.instance, request.incarnation, request.obstacle)
+        self.obstacles.on_heard(request.instance, request.incarnation, request.obstacle)
         answer = self._masked(self.tasks.exchange(request, self.now()))
         self.notify()
         end = asyncio.get_running_loop().time() + wait_secs
@@ -133,15 +133,15 @@ class StateLoop:
                 self._woken = asyncio.get_running_loop().call_later(pause, self._wake) if pause else None
                 if not pause:
                     self._wake()
-        over = tasks.finished and not self.ended.is_set()
+        over = tasks.is_finished and not self.ended.is_set()
         stateless = tasks.state.checkpoint_name != self._with_state  # a checkpoint that has not got its state
-        if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over or stateless:
+        if tasks.unstored >= GROUP_REPORTS or tasks.is_awaited or over or stateless:
             self._group.set()
 
     def _wake(self) -> None:
         """Wake all waiting calls. Each costs as much as an exchange, so that many are woken rarely."""
         self._woken = None
-        self._news_due.due(self.now(), 0)
+        self._news_due.is_due(self.now(), 0)
         self._news.set()
         self._news = asyncio.Event()
 
@@ -169,15 +169,15 @@ class StateLoop:
                 return
             if pause := self._writes_due.wait(self.now(), len(self.tasks.state.members)):
                 await asyncio.sleep(pause)
-            self._writes_due.due(self.now(), 0)
+            self._writes_due.is_due(self.now(), 0)
             answered = self._asked
-            finished = self.tasks.finished
+            finished = self.tasks.is_finished
             state, marks = self.tasks.to_store()
             data = encoding.encode(state)
             began = time.monotonic()
             await asyncio.to_thread(self._state_store.write, data)
             self.writes.add(time.monotonic() - began)
-            self.tasks.written(marks)
+            self.tasks.on_written(marks)
             self._answered = answered
             if state.checkpoint_name != self._with_state:
                 self._with_state = state.checkpoint_name
@@ -206,7 +206,7 @@ class StateLoop:
                 await asyncio.wait_for(self._group.wait(), GROUP_SECS)
             self._group.clear()
             new = self.tasks.state.checkpoint_name != self._with_state
-            if self.tasks.unstored or self.tasks.awaited or self.tasks.finished or new:
+            if self.tasks.unstored or self.tasks.is_awaited or self.tasks.is_finished or new:
                 try:
                     await self.write()
                 except ClusterError:

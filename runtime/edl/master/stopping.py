@@ -42,7 +42,7 @@ class Deadline:
 
     def tick(self, now: float) -> None:
         """Stop the job if its time is over."""
-        if self._stopper.begun:  # the state has it, because another master may see the end of a pause
+        if self._stopper.has_begun:  # the state has it, because another master may see the end of a pause
             self._tasks.state.began += now - self._ticked
         self._ticked = now
         if not self._seconds or now - self._tasks.state.began < self._seconds:
@@ -65,13 +65,13 @@ class Stopper:
         self._why = PAUSED
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """True if the job is being stopped, or is stopped."""
         return self._begun.is_set()
 
     def begin(self, why: Failed = PAUSED) -> None:
         """Begin to stop the job for that reason, unless it is being stopped or has ended."""
-        if not self.begun and not self._tasks.finished:
+        if not self.has_begun and not self._tasks.is_finished:
             log(f"{why.message}: its workers leave")
             self._why = why
             self._set_begun(True)
@@ -97,10 +97,10 @@ class Stopper:
         rendezvous = self._tasks.rendezvous
         if self._why is not INTERRUPTED and len(rendezvous.members) > 1 and not rendezvous.complete:
             self._instances.keep("one worker")
-            await until(lambda: self._alone or not self._instances.workers, GROUP_SECS)
+            await until(lambda: self._is_alone or not self._instances.workers, GROUP_SECS)
         self._instances.keep("servers")
         await until(lambda: not self._instances.workers, STEP_SECS)
-        if self._servers is not None and not self._tasks.finished:
+        if self._servers is not None and not self._tasks.is_finished:
             await self._write_checkpoint(self._servers)
         self._instances.keep("none")
         return self._why
@@ -111,13 +111,13 @@ class Stopper:
             self._servers.stopping = begun
 
     @property
-    def _alone(self) -> bool:
+    def _is_alone(self) -> bool:
         """True if one worker runs, and is the group."""
         return len(self._instances.workers) == 1 == len(self._tasks.rendezvous.members)
 
     async def _write_checkpoint(self, servers: Servers) -> None:
         checkpoints = servers.checkpoints
-        if checkpoints.in_memory or not (servers.ready and servers.open):
+        if checkpoints.in_memory or not (servers.is_ready and servers.is_open):
             return
         await until(lambda: not checkpoints.under_way, STEP_SECS)
         checkpoints.request()

@@ -28,7 +28,7 @@ class OfLabel(Metric):
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         one_label = self.label.labels[self.number]
         labels = labels[:, slice(*self.label.places[self.number])]
-        if isinstance(one_label, ClassLabel) and not one_label.binary:
+        if isinstance(one_label, ClassLabel) and not one_label.is_binary:
             labels = labels.argmax(axis=1)
         scores = scores[:, slice(*self.label.score_places[self.number])]
         return self.metric.update(self.metric.zero(), labels, scores, weights)

@@ -204,7 +204,7 @@ def kind_of(label: Label) -> Kind:
         return "forecast"
     if isinstance(label, RawLabel | NoLabel | SeveralLabels):
         raise SemanticError("metrics by name need a model with one label")
-    return "binary" if label.binary else "multiclass"
+    return "binary" if label.is_binary else "multiclass"
 
 
 def names(kind: Kind | None) -> tuple[str, ...]:

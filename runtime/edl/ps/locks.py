@@ -24,7 +24,7 @@ class RWLock:
         self._writers = 0  # active or waiting
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
+    def share(self) -> Iterator[None]:
         with self._changed:
             while self._writers:
                 self._changed.wait()

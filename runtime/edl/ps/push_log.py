@@ -97,7 +97,7 @@ class PushLog:
             if push.progress is not None:
                 self._progress[push.progress.task.attempt] = push.progress
 
-    def continued(self) -> None:
+    def resume(self) -> None:
         """Record that this log was brought up to date: the next push of each worker says what it lacks."""
         with self._lock:
             self._continues = True

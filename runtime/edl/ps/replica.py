@@ -91,7 +91,7 @@ class Replica:
         return self._store
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self._open
 
     def check(self, generation: int) -> None:
@@ -165,7 +165,7 @@ class Replica:
             raise JobError(f"a pull of {len(pull.tables)} tables has ids of {len(ids)}")
         if pull.state and not self._leads:
             raise JobError("the state is on server 0")
-        with self.lock.shared():
+        with self.lock.share():
             version = self.version
             arrays: list[Array] = [store.flat.read()] if pull.dense else []
             arrays += [
@@ -191,7 +191,7 @@ class Replica:
                     raise JobError("a push of a synchronous job needs a ticket")
                 self._staged[push.ticket] = _Staged(push, gradients, state)
                 return True
-            with self.lock.shared():
+            with self.lock.share():
                 self.check(push.generation)
                 if push.progress is not None and self.is_void(push.progress.task.attempt):
                     return False
@@ -225,7 +225,7 @@ class Replica:
                 store.apply(gradients)
                 self._advance()
             self.push_log.record(push, state)
-        self.push_log.continued()
+        self.push_log.resume()
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
         """Apply the mean of the pushes with these tickets as the round `step`, once."""

@@ -78,8 +78,8 @@ class RoundCoordinator:
             step = self._rounds.step
             self._rounds.flush()
             self._changed.notify_all()
-            self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
-            return msg.Confirmed(self._replica.version, idle=self._rounds.idle)
+            self._wait(lambda: self._rounds.is_idle or self._rounds.step > step, seconds)
+            return msg.Confirmed(self._replica.version, idle=self._rounds.is_idle)
 
     def revoke(self, leases: tuple[int, ...]) -> tuple[Progress, ...]:
         """Void the leases after the round in progress, if any: its pushes stay."""
@@ -90,7 +90,7 @@ class RoundCoordinator:
         return self._replica.revoke(leases)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Hold back the next commit within this context, which is entered between two rounds."""
         with self._changed:
             self._pauses += 1
@@ -155,6 +155,6 @@ class RoundCoordinator:
                 self._closed.wait(_PAUSE)
                 continue
             with self._changed:
-                self._rounds.committed()
+                self._rounds.on_commit()
                 self._changed.notify_all()
             return

@@ -77,7 +77,7 @@ class Rounds:
         self._flushed = any(ticket.confirmed for ticket in self._open.values())
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """True if no confirmed gradient waits for its commit."""
         return not self.committing and not any(ticket.confirmed for ticket in self._open.values())
 
@@ -97,7 +97,7 @@ class Rounds:
         self._flushed = False
         return self.committing
 
-    def committed(self) -> None:
+    def on_commit(self) -> None:
         """Count the round after every server has applied it."""
         self.step += 1
         self.committing = ()

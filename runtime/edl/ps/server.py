@@ -122,7 +122,7 @@ class Server:
             elif asked.addresses != replica.arranged.addresses:
                 replica.arranged = msgspec.structs.replace(replica.arranged, addresses=asked.addresses)
                 self._meet(asked)
-            return msg.Arranged(replica.version, replica.store is not None, replica.open), ()
+            return msg.Arranged(replica.version, replica.store is not None, replica.is_open), ()
 
     def _status(self, asked: msg.Status, arrays: Sequence[Array]) -> Answer:
         self._heard = time.monotonic()
@@ -138,7 +138,7 @@ class Server:
             generation=replica.arranged.generation,
             version=replica.version,
             defined=store is not None,
-            open=replica.open,
+            open=replica.is_open,
             rows={name: len(table) for name, table in store.tables.items()} if store else {},
             evicted=sum(table.evicted for table in store.tables.values()) if store else 0,
             refused=sum(table.refused for table in store.tables.values()) if store else 0,
@@ -176,7 +176,7 @@ class Server:
         alone = asked.alone or replica.arranged.index != 0
         unfinished = {} if alone or not asked.last else self._seal_all(asked, replica, coordinator)
         others: list[msg.CheckpointTaken] = []
-        with coordinator.paused() if coordinator and not alone else nullcontext():
+        with coordinator.pause() if coordinator and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
             # A worker takes this checkpoint, not the master; or no process continues with it.

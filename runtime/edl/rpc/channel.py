@@ -124,9 +124,9 @@ class MasterChannel:
         if self._peer is None or code is grpc.StatusCode.CANCELLED:
             return
         if away or code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            self._peer.failed()
+            self._peer.on_failure()
         else:
-            self._peer.answered()
+            self._peer.on_answer()
 
 
 def channel_of_instance(address: str, token: str) -> MasterChannel:

@@ -24,7 +24,7 @@ class IdleProcesses:
             process = next((idle for idle in self._idle if idle.framework == framework), None)
             if process is not None:
                 self._idle.remove(process)
-        if process is not None and process.alive:
+        if process is not None and process.is_alive:
             return process
         if process is not None:
             process.close()
@@ -33,7 +33,7 @@ class IdleProcesses:
     def has(self, framework: str) -> bool:
         """Return True if a living process of the framework is idle."""
         with self._lock:
-            return any(process.framework == framework and process.alive for process in self._idle)
+            return any(process.framework == framework and process.is_alive for process in self._idle)
 
     def put(self, process: TrainingProcess) -> None:
         """Keep a process for later jobs; of too many, the one that has been idle longest is ended."""

@@ -88,12 +88,12 @@ class TrainingProcess:
         return self._process.pid
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """True once the process has reported that the framework is imported; its first job waits for that."""
         return self._ready
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def run(

@@ -34,4 +34,4 @@ def is_member_network(spec: JobSpec) -> bool:
 
 def is_number(name: str, label: Label) -> bool:
     """Return True if the extra output is one number per row; the others are texts of numbers."""
-    return name == LOGITS and not (isinstance(label, ClassLabel) and not label.binary)
+    return name == LOGITS and not (isinstance(label, ClassLabel) and not label.is_binary)

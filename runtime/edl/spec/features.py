@@ -318,7 +318,7 @@ class Codes(Column, frozen=True, tag="codes"):
     category: Plain
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """True if greater ids mean greater values, so that a tree may compare them as numbers."""
         return isinstance(self.category, Bucket)
 

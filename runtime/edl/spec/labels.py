@@ -43,12 +43,12 @@ class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
     classes: tuple[str | bool | int, ...]
 
     @property
-    def binary(self) -> bool:
+    def is_binary(self) -> bool:
         return len(self.classes) == 2
 
     @property
     def outputs(self) -> int:
-        return 1 if self.binary else len(self.classes)
+        return 1 if self.is_binary else len(self.classes)
 
 
 class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ranking", tag_field="op"):

@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
     measured: bool = True
 
     @property
-    def endless(self) -> bool:
+    def is_endless(self) -> bool:
         """True if a script decides when it ends."""
         return self.rows == MOST_STEPS
 
@@ -130,16 +130,16 @@ class Job:
         return tuple(self._pools)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return self.state.finished
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """True if training was ended before its last epoch."""
         return bool(self.state.stopped)
 
     @property
-    def measuring(self) -> bool:
+    def is_measuring(self) -> bool:
         """True if a round is open, so that its measurements are not concluded."""
         return any(pool.state.type in ("evaluate", "conclude") for pool in self._pools)
 
@@ -155,17 +155,17 @@ class Job:
         """Return True if a task of that type is available now."""
         return kind in self.available
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         """Return True if there will be no more tasks of that type."""
-        if self.finished:
+        if self.is_finished:
             return True
         if kind == "train":
-            return self.stopped or not (any(self._of(kind)) or self._more_epochs())
+            return self.is_stopped or not (any(self._of(kind)) or self._more_epochs())
         return kind == "predict" and not any(self._of(kind))
 
     def take(self, kind: TaskType, attempt: int = 0) -> Task | None:
         """Assign a task, or return None if none of that type is available now."""
-        if kind == "train" and self.stopped:
+        if kind == "train" and self.is_stopped:
             return None
         for pool in self._ready(kind):
             if task := pool.take(attempt):
@@ -181,7 +181,7 @@ class Job:
 
         A task of the next epoch begins that epoch: it was assigned when nothing else of the last one was available.
         """
-        begins = task.type == "train" and task.number == self.state.epoch + 1 and not self.stopped
+        begins = task.type == "train" and task.number == self.state.epoch + 1 and not self.is_stopped
         if begins and self._more_epochs():
             self._begin_epoch()
         pool = next((pool for pool in self._ready(task.type) if pool.state.number == task.number), None)
@@ -220,7 +220,7 @@ class Job:
         pool.finish(report, self._merge)
         trial = report.conclusion.trial if report.conclusion is not None else None
         if trial is not None:
-            if pool.complete:
+            if pool.is_complete:
                 self._pools.remove(pool)
                 self._complete(pool, report, now)
             return [trial]
@@ -229,9 +229,9 @@ class Job:
             if report.conclusion is not None:  # the loop of a script has ended
                 self.stop(report.conclusion.stop, now)
                 return []
-            if not pool.complete:  # the end of an epoch is measured anyway
+            if not pool.is_complete:  # the end of an epoch is measured anyway
                 self._measure_by_step(now)
-        if not pool.complete:
+        if not pool.is_complete:
             return []
         self._pools.remove(pool)
         return self._complete(pool, report, now)
@@ -362,11 +362,11 @@ class Job:
 
     def _end_training_when_concluded(self, now: float) -> None:
         """Begin the final tasks after the last epoch, once no round of the training is open."""
-        if self.stopped:  # what was handed out of an epoch that is not to be is void
+        if self.is_stopped:  # what was handed out of an epoch that is not to be is void
             self._pools = [pool for pool in self._pools if pool.state.type != "train"]
         elif any(self._of("train")) or self._more_epochs():
             return
-        if any(pool.state.type != "train" for pool in self._pools) or self.finished:
+        if any(pool.state.type != "train" for pool in self._pools) or self.is_finished:
             return
         self.state.rounds += 1
         round_ = Round(self.state.rounds, 0, True, self.state.step)
@@ -402,7 +402,7 @@ class Job:
 
     def _may_begin_epoch(self) -> bool:
         """Return True if all tasks of the last epoch are assigned; it need not be concluded."""
-        if self.stopped or not self._more_epochs() or any(pool.todo for pool in self._of("train")):
+        if self.is_stopped or not self._more_epochs() or any(pool.todo for pool in self._of("train")):
             return False
         return len(list(self._of("train"))) + len(self.state.trained) <= 1
 

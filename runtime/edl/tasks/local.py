@@ -39,27 +39,27 @@ class LocalTasks:
         return copy.kept()
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         return any(map(self.job.waits, CONTROL))
 
     @property
-    def stopped(self) -> bool:
-        return self.job.stopped
+    def is_stopped(self) -> bool:
+        return self.job.is_stopped
 
     def turn(self) -> bool:
-        return not self.pending
+        return not self.is_pending
 
     def next(self, *types: TaskType) -> Task | None:
         with self._lock:
             return next((task for kind in types if (task := self.job.take(kind))), None)
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         """Return True: no other worker exists."""
         return True
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         with self._lock:
-            return self.job.over(kind)
+            return self.job.is_over(kind)
 
     def progress(self, done: Report) -> None:
         with self._lock:

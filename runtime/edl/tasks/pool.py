@@ -54,7 +54,7 @@ class Pool:
         return len(self.ranges) - self.state.done - len(self.doing)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return self.state.done == len(self.ranges)
 
     def take(self, attempt: int = 0) -> Task | None:

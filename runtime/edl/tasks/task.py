@@ -158,12 +158,12 @@ class TaskSource(Protocol):
     waits: bool
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """True if control tasks are available, which run between two training tasks."""
         ...
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """True if training is to end; training tasks that are assigned and not begun are void."""
         ...
 
@@ -180,11 +180,11 @@ class TaskSource(Protocol):
         """Return True if earlier gradients must be applied first; called when `next` has returned no training task."""
         ...
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         """Return True if the lease of the task is still valid; otherwise its result does not count."""
         ...
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         """Return True if there will be no more tasks of that type."""
         ...
 

@@ -54,7 +54,7 @@ class Checkpointer:
         self._kept: list[str] = []  # written by this trainer, oldest first; to be removed
         self._thread: threading.Thread | None = None
 
-    def due(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Return True if a checkpoint is due and the previous one is written."""
         if self._begun().is_alive():
             return False

@@ -103,17 +103,17 @@ class Worker:
         stops = training.early_stopping > 0
         meter = Meter(self.observer, "training", total, epochs=training.epochs, may_end_early=stops)
         calls = StepsPerCall(group=self.strategy.group)
-        while not self._over:
+        while not self._is_over:
             with self._read_ahead(training) as blocks:
                 self._train_all(blocks, training, handler, calls, meter)
             self._flush()
             meter.show()
-            while self.source.over("train") and not self._over:
+            while self.source.is_over("train") and not self._is_over:
                 self._next_control_task(handler, None)
 
     def finish(self, handler: ControlTaskHandler, meter: Meter | None = None) -> None:
         """Do control tasks until the job is over."""
-        while not self._over:
+        while not self._is_over:
             self._next_control_task(handler, meter)
 
     def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
@@ -128,7 +128,7 @@ class Worker:
                 sink.stage(task.id, task.attempt, batches)
             return Report(task, task.rows)
 
-        while not (self.source.over("predict") or self.draining.is_set()):
+        while not (self.source.is_over("predict") or self.draining.is_set()):
             self._check_cancelled()
             if task := self.source.next("predict"):
                 self._attempt(task, partial(stage, task))
@@ -143,9 +143,9 @@ class Worker:
     # Tasks --------------------------------------------------------------------------------------------------
 
     @property
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """True if this worker has nothing left to do."""
-        return self.source.over("export") or self.draining.is_set()
+        return self.source.is_over("export") or self.draining.is_set()
 
     def _train_all(
         self,
@@ -162,9 +162,9 @@ class Worker:
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
-            while self.source.pending and not self._over and (task := self.source.next(*CONTROL)):
+            while self.source.is_pending and not self._is_over and (task := self.source.next(*CONTROL)):
                 self._do_control_task(task, handler, None)
-            if self.source.stopped or self.draining.is_set():
+            if self.source.is_stopped or self.draining.is_set():
                 return
 
     def _next_control_task(self, handler: ControlTaskHandler, meter: Meter | None) -> None:
@@ -196,8 +196,8 @@ class Worker:
         """Report training tasks with durable gradients and drop void ones. Return True if none is left."""
         while self._unsettled:
             mark, report = self._unsettled[0]
-            valid = self.source.valid(report.task)
-            if valid and not self.strategy.settled(mark):
+            valid = self.source.holds_lease(report.task)
+            if valid and not self.strategy.is_durable(mark):
                 return False
             self._unsettled.popleft()
             if valid:
@@ -233,7 +233,7 @@ class Worker:
     def _training_blocks(self, training: Training, end: Callable[[], bool]) -> Iterator[_ReadAhead]:
         """Yield training blocks until `end`, and None whenever control tasks are due."""
         seed = training.seed if training.shuffle else None
-        while not (end() or self._leaving or self.source.over("train")):
+        while not (end() or self._leaving or self.source.is_over("train")):
             task = self.source.next("train")
             if task is None:
                 yield None
@@ -256,7 +256,7 @@ class Worker:
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(done)
-            if not self.source.valid(task):
+            if not self.source.holds_lease(task):
                 raise VoidError
             part = block.part(first, last)
             rows = Minibatches(part.features, part.labels, size, part.weights)
@@ -286,7 +286,7 @@ class Worker:
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(Report(task))
-            if not self.source.valid(task):  # another worker was quicker
+            if not self.source.holds_lease(task):  # another worker was quicker
                 raise VoidError
             yield block
             done += block.rows
@@ -311,7 +311,7 @@ class Worker:
                 blocks.close()
 
     def _needs_no_reading(self) -> bool:
-        return self.blocks.all_kept and not self.source.waits
+        return self.blocks.keeps_all_rows and not self.source.waits
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():

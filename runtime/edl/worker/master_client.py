@@ -104,14 +104,14 @@ class RemoteTasks:
     # The task source ------------------------------------------------------------------------------------------
 
     def turn(self) -> bool:
-        return not self.pending
+        return not self.is_pending
 
     @property
-    def pending(self) -> bool:
-        return bool(self.outbox.flags & Flag.PENDING) or self.outbox.received(*CONTROL)
+    def is_pending(self) -> bool:
+        return bool(self.outbox.flags & Flag.PENDING) or self.outbox.has_received(*CONTROL)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return bool(self.outbox.flags & Flag.STOPPED)
 
     @property
@@ -119,13 +119,13 @@ class RemoteTasks:
         """True if this worker has to become a parameter server."""
         return bool(self.outbox.flags & Flag.TAKE_OVER)
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         """Return True if the task's lease is held; else its results are discarded."""
         with self.changed:
             self.check()
-            return self.outbox.valid(task)
+            return self.outbox.holds_lease(task)
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
         with self.changed:
             self.check()
@@ -139,9 +139,9 @@ class RemoteTasks:
                     self.check()
                     if task := self.outbox.take(*types):
                         return task
-                    if self._closed or self._awake or self._draining.is_set() or self._unavailable(types):
+                    if self._closed or self._awake or self._draining.is_set() or self._is_unavailable(types):
                         return None
-                    if not self._asked(types):
+                    if not self._is_asked(types):
                         self.wake()
                     self.changed.wait()
             finally:
@@ -160,7 +160,7 @@ class RemoteTasks:
             if followed or not self._gather_secs:
                 self.wake()
             if followed:
-                self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
+                self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.is_disconnected)
             self.check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
@@ -211,7 +211,7 @@ class RemoteTasks:
             return servers if servers is not None and servers.ready and servers.number > after else None
 
         with self.awaiting():
-            self.changed.wait_for(lambda: found() or self.disconnected or self._awake, seconds)
+            self.changed.wait_for(lambda: found() or self.is_disconnected or self._awake, seconds)
             self.check()
             return found()
 
@@ -245,7 +245,7 @@ class RemoteTasks:
             self._ahead = {}
             self.outbox.give_back_received()
             self.wake()
-            self.changed.wait_for(lambda: not self.outbox.unacknowledged or self.disconnected, seconds)
+            self.changed.wait_for(lambda: not self.outbox.is_unacknowledged or self.is_disconnected, seconds)
 
     def close(self) -> None:
         with self.changed:
@@ -261,7 +261,7 @@ class RemoteTasks:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def entered(self, members: int) -> None:
+    def on_enter(self, members: int) -> None:
         """Ask for news as often as one of so many members of a group has to: the first one to leave ends it for all."""
         self._longest_silence = self._shortest_silence * max(1.0, members / MEMBERS)
 
@@ -284,19 +284,19 @@ class RemoteTasks:
                 self._awaiting -= 1
 
     @property
-    def disconnected(self) -> bool:
+    def is_disconnected(self) -> bool:
         """True if no report would be accepted any more."""
         deaf = self._closed or self._refused is not None or not self._thread.is_alive()
         return deaf or bool(self.outbox.flags & Flag.FINISHED)
 
-    def _unavailable(self, types: tuple[TaskType, ...]) -> bool:
+    def _is_unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""
         flags = self.outbox.flags
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self.outbox.holds("train")
-            return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
+            return self.is_pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == CONTROL:
             may_come = self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
             return self.outbox.regroup or (self.outbox.informed and not flags & may_come)
@@ -313,7 +313,7 @@ class RemoteTasks:
         with self.changed:
             number = self.outbox.report("failed", Report(task), error=error, fatal=fatal, folder=folder)
             self.wake()
-            self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
+            self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.is_disconnected)
 
     def _want(self) -> dict[TaskType, int]:
         want = dict(self._ahead)
@@ -324,10 +324,12 @@ class RemoteTasks:
     def _unserved(self) -> list[tuple[TaskType, ...]]:
         """Return the awaited types that are not here and may still come."""
         return [
-            types for types in self._waiting if not (self.outbox.received(*types) or self._unavailable(types))
+            types
+            for types in self._waiting
+            if not (self.outbox.has_received(*types) or self._is_unavailable(types))
         ]
 
-    def _asked(self, types: tuple[TaskType, ...]) -> bool:
+    def _is_asked(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if the exchange in flight requests these types."""
         return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
 
@@ -370,7 +372,7 @@ class RemoteTasks:
                 return
             self._wanted = self._want()
             request = self.outbox.request(self._wanted, reachability.obstacle())
-            waits = self._heartbeat if self._waited_for and self.outbox.informed else 0.0
+            waits = self._heartbeat if self._is_waited_for and self.outbox.informed else 0.0
             message = codec.request_to(request, waits, self.outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
@@ -389,18 +391,18 @@ class RemoteTasks:
         if answer.flags & Flag.HUNG:
             self._end_hung()
         with self.changed:
-            self.outbox.answered(answer)
+            self.outbox.on_answer(answer)
             if self.takes_over:
                 self._draining.set()
             self.changed.notify_all()
 
     def _is_due(self) -> bool:
         outbox = self.outbox
-        unacknowledged = outbox.unacknowledged and not self._gather_secs
-        return bool(self._closed or unacknowledged or self._waited_for or self._version or outbox.rejoin)
+        unacknowledged = outbox.is_unacknowledged and not self._gather_secs
+        return bool(self._closed or unacknowledged or self._is_waited_for or self._version or outbox.rejoin)
 
     @property
-    def _waited_for(self) -> bool:
+    def _is_waited_for(self) -> bool:
         return bool(self._unserved() or self._awaiting)
 
     @property
@@ -430,7 +432,7 @@ class RemoteTasks:
         if self._trainer and outbox.generation not in (0, joined.generation):
             raise RefusedError("training went back to before what this worker holds")
         with self.changed:
-            outbox.joined(joined)
+            outbox.apply_registration(joined)
             self._heartbeat = joined.heartbeat_secs
             self.changed.notify_all()
         return joined

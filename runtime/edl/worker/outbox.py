@@ -53,11 +53,11 @@ class Outbox:
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
 
     @property
-    def unacknowledged(self) -> bool:
+    def is_unacknowledged(self) -> bool:
         """True if the master has not acknowledged all reports."""
         return self._sequence > self.seen_upto
 
-    def joined(self, joined: Joined) -> None:
+    def apply_registration(self, joined: Joined) -> None:
         if joined.generation != self.generation:  # the job was rolled back: all assigned tasks are void
             self._held.clear()
             self._received.clear()
@@ -71,7 +71,7 @@ class Outbox:
         waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
         return waiting.popleft() if waiting else None
 
-    def received(self, *types: TaskType) -> bool:
+    def has_received(self, *types: TaskType) -> bool:
         """Return True if a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
 
@@ -79,7 +79,7 @@ class Outbox:
         """Return True if a task of that type is assigned and not reported."""
         return any(held.task.type == kind for held in self._held.values())
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         """Return True if the task's lease is held and not known to be revoked."""
         return task.attempt in self._held
 
@@ -131,7 +131,7 @@ class Outbox:
             obstacle,
         )
 
-    def answered(self, answer: Answer) -> None:
+    def on_answer(self, answer: Answer) -> None:
         self.flags, self.master_epoch = answer.flags, answer.master_epoch
         self.informed = True
         self.rejoin = bool(answer.flags & Flag.REJOIN)

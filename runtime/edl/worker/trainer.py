@@ -171,7 +171,7 @@ class Trainer:
         checkpointer = self._checkpointer
         if checkpointer is None or not self._may_checkpoint():
             return
-        if checkpointer.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
+        if checkpointer.is_due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
             checkpointer.take(self._checkpoint, self._strategy.step, done)
 
     def _leave(self) -> None:

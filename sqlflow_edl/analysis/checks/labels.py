@@ -45,9 +45,9 @@ def frequent_class(
     trained = job.search.candidates[0].spec if job.search is not None else job
     if "class_weights" in trained.loss.params:
         return
-    measures = "auc and f1" if label.binary else "f1"
+    measures = "auc and f1" if label.is_binary else "f1"
     advice = f"compare {measures}; train.class_weights = balanced gives each class the same weight"
-    if label.binary and job.training.threshold is None:
+    if label.is_binary and job.training.threshold is None:
         advice += ", predict.threshold = f1 another threshold"
     yield DataWarning(
         label.column,

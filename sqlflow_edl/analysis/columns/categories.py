@@ -31,10 +31,10 @@ def of_values(
 
     def fitted(statistics: Statistics) -> Fitted:
         category = fit(require_statistics(statistics, cells, span))
-        return spec.ListOf(category, cells.delimiter, cells.separator) if cells.several else category
+        return spec.ListOf(category, cells.delimiter, cells.separator) if cells.has_several else category
 
-    lists = (cells,) if cells.several else ()
-    want = Want.NONE if cells.several else want
+    lists = (cells,) if cells.has_several else ()
+    want = Want.NONE if cells.has_several else want
     return Draft((cells.column,), want, fitted, span, is_category=True, lists=lists)
 
 
@@ -180,7 +180,7 @@ def bucketize(bound: Bound) -> Draft:
 def category_id(bound: Bound) -> Draft:
     size: int = bound["size"]
     cells = _cells(bound, "ids")
-    if cells.several:
+    if cells.has_several:
         return category_ids(cells, size, bound.span, bound.function.name)
     column = bound.numeric_column()
     is_fractional = column not in bound.schema.names or not bound.schema.is_integer(column)
@@ -216,7 +216,7 @@ def vocabularize(bound: Bound) -> Draft:
 
 def _words(bound: Bound) -> Cells:
     cells = _cells(bound, "words")
-    if not cells.several:
+    if not cells.has_several:
         bound.schema.require_category(cells.column, bound.span)
     return cells
 
@@ -225,7 +225,7 @@ def _cells(bound: Bound, items: Items, delimiter: str = "") -> Cells:
     """Return how the column is read: as lists if a delimiter is written or the column has lists."""
     cells, column = bound.cells, bound.cells.column
     kind, inner = bound.schema.type(column), bound.schema.items(column)
-    delimiter = bound["delimiter"] or (cells.delimiter if cells.several or inner else delimiter)
+    delimiter = bound["delimiter"] or (cells.delimiter if cells.has_several or inner else delimiter)
     if not delimiter:
         return Cells(column)
     if ColumnType.TEXT in (kind, inner) or bound.schema.is_integer(column):

@@ -24,5 +24,5 @@ class Cells:
     size: int = 0
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         return bool(self.items)

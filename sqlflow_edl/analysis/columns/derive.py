@@ -63,7 +63,7 @@ def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *
         return [text(column, select, why="a text, as a category", frequent=encoded)]
     if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
         return [lists(column, schema, select, why="lists, of their items")]
-    if kind.temporal:
+    if kind.is_temporal:
         return calendar(column, schema, notes, encoded=encoded)
     return []
 
@@ -75,8 +75,8 @@ def differing_values(values: Draft, why: str) -> list[Draft]:
     """
     [column] = values.columns
     return [
-        replace(values, applies=lambda statistics: not statistics[column].value_or_null),
-        presence(column, why=why, applies=lambda statistics: statistics[column].value_or_null),
+        replace(values, applies=lambda statistics: not statistics[column].is_value_or_null),
+        presence(column, why=why, applies=lambda statistics: statistics[column].is_value_or_null),
     ]
 
 
@@ -171,7 +171,7 @@ def lists(
 def _by_items(
     cells: Cells, span: Span | None, statistics: Statistics, is_category: bool, frequent: bool = False
 ) -> Fitted:
-    if not cells.several:
+    if not cells.has_several:
         return words(cells, span, frequent=frequent).fit(statistics)
     lists = statistics[cells.column].lists
     numbers, weighted = lists[_numbers(cells)], lists[_add_weights(cells)]

@@ -135,7 +135,7 @@ class Bound:
     @property
     def column(self) -> str:
         """Column argument. Its cells must hold one value each."""
-        if self.cells.several:
+        if self.cells.has_several:
             raise self.fail(f"{self.function.name} takes one value of each row, and these are lists")
         return self.cells.column
 
@@ -143,7 +143,7 @@ class Bound:
         """Return the column argument, which must hold numbers; with `times`, dates and times count as seconds."""
         column = self.column
         kind = self.schema.type(column)
-        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.is_temporal):
             return column
         hint, name = None, expressions.argument(column)
         if kind is ColumnType.TEXT:
@@ -151,7 +151,7 @@ class Bound:
                 f"a text becomes a feature by VOCABULARIZE({name}) or CATEGORY_HASH({name}, 1000), "
                 f"numbers in a text by DENSE({name})"
             )
-        elif kind.temporal:
+        elif kind.is_temporal:
             hint = f"a time becomes a feature by STANDARDIZE({name}), BUCKETIZE({name}, 10) or its parts"
         message = f"{self.function.name} needs a number, {column} is {kind.words}"
         if kind is ColumnType.TEXT and not isinstance(column, expressions.WrittenName):
@@ -180,7 +180,7 @@ def require_statistics(statistics: Statistics, cells: Cells, span: Span | None) 
     Raises SemanticError if a cell cannot be read.
     """
     column_statistics = statistics[cells.column]
-    if not cells.several:
+    if not cells.has_several:
         return column_statistics
     column_statistics = column_statistics.lists[cells]
     if column_statistics.error:

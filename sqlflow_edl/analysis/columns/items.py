@@ -192,7 +192,7 @@ class Resolver:
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
             return [draft_standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
-        if kind.temporal:
+        if kind.is_temporal:
             return calendar(column, self.schema, self.notes, span)
         return [self._as_category(column, span, is_category=False)]
 
@@ -368,7 +368,7 @@ class Resolver:
             if kind is not ColumnType.TEXT:
                 raise SemanticError(f"a text is read here, and {column} is {kind.words}", span=name.span)
             return column
-        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.temporal:
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.is_temporal:
             return self.computed.get(column, column)
         message = f"an expression takes numbers, {column} is {kind.words}"
         if kind is not ColumnType.TEXT:

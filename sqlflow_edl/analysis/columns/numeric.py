@@ -91,7 +91,7 @@ def numbers(bound: Bound) -> Draft:
     if bound.cells.items == "ids":
         return one_hot(category_ids(bound.cells, _size(bound), bound.span), bound.span)
     shape = bound["shape"]
-    several = bound.cells.several or bound["delimiter"] or (shape or 1) > 1
+    several = bound.cells.has_several or bound["delimiter"] or (shape or 1) > 1
     return dense(bound) if several else numeric(bound.numeric_column(), bound.span)
 
 

@@ -190,7 +190,7 @@ def _wants(columns: tuple[str, ...], schema: Schema) -> Want:
     kind = schema.type(columns[0])
     if kind in (ColumnType.TEXT, ColumnType.BOOLEAN):
         return Want.COUNTS
-    return Want.MOMENTS if kind is ColumnType.NUMBER or kind.temporal else Want.NONE
+    return Want.MOMENTS if kind is ColumnType.NUMBER or kind.is_temporal else Want.NONE
 
 
 def form(column: Fitted, draft: Draft, *, trees: bool) -> Fitted:

@@ -246,7 +246,7 @@ def _explanations(answer: _Answer) -> pa.Table:
     base, *shares = answer.numbers(computed[-count - 1 :]).T
     values = np.column_stack(shares)
     predicted = rows.column(computed[0])
-    if isinstance(label, ClassLabel) and label.binary:
+    if isinstance(label, ClassLabel) and label.is_binary:
         is_first = pc.equal(predicted, pa.scalar(label.classes[0], predicted.type))
         first = pc.fill_null(is_first, False).to_numpy()
         whole = 0.0 if answer.trained.framework in TREES else 1.0

@@ -110,7 +110,7 @@ class Terms:
             kind = self._schema.type(column)
             words = "no number" if kind is ColumnType.OTHER else f"{kind.words}, no number"
             hint = f"the variable is {self._name}"
-            if kind.temporal:
+            if kind.is_temporal:
                 dialect = self._schema.dialect
                 seconds = f"{expressions.seconds(column, dialect)} AS {expressions.name(column, dialect)}"
                 hint = f"select its seconds: {seconds}"

@@ -34,7 +34,7 @@ class RowFilter:
         return f"SELECT {', '.join(self.columns) or '*'} FROM (\n"
 
     @contextmanager
-    def placed(self, select: Span | None) -> Iterator[None]:
+    def place(self, select: Span | None) -> Iterator[None]:
         """Provide a context for `of` the query at `select`, in which errors are placed in the statement."""
         with shift_spans(select):
             try:

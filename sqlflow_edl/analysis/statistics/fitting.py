@@ -123,7 +123,7 @@ class ColumnStatistics:
         return self.single_value and self.nulls in (0, self.rows)
 
     @property
-    def value_or_null(self) -> bool:
+    def is_value_or_null(self) -> bool:
         """True if some rows hold one value and the others NULL, as a flag does behind a LEFT JOIN."""
         return self.single_value and 0 < self.nulls < self.rows
 

@@ -153,7 +153,7 @@ class Following:
         """Return the end of a finished job from its objects, once its log gives no more."""
         now = self._clock()
         self._over_at = now if self._over_at is None else self._over_at
-        if not self._logs.last and now < self._over_at + DRAIN:
+        if not self._logs.is_last and now < self._over_at + DRAIN:
             return None
         if job is None and self._has_seen_job:
             raise JobCancelledError("the job was deleted from the cluster")

@@ -46,7 +46,7 @@ class KubernetesJobHandle:
     def details(self) -> JobDetails:
         status = self.folder.status()
         if self._deployment is None:  # it was cancelled, or is not deployed yet
-            return JobDetails(status if status.attended else self._ended("died", NOT_STARTED))
+            return JobDetails(status if status.is_attended else self._ended("died", NOT_STARTED))
         try:
             return self._details(status)
         except APIUnreachableError as error:
@@ -102,7 +102,7 @@ class KubernetesJobHandle:
         return steering.pause(self.folder, self._objects)
 
     def resume(self) -> str:
-        if not self.folder.status().alive:
+        if not self.folder.status().is_alive:
             from edl.master.resume import check  # loads more than other commands need
 
             check(self.folder)  # says why it cannot be resumed
@@ -122,7 +122,7 @@ class KubernetesJobHandle:
         """Record the end of the job, if it has ended; return its status. job: None if it is gone from the cluster."""
         status = self.folder.status()
         if status.place == STARTING and (job is None or (job.spec.suspend and not job.queue)):
-            if status.attended:
+            if status.is_attended:
                 return status
             if job is not None:
                 self._objects.delete()
@@ -149,14 +149,14 @@ class KubernetesJobHandle:
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()
-        if status.alive:
+        if status.is_alive:
             status = self.settle(job)
         if job is None:
             return JobDetails(status)
         pods = self._objects.pods()
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
-        waiting = status_text.waiting(self._objects, job, pods) if status.alive else ()
+        waiting = status_text.waiting(self._objects, job, pods) if status.is_alive else ()
         notes = [
             *(status_text.sentence(name, why) for name, why in waiting),
             *dict.fromkeys(status_text.memory_notes(pods)),
@@ -166,7 +166,7 @@ class KubernetesJobHandle:
     def _ended(self, state: State, error: str = "") -> Status:
         """Record the end, unless one is recorded already."""
         status = self.folder.status()
-        return self.folder.end(state, error) if status.alive else status
+        return self.folder.end(state, error) if status.is_alive else status
 
     @property
     def _deployment(self) -> Deployment | None:
@@ -174,7 +174,7 @@ class KubernetesJobHandle:
         deployment = read_deployment(self.folder.path)
         return (
             deployment
-            if deployment is not None and (deployment.uid or not self.folder.status().attended)
+            if deployment is not None and (deployment.uid or not self.folder.status().is_attended)
             else None
         )
 
@@ -183,7 +183,7 @@ class KubernetesJobHandle:
         deployment = self._deployment
         if deployment is None:
             status = self.folder.status()
-            if status.alive:
+            if status.is_alive:
                 raise ClusterError(f"job {self.folder.id} is not in the cluster yet")
             raise ClusterError(f"job {self.folder.id} is {status.state}: its pods and their logs are deleted")
         return JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)

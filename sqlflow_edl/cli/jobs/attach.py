@@ -87,6 +87,6 @@ def _ending(job: JobFolder, outcome: Outcome) -> str:
         text += f"; `edl fetch {job.id}` gets what it made"
     if status.state == "failed":
         text += f"\nits result could not be stored: {status.error}"
-    if status.unclaimed:
+    if status.is_unclaimed:
         text += "\nits result is stored as soon as no other process has the data source open"
     return text

@@ -51,7 +51,7 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
                 details = handle.details()
                 job_report = report(handle.folder, details)
                 live.update(live_job(job_report, capabilities(out)), refresh=True)
-                if not details.status.alive:
+                if not details.status.is_alive:
                     break
                 time.sleep(PERIOD)
         except TerminatedError:

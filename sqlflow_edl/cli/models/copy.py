@@ -74,7 +74,7 @@ def _read_model(options: argparse.Namespace, to: Path) -> CopiedModel:
             hint = "a name that ends in .zip names a file; m.zip@1 is a version of a model"
             raise SQLFlowError(f"cannot read {file}: {error.strerror}", hint=hint) from None
         return CopiedModel(str(file), file.name[: -len(FILE)], to, _record(_check_archive(to, str(file))))
-    with ModelStore(options.source or "", options.model_store).opened() as registry:
+    with ModelStore(options.source or "", options.model_store).open() as registry:
         version = registry.load(options.model, to)
     _check_archive(to, f"the archive of {version.reference}")
     return CopiedModel(version.reference, version.name, to, version.record, version.tags)

@@ -94,7 +94,7 @@ def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple
     drifts = options.if_drift or options.drift_limit is not None
     if options.if_rows is None and not drifts:
         return
-    with session.registry.fetched(options.model) as (model, file):
+    with session.registry.fetch(options.model) as (model, file):
         archive = read_archive(file)
         if options.if_rows is not None:
             yield _growth(session, archive, model.reference, options.if_rows)

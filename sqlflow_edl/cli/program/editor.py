@@ -49,7 +49,7 @@ def serving(options: argparse.Namespace) -> LanguageServer:
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def changed(event: Any) -> None:
-        editor.changed(event)
+        editor.on_change(event)
 
     # Completion and help may ask the database: in a thread, so that typing goes on.
     @server.feature(
@@ -83,7 +83,7 @@ class Editor:
         )
         self._names: KnownNames = self._connection or Unconnected(options.dialect or "duckdb")
 
-    def changed(
+    def on_change(
         self,
         event: types.DidOpenTextDocumentParams
         | types.DidChangeTextDocumentParams

@@ -63,7 +63,7 @@ def _likely(references: Sequence[str], look: Look) -> str:
     label = target.parts[-1] if target is not None else ""
     for name in references:
         try:
-            with look.compiler.registry.fetched(name) as (_, archive):
+            with look.compiler.registry.fetch(name) as (_, archive):
                 from edl.models.archive import read_archive
 
                 trained = read_archive(archive).spec

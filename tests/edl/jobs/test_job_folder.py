@@ -39,7 +39,7 @@ def test_a_job_has_private_folders_in_the_users_state_folder(state_folder: Path)
     status = job.status()
     assert (status.kind, status.state, status.pid) == ("train", "running", os.getpid())
     assert status.statement == "SELECT 1 TO TRAIN x"
-    assert status.alive
+    assert status.is_alive
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:
@@ -76,7 +76,7 @@ def test_an_ended_job_keeps_its_log_and_loses_its_rows() -> None:
     assert (job.logs / "worker-0.log").is_file()
     assert (ended.state, ended.error, bool(ended.ended)) == ("failed", "the loss is not a number", True)
     assert job.status() == ended
-    assert not ended.alive
+    assert not ended.is_alive
 
 
 def test_a_sweep_ends_jobs_with_a_dead_process_and_leaves_the_others() -> None:
@@ -89,7 +89,7 @@ def test_a_sweep_ends_jobs_with_a_dead_process_and_leaves_the_others() -> None:
     assert job_folder.sweep() == [dead]
     assert dead.status().state == "died"
     assert done.status().state == "done"
-    assert mine.status().alive
+    assert mine.status().is_alive
     assert [job.rows.exists() for job in (mine, dead, done)] == [True, False, False]
     assert job_folder.sweep() == []
 
@@ -111,7 +111,7 @@ def test_nothing_comes_of_jobs_that_have_ended_here_or_are_very_old() -> None:
 def test_a_process_id_that_was_used_again_is_not_the_job() -> None:
     job = job_folder.create("train")
     job.update(started_as="another boot:1")
-    assert not job.status().alive
+    assert not job.status().is_alive
     assert job_folder.sweep() == [job]
 
 
@@ -119,17 +119,17 @@ def test_a_job_that_runs_elsewhere_needs_no_process_here() -> None:
     job = job_folder.create("train")
     job.update(started_as="another boot:1", place="a cluster")
     (job.rows / "rows.parquet").touch()
-    assert job.status().alive
+    assert job.status().is_alive
     assert job_folder.sweep() == []
     assert (job.rows / "rows.parquet").exists()
     job.end("done")
-    assert not job.status().alive
+    assert not job.status().is_alive
 
 
 def test_a_job_can_be_handed_to_another_process() -> None:
     job = job_folder.create("train")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert job.owned_by(child.pid).alive
+        assert job.owned_by(child.pid).is_alive
         assert job_folder.sweep() == []
         child.communicate(b"\n")
     assert job_folder.sweep() == [job]

@@ -82,7 +82,7 @@ class GroupStage:
         self.held[name] = []
 
     def kill(self, name: str) -> None:
-        self.master.lost(name, self.incarnations[name], self.now, "was killed")
+        self.master.on_loss(name, self.incarnations[name], self.now, "was killed")
 
     def say(
         self,
@@ -138,7 +138,7 @@ class GroupStage:
     def work(self, name: str, until: Callable[[Task], bool] = lambda task: False) -> None:
         """Do what it holds and all that there is to do, but not the first task that is as said."""
         want: dict[TaskType, int] = dict.fromkeys((*CONTROL, "train"), 1)
-        while not self.master.finished:
+        while not self.master.is_finished:
             if not self.held[name]:
                 self.say(name, want=want)
             task = self.held[name][0].task
@@ -157,4 +157,4 @@ class GroupStage:
                 self.say(name)
 
     def write(self) -> None:
-        self.master.written(self.master.to_store()[1])
+        self.master.on_written(self.master.to_store()[1])

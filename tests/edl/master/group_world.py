@@ -218,7 +218,7 @@ class World:
     def write(self) -> None:
         kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
-        self.master.written(marks)
+        self.master.on_written(marks)
 
     def restart(self) -> None:
         """The master dies, and is back with what it had written down; its connections are gone."""
@@ -239,7 +239,7 @@ class World:
         box = worker.outbox
         self.workers[self.workers.index(worker)] = Worker(box.instance, box.incarnation + 1)
         if seen or (seen is None and self.random.random() < 0.5):
-            self.master.lost(box.instance, box.incarnation, self.now)
+            self.master.on_loss(box.instance, box.incarnation, self.now)
 
     def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
         box = worker.outbox
@@ -253,7 +253,7 @@ class World:
             self.late.append(request)
             return
         answer = self.master.exchange(request, self.now)
-        if self.master.awaited and self.random.random() < 0.8:
+        if self.master.is_awaited and self.random.random() < 0.8:
             self.write()
             answer = self.master.answer(request)
         if not lose_answer:
@@ -269,11 +269,11 @@ class World:
             if not box.generation:
                 worker.resume = joined.resume
                 worker.state = State(list(self.checkpoints[joined.resume]))
-            box.joined(joined)
+            box.apply_registration(joined)
 
     def hear(self, worker: Worker, answer: Answer) -> None:
         box = worker.outbox
-        box.answered(answer)
+        box.on_answer(answer)
         if box.rejoin:
             return
         group = worker.group
@@ -375,7 +375,7 @@ class World:
     def finish(self) -> None:
         """From now on nothing goes wrong."""
         for _ in range(5_000):
-            if self.master.finished:
+            if self.master.is_finished:
                 return
             for worker in list(self.workers):
                 worker.frozen = False
@@ -389,7 +389,7 @@ class World:
 def run(seed: int, plan: Plan, *, workers: int = 3, steps: int = 800, loses_disks: bool = False) -> World:
     world = World(seed, plan, workers, loses_disks=loses_disks)
     for _ in range(steps):
-        if world.master.finished:
+        if world.master.is_finished:
             break
         world.step()
     world.finish()

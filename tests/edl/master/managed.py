@@ -25,9 +25,9 @@ class Job:
     def started(self, now: float) -> list[tuple[str, int]]:
         return [action.instance.key for action in self.instances.actions(now)]
 
-    def ended(self, name: str, incarnation: int, reason: Reason, now: float = 0.0) -> None:
+    def on_end(self, name: str, incarnation: int, reason: Reason, now: float = 0.0) -> None:
         change = Change(Instance(name, "worker", incarnation), "ended", reason=reason, exit_code=1)
-        self.instances.changed(change, now)
+        self.instances.on_change(change, now)
 
 
 def served(*, patience: int = 0) -> tuple[Stage, InstanceManager]:

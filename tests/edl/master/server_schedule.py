@@ -71,20 +71,20 @@ class Schedule(World):
             if joined is None:
                 self.replace(worker)
             elif not lose_answer:
-                box.joined(joined)
+                box.apply_registration(joined)
             return
         answer = self.master.exchange(box.request(WANT), self.now)
         if answer.tasks:
             self.write()  # a lease is written down before it is told
         if not lose_answer:
-            box.answered(answer)
+            box.on_answer(answer)
 
     def do(self, worker: Worker) -> None:
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
             worker.task, worker.done, worker.pending = worker.outbox.take(*CONTROL, "train"), 0, None
-        elif not worker.outbox.valid(task):
+        elif not worker.outbox.holds_lease(task):
             if worker.generation == self.master.state.generation:  # it was given up
                 self.abandon(worker)
             worker.task = None
@@ -168,11 +168,11 @@ class Schedule(World):
         self.abandon(worker)
         self.replace(worker)
         if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
-            self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
+            self.master.on_loss(worker.outbox.instance, worker.outbox.incarnation, self.now)
 
     def drain(self, worker: Worker) -> None:
         pushing = worker.pending is not None  # it ends that first
-        if worker.task is not None and worker.outbox.valid(worker.task) and not pushing:
+        if worker.task is not None and worker.outbox.holds_lease(worker.task) and not pushing:
             worker.outbox.report("given back", Report(worker.task, worker.done))
             worker.task = None
             worker.outbox.give_back_received()
@@ -199,14 +199,14 @@ class Schedule(World):
     def see(self, machine: Server) -> None:
         """The cluster tells of its end, now or later."""
         if self.random.random() < 0.7:
-            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
+            self.servers.on_loss(machine.name, machine.incarnation, self.now, "was killed")
 
     def start_server(self, home: str = "") -> None:
         """A server registers; one that died is replaced first."""
         home = home or self.random.choice(self.master.state.homes)
         machine = self.process(home)
         if not machine.alive:
-            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
+            self.servers.on_loss(machine.name, machine.incarnation, self.now, "was killed")
             if home not in self.master.state.homes:  # it was to replace another one, which is lost
                 return
             machine = self.processes[home] = Server(home, machine.incarnation + 1)
@@ -262,7 +262,7 @@ class Schedule(World):
     def finish(self) -> None:
         """From now on nothing goes wrong."""
         for _ in range(5_000):
-            if self.master.finished:
+            if self.master.is_finished:
                 return
             for home in list(self.master.state.homes):
                 if home in self.master.state.homes:
@@ -302,7 +302,7 @@ def run(
         changes=changes,
     )
     for _ in range(600):
-        if world.master.finished:
+        if world.master.is_finished:
             break
         world.step()
     world.finish()

@@ -94,16 +94,16 @@ class World:
         for home, place in zip(state.homes, state.all_servers, strict=True):  # as the cluster lists them
             machine = self.process(home)
             if not machine.alive:
-                self.servers.lost(machine.name, machine.incarnation, self.now)
+                self.servers.on_loss(machine.name, machine.incarnation, self.now)
             if place.instance and place.incarnation < machine.incarnation:
-                self.servers.lost(place.instance, place.incarnation, self.now)
+                self.servers.on_loss(place.instance, place.incarnation, self.now)
         self.remove_others()
         self.counted = self.servers.counts.stale  # of the state, which may be behind
 
     def write(self) -> None:
         kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
-        self.master.written(marks)
+        self.master.on_written(marks)
 
     def restart(self) -> None:
         """The master dies, and is back with what it had written down; calls of it may still be on their way."""
@@ -162,14 +162,14 @@ class World:
         if self.answers and self.random.random() < 0.5:
             call, answer = self.answers.pop(self.random.randrange(len(self.answers)))
             if lose_answer:
-                self.servers.unanswered(call, AwayError("lost"), self.now)
+                self.servers.on_unanswered(call, AwayError("lost"), self.now)
             else:
-                self.servers.answered(call, answer, self.now)
+                self.servers.on_answer(call, answer, self.now)
         elif self.calls:
             call = self.calls.pop(self.random.randrange(len(self.calls)))
             answer_ = None if lose_request else self.execute(call)
             if answer_ is None:
-                self.servers.unanswered(call, AwayError("lost"), self.now)
+                self.servers.on_unanswered(call, AwayError("lost"), self.now)
             else:
                 self.answers.append((call, answer_))
 

@@ -214,7 +214,7 @@ class _Master(Master):
         await self._scale(workers, None)
 
     def change(self, change: Change) -> None:
-        self._changed(change)
+        self._on_change(change)
 
 
 class SimulatedJob:
@@ -355,7 +355,7 @@ class Worker:
             joined = await self._loop.join(self.box.instance, self.incarnation, {})
             if joined is None:
                 break
-            self.box.joined(joined)
+            self.box.apply_registration(joined)
             self._heartbeat = joined.heartbeat_secs
             while not self.box.rejoin and not self.box.flags & Flag.FINISHED:
                 await (self._in_group() if self._grouped else self._work())
@@ -382,7 +382,7 @@ class Worker:
             self._progress(task, rows)
             if rows < task.rows:
                 await self._exchange(0.0)
-            if not self.box.valid(task):
+            if not self.box.holds_lease(task):
                 return
         self.box.report("done", finished(task))
         await self._exchange(0.0)
@@ -399,7 +399,7 @@ class Worker:
             flags = self.box.flags
         answer = await self._loop.exchange(request, wait, flags)
         with self._job.meter.left_out():
-            self.box.answered(answer)
+            self.box.on_answer(answer)
 
     # Groups -------------------------------------------------------------------------------------------------
 
@@ -498,7 +498,7 @@ class _Servers:
         servers.tick(now)
         while calls := servers.calls(now):
             for call in calls:
-                servers.answered(call, self._answer(call), now)
+                servers.on_answer(call, self._answer(call), now)
         if taking := servers.checkpoints.to_complete():
             manifest = manifest_of(taking.name, taking.version, Mode("async"), [*taking.shards.values()])
             servers.checkpoints.completed(taking, manifest)

@@ -105,7 +105,7 @@ class Stage:
         assert self.servers.register(name, incarnation, f"{name}:{incarnation}", self.now)
 
     def lose(self, index: int, incarnation: int = 0) -> None:
-        self.servers.lost(f"ps-{index}", incarnation, self.now, "was killed")
+        self.servers.on_loss(f"ps-{index}", incarnation, self.now, "was killed")
 
     def talk(self, seconds: float = 0.0) -> None:
         """Calls are made and answered, for so long."""
@@ -118,7 +118,7 @@ class Stage:
                     if {call.index, type(call.header)} & self.mute:
                         self.unheard.append(call)
                     else:
-                        self.servers.answered(call, self.answer(call), self.now)
+                        self.servers.on_answer(call, self.answer(call), self.now)
             if self.now >= end:
                 return
             self.now = min(end, self.now + 0.25)
@@ -155,14 +155,14 @@ class Stage:
         """All answer again, and what they did not answer has failed."""
         self.mute = set()
         for call in self.unheard:
-            self.servers.unanswered(call, AwayError("lost"), self.now)
+            self.servers.on_unanswered(call, AwayError("lost"), self.now)
         self.unheard.clear()
 
     def refuse(self, error: SQLFlowError) -> None:
         """The next calls fail, but looks."""
         for call in self.servers.calls(self.now):
             if not isinstance(call.header, Status):
-                self.servers.unanswered(call, error, self.now)
+                self.servers.on_unanswered(call, error, self.now)
 
     def open(self) -> None:
         """All servers are there, and a worker has opened them."""
@@ -195,11 +195,11 @@ class Stage:
         box = Outbox(name, incarnation)
         joined = self.leases.join(name, incarnation, self.now)
         assert joined is not None
-        box.joined(joined)
+        box.apply_registration(joined)
         return box
 
     def take(self, box: Outbox) -> Task | None:
-        box.answered(self.leases.exchange(box.request(WANT), self.now))
+        box.on_answer(self.leases.exchange(box.request(WANT), self.now))
         return box.take("train")
 
     def push(self, task: Task, rows: int, *, on: Iterable[int] | None = None) -> None:

@@ -118,7 +118,7 @@ def test_what_is_handed_out_while_a_checkpoint_is_taken_is_in_it() -> None:
     task = stage.take(stage.worker())
     assert task is not None
     stage.push(task, 1024)
-    stage.servers.answered(checkpoint, stage.answer(checkpoint), stage.now)
+    stage.servers.on_answer(checkpoint, stage.answer(checkpoint), stage.now)
     stage.complete()
     assert Job(PLAN, state(stage)).state.rows == 1024
 
@@ -135,7 +135,7 @@ def test_a_task_that_is_pushed_and_not_reported_stays_done_in_later_checkpoints(
         stage.complete()
         assert Job(PLAN, state(stage)).state.rows == task.rows
         stage.progress[0].clear()
-    stage.leases.lost("worker-0", 0, stage.now)
+    stage.leases.on_loss("worker-0", 0, stage.now)
     stage.talk()
     assert stage.leases.job.state.rows == task.rows
 
@@ -145,7 +145,7 @@ def test_the_part_of_a_lease_that_was_revoked_counts_once() -> None:
     first = stage.take(stage.worker())
     assert first is not None
     stage.push(first, 1024)
-    stage.leases.lost("worker-0", 0, stage.now)
+    stage.leases.on_loss("worker-0", 0, stage.now)
     stage.talk()
     second = stage.take(stage.worker("worker-1"))
     assert second is not None
@@ -163,9 +163,11 @@ def test_a15_a_checkpoint_that_comes_to_nothing_is_forgotten_and_taken_again(why
     stage.full = why == "a shard"
     checkpoint = begun(stage)
     if why == "the call":
-        stage.servers.unanswered(checkpoint, ClusterError("it was started at different versions"), stage.now)
+        stage.servers.on_unanswered(
+            checkpoint, ClusterError("it was started at different versions"), stage.now
+        )
     else:
-        stage.servers.answered(checkpoint, stage.answer(checkpoint), stage.now)
+        stage.servers.on_answer(checkpoint, stage.answer(checkpoint), stage.now)
     if why == "a server":
         stage.lose(1)
         stage.register(1, 1)

@@ -134,14 +134,14 @@ def test_a_job_that_another_process_commits_is_left_to_it(database: Path) -> Non
     time = Time()
     with job.claim() as ours:
         assert ours
-        assert job.claimed()
+        assert job.is_claimed()
 
         def pause(seconds: float) -> None:
             time.pause(seconds)
             job.end("done")
 
         assert commit_when_possible(job, intent, clock=time.clock, pause=pause)
-    assert not job.claimed()
+    assert not job.is_claimed()
     assert len(time.pauses) == 1
     assert models(database) == []
 
@@ -172,7 +172,7 @@ def test_a_source_that_cannot_be_opened_for_long_is_left_to_the_next_session(dat
     assert not commit_when_possible(job, intent, clock=time.clock, pause=time.pause)
     assert PATIENCE < time.now < PATIENCE + 2 * LONGEST_PAUSE
     assert max(time.pauses) == LONGEST_PAUSE
-    assert job.status().unclaimed
+    assert job.status().is_unclaimed
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_trainer_that_finds_its_checkpoint_damaged_is_followed_by_one_that_res
     assert job.master.state.checkpoint is not None
     job.stored.kept.append(job.master.state.checkpoint)
     cut_after(job, box, 1, "cut-2")
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     assert job.master.state.checkpoint_name == "cut-2"
     again = job.worker("worker-0", 1)
     why = "the checkpoint cut-2 is damaged: weights.safetensors has 10 of 20 bytes"

@@ -55,12 +55,12 @@ class Job:
         box = Outbox(name, incarnation)
         joined = self.master.join(name, incarnation, self.now)
         assert joined is not None
-        box.joined(joined)
+        box.apply_registration(joined)
         return box
 
     def call(self, box: Outbox, want: dict[TaskType, int] | None = None) -> Task | None:
         """An exchange; a task that the worker has then."""
-        box.answered(self.master.exchange(box.request(ALL if want is None else want), self.now))
+        box.on_answer(self.master.exchange(box.request(ALL if want is None else want), self.now))
         return box.take(*CONTROL, "train", "predict")
 
     def work(self, box: Outbox, tasks: int = 10_000) -> list[Task]:
@@ -105,7 +105,7 @@ def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
         assert task is not None
         assert job.call(gone) is None
         other.report("done", finished(task))
-    job.master.lost("worker-0", 0, job.now, "preempted")
+    job.master.on_loss("worker-0", 0, job.now, "preempted")
     job.work(other)
     state = job.master.job.state
     assert (state.finished, state.rows, len(state.curve.rows)) == (True, 2 * TRAIN.rows, 2)
@@ -118,17 +118,17 @@ def test_a2_a_task_keeps_its_budget_if_its_owners_are_preempted() -> None:
         task = job.call(job.worker("worker-0", incarnation))
         assert task is not None
         assert task.id == 0
-        job.master.lost("worker-0", incarnation, job.now)
+        job.master.on_loss("worker-0", incarnation, job.now)
     assert not job.master.state.failures
     job.work(job.worker("worker-0", 5))
-    assert job.master.job.finished
+    assert job.master.job.is_finished
 
 
 def test_a3_a_task_that_always_raises_is_quarantined_and_named() -> None:
     job = Job(PREDICT)
     box = job.worker()
     for _ in range(ATTEMPTS):
-        assert not job.master.finished
+        assert not job.master.is_finished
         task = job.call(box)
         assert task is not None
         box.report("failed", Report(task), error=Failed(JobError.code, "no such number"))
@@ -151,7 +151,7 @@ def test_a_task_that_raises_twice_and_then_does_not_is_done() -> None:
         box.report("failed", Report(task), error=Failed(JobError.code, "the disk is slow"))
         job.call(box, {})
     job.work(box)
-    assert job.master.job.finished
+    assert job.master.job.is_finished
     assert not job.master.state.failures
 
 
@@ -166,9 +166,9 @@ def test_a4_workers_that_could_not_reach_the_master_go_on_where_they_were() -> N
     assert box.rejoin
     joined = job.master.join("worker-0", 0, job.now)
     assert joined is not None
-    box.joined(joined)
+    box.apply_registration(joined)
     job.work(box)
-    assert job.master.job.finished
+    assert job.master.job.is_finished
     assert job.master.state.done == {"predict": 3}
 
 
@@ -198,7 +198,7 @@ def test_a5_a_lease_that_was_not_written_down_counts_once() -> None:
     job.master = job._master(encoding.decode(kept, MasterState))
     box.report("done", finished(task))
     job.work(box)
-    assert job.master.job.finished
+    assert job.master.job.is_finished
     assert job.master.state.done == {"predict": 3}
 
 
@@ -207,7 +207,7 @@ def test_a7_the_death_of_another_instance_leaves_a_workers_tasks_alone() -> None
     box = job.worker("worker-0")
     task = job.call(box)
     assert task is not None
-    job.master.lost("ps-0", 0, job.now)
+    job.master.on_loss("ps-0", 0, job.now)
     assert list(job.master.state.leases) == [task.attempt]
 
 
@@ -218,7 +218,7 @@ def test_a11_a_worker_that_dies_before_its_report_is_not_counted_twice() -> None
     task = job.call(box)
     assert task is not None
     box.report("done", finished(task))  # and it dies before that is said
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     other = job.worker("worker-0", 1)
     exported = next(task for task in job.work(other) if task.type == "export")
     assert exported.round is not None
@@ -231,11 +231,11 @@ def test_a18_a_job_waits_for_workers_and_goes_on() -> None:
     box = job.worker()
     job.work(box, 1)
     job.call(box)
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     job.pass_time(3600.0)
-    assert not job.master.finished
+    assert not job.master.is_finished
     job.work(job.worker("worker-7"))
-    assert job.master.job.finished
+    assert job.master.job.is_finished
 
 
 def test_a_master_that_slept_gives_nobody_up() -> None:
@@ -276,7 +276,7 @@ def test_tasks_with_a_lost_answer_are_told_again_under_their_leases(
     job = Job(TRAIN, recovery=recovery)
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
-    box.answered(job.master.exchange(box.request({"train": 4}), job.now))
+    box.on_answer(job.master.exchange(box.request({"train": 4}), job.now))
     told = list(iter(lambda: box.take("train"), None))
     assert told[:3] == list(lost.tasks)
     assert [task.id for task in told] == [0, 1, 2, 3]
@@ -285,10 +285,10 @@ def test_tasks_with_a_lost_answer_are_told_again_under_their_leases(
 def test_tasks_that_are_given_back_come_before_tasks_with_a_lost_answer() -> None:
     job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()
-    box.answered(job.master.exchange(box.request({"train": 2}), job.now))
+    box.on_answer(job.master.exchange(box.request({"train": 2}), job.now))
     job.master.exchange(box.request({"train": 3}), job.now)
     box.give_back_received()
-    box.answered(job.master.exchange(box.request({"train": 3}), job.now))
+    box.on_answer(job.master.exchange(box.request({"train": 3}), job.now))
     assert [task.id for task in iter(lambda: box.take("train"), None)] == [0, 1, 2]
 
 
@@ -316,7 +316,7 @@ def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_train
     job.restart()
     assert job.master.state.generation == 1
     job.work(box)
-    assert job.master.job.finished
+    assert job.master.job.is_finished
     assert job.notes == []
 
 
@@ -327,13 +327,13 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
     job.lost_cuts.add("cut-1")
     if order == "the worker first":
         job.lost_cuts.clear()
-        job.master.lost("worker-0", 0, job.now)
+        job.master.on_loss("worker-0", 0, job.now)
         assert job.master.job.state.rows == 2 * LEAST_ROWS
         job.lost_cuts.add("cut-1")
         job.restart()
     else:
         job.restart()
-        job.master.lost("worker-0", 0, job.now)
+        job.master.on_loss("worker-0", 0, job.now)
     assert job.notes[-3:] == [
         "the last checkpoint is lost, with the disk of the master that stored it",
         "steps 1 to 32 are repeated",
@@ -350,10 +350,10 @@ def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost(
     box = job.worker()
     cut_after(job, box, 2)
     job.work(box)
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     job.lost_cuts.add("cut-1")
     job.restart()
-    assert job.master.job.finished
+    assert job.master.job.is_finished
     assert job.notes == []
 
 
@@ -368,9 +368,9 @@ def test_a_state_store_that_was_written_before_there_were_servers_is_read() -> N
     assert list(job.master.state.leases) == [task.attempt]
     other = job.worker("worker-1")
     job.work(other)
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     job.work(other)
-    assert job.master.job.finished
+    assert job.master.job.is_finished
 
 
 def test_a_request_that_was_overtaken_by_a_later_one_changes_nothing() -> None:
@@ -454,9 +454,9 @@ def test_the_first_result_of_the_two_counts_and_the_other_one_is_void(first: str
     winner, loser = (job.quick, job.slow) if first == "the backup" else (job.slow, job.quick)
     winner.report("done", finished(boxes[winner]))
     job.call(winner)
-    assert job.master.finished
+    assert job.master.is_finished
     job.call(loser, {})
-    assert not loser.valid(boxes[loser])
+    assert not loser.holds_lease(boxes[loser])
     loser.report("done", finished(boxes[loser]))
     job.call(loser, {})
     assert job.master.state.done["predict"] == 6
@@ -470,9 +470,9 @@ def test_a_task_goes_back_only_when_both_workers_are_lost(*, restarts: bool) -> 
     if restarts:
         job.master = job._master(encoding.decode(encoding.encode(job.master.to_store()[0]), MasterState))
     third = job.worker("worker-2")
-    job.master.lost("worker-0", 0, job.now)
+    job.master.on_loss("worker-0", 0, job.now)
     assert job.call(third) is None
-    job.master.lost("worker-1", 0, job.now)
+    job.master.on_loss("worker-1", 0, job.now)
     again = job.call(third)
     assert again is not None
     assert again.id == job.task.id

@@ -29,12 +29,12 @@ def test_as_many_workers_are_started_as_are_wanted_once() -> None:
 def test_the_first_to_end_is_replaced_at_once_and_the_next_ones_after_longer_and_longer() -> None:
     job = Job(1, patience=100)
     job.started(0.0)
-    job.ended("worker-0", 0, "killed")
+    job.on_end("worker-0", 0, "killed")
     assert job.started(0.0) == [("worker-0", 1)]
     waits = []
     now = 0.0
     for incarnation in range(1, 9):
-        job.ended("worker-0", incarnation, "killed", now)
+        job.on_end("worker-0", incarnation, "killed", now)
         began = now
         while not job.started(now):
             now += 0.1
@@ -50,15 +50,15 @@ def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_
     joined = job.leases.join("worker-0", 0, 0.0)
     assert joined is not None
     outbox = Outbox("worker-0", 0)
-    outbox.joined(joined)
+    outbox.apply_registration(joined)
     now, waits = 0.0, []
     for incarnation in range(10):
-        outbox.answered(job.leases.exchange(outbox.request({"predict": 1}), now))
+        outbox.on_answer(job.leases.exchange(outbox.request({"predict": 1}), now))
         task = outbox.take("predict")
         assert task is not None
         outbox.report("done", Report(task, task.rows))
-        outbox.answered(job.leases.exchange(outbox.request({}), now))
-        job.ended("worker-1", incarnation, "killed", now)
+        outbox.on_answer(job.leases.exchange(outbox.request({}), now))
+        job.on_end("worker-1", incarnation, "killed", now)
         began = now
         while not job.started(now):
             now += 1 / 16
@@ -81,7 +81,7 @@ def test_how_a_worker_ended_is_said_once(reason: Reason, code: int | None, detai
     job = Job(1, patience=1)
     job.started(0.0)
     change = Change(Instance("worker-0", "worker", 0), "ended", reason=reason, exit_code=code, detail=detail)
-    job.instances.changed(change, 0.0)
+    job.instances.on_change(change, 0.0)
     failed = job.leases.state.failed
     assert failed is not None
     assert failed.message.endswith(f"the last, worker-0, {said}")
@@ -91,8 +91,8 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
     job = Job(1, patience=3)
     job.started(0.0)
     for incarnation in range(3):
-        assert not job.leases.finished
-        job.ended("worker-0", incarnation, "failed")
+        assert not job.leases.is_finished
+        job.on_end("worker-0", incarnation, "failed")
         job.started(100.0)
     failed = job.leases.state.failed
     assert failed is not None
@@ -112,7 +112,7 @@ def test_who_runs_out_of_memory_is_told_each_time_though_it_had_not_begun() -> N
     job = Job(1)
     job.started(0.0)
     for incarnation in range(2):
-        job.instances.changed(starved(incarnation), 0.0)
+        job.instances.on_change(starved(incarnation), 0.0)
         job.started(100.0)
     assert job.notes == ["worker-0 ran out of memory (limit 2Gi)"] * 2
     assert job.instances.ending("worker-0") == "ran out of memory (limit 2Gi)"
@@ -123,16 +123,16 @@ def test_ends_after_which_the_next_one_gets_more_memory_never_fail_the_job() -> 
     job = Job(1, patience=1)
     job.started(0.0)
     for incarnation in range(5):
-        job.instances.changed(starved(incarnation, remedied=True), 0.0)
+        job.instances.on_change(starved(incarnation, remedied=True), 0.0)
         assert job.started(0.0) == [("worker-0", incarnation + 1)]
-    job.instances.changed(starved(5), 0.0)
+    job.instances.on_change(starved(5), 0.0)
     assert job.leases.state.failed is not None
 
 
 def test_a_job_that_fails_for_want_of_memory_says_that_and_what_to_do() -> None:
     job = Job(1, patience=1)
     job.started(0.0)
-    job.instances.changed(starved(0), 0.0)
+    job.instances.on_change(starved(0), 0.0)
     failed = job.leases.state.failed
     assert failed is not None
     assert failed.message.endswith("the last, worker-0, ran out of memory (limit 2Gi)")
@@ -143,7 +143,7 @@ def test_preempted_workers_never_fail_the_job() -> None:
     job = Job(1, patience=3)
     job.started(0.0)
     for incarnation in range(50):
-        job.ended("worker-0", incarnation, "preempted")
+        job.on_end("worker-0", incarnation, "preempted")
         assert job.started(0.0) == [("worker-0", incarnation + 1)]
 
 
@@ -152,17 +152,17 @@ def test_a_task_that_is_done_in_between_gives_new_patience() -> None:
     job.started(0.0)
     for incarnation in range(20):
         job.leases.state.done["predict"] = incarnation
-        job.ended("worker-0", incarnation, "killed")
+        job.on_end("worker-0", incarnation, "killed")
         job.started(100.0)
-    assert not job.leases.finished
+    assert not job.leases.is_finished
 
 
 def test_a_change_of_an_earlier_start_is_nothing() -> None:
     job = Job(1)
     job.started(0.0)
-    job.ended("worker-0", 0, "killed")
+    job.on_end("worker-0", 0, "killed")
     job.started(0.0)
-    job.ended("worker-0", 0, "killed")
+    job.on_end("worker-0", 0, "killed")
     assert job.started(0.0) == []
 
 
@@ -170,8 +170,8 @@ def test_fewer_workers_are_stopped_and_more_are_started() -> None:
     job = Job(3)
     job.started(0.0)
     assert [action.instance.key for action in job.instances.scale(1)] == [("worker-1", 0), ("worker-2", 0)]
-    job.ended("worker-1", 0, "stopped")
-    job.ended("worker-2", 0, "stopped")
+    job.on_end("worker-1", 0, "stopped")
+    job.on_end("worker-2", 0, "stopped")
     assert job.started(0.0) == []
     assert job.instances.scale(2) == []
     assert job.started(0.0) == [("worker-1", 1)]
@@ -192,13 +192,13 @@ def test_the_next_master_knows_how_many_workers_are_wanted_and_stops_those_beyon
 
 def test_a_worker_that_waits_for_room_and_is_not_wanted_any_more_was_never_requested() -> None:
     job = Job(3)
-    job.instances.resized(Room(2))
+    job.instances.on_resize(Room(2))
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
     assert job.instances.waiting == ["worker-2"]
     assert job.instances.scale(2) == []
     assert (job.instances.waiting, job.instances.starting) == ([], 2)
     job.instances.scale(3)
-    job.instances.resized(Room(3))
+    job.instances.on_resize(Room(3))
     assert job.started(0.0) == [("worker-2", 0)]
     assert job.instances.slots["worker-2"][1] == 0
 
@@ -207,7 +207,7 @@ def test_a_worker_that_is_refused_after_fewer_are_wanted_does_not_wait() -> None
     job = Job(2)
     job.started(0.0)
     job.instances.scale(1)
-    job.instances.refused(Instance("worker-1", "worker"), NoRoomError("all slots are taken"), 0.0)
+    job.instances.on_refusal(Instance("worker-1", "worker"), NoRoomError("all slots are taken"), 0.0)
     assert job.started(0.0) == []
     assert job.instances.waiting == []
 
@@ -229,9 +229,9 @@ def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_wo
     stage, instances = served(patience=3)
     instances.actions(0.0)
     for incarnation in range(3):
-        assert not stage.leases.finished
+        assert not stage.leases.is_finished
         stage.leases.state.done["train"] = incarnation
-        instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
+        instances.on_change(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
         instances.actions(100.0)
     assert stage.leases.state.failed is not None
     assert stage.leases.state.failed.message == (
@@ -243,7 +243,7 @@ def test_a_server_that_ends_is_replaced_by_the_next_of_its_name() -> None:
     stage, instances = served()
     instances.actions(0.0)
     stage.open()
-    instances.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+    instances.on_change(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
     assert stage.leases.state.servers[1].address == ""
     assert [action.instance for action in instances.actions(0.0)] == [Instance("ps-1", "ps", 1)]
 
@@ -251,7 +251,7 @@ def test_a_server_that_ends_is_replaced_by_the_next_of_its_name() -> None:
 def test_a_cluster_that_refuses_is_asked_again() -> None:
     job = Job(1)
     [action] = job.instances.actions(0.0)
-    job.instances.refused(action.instance, ClusterError("there is no room"), 0.0)
+    job.instances.on_refusal(action.instance, ClusterError("there is no room"), 0.0)
     assert job.started(0.0) == [("worker-0", 1)]
 
 
@@ -261,14 +261,14 @@ def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_
     for _ in range(20):
         [action] = job.instances.actions(now)
         assert action.instance.key == ("worker-0", 0)
-        job.instances.refused(action.instance, NoRoomError("all slots are taken"), now)
+        job.instances.on_refusal(action.instance, NoRoomError("all slots are taken"), now)
         began = now
         while not job.instances._slots["worker-0"].not_before <= now:
             now += 0.05
         waits.append(round(now - began, 1))
     assert waits == sorted(waits)
     assert waits[-1] < 5.2
-    assert not job.leases.finished
+    assert not job.leases.is_finished
     assert job.notes == ["worker-0 waits: all slots are taken"]
 
 
@@ -297,6 +297,6 @@ def test_a_new_master_counts_the_starts_that_earlier_ones_gave() -> None:
         "worker-1": 1,
         "worker-2": 0,
     }
-    job.ended("worker-1", 1, "killed")
+    job.on_end("worker-1", 1, "killed")
     assert job.started(0.0) == [("worker-1", 2)]
     assert job.instances.slots["worker-1"][1] == 2

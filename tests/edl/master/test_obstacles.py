@@ -11,11 +11,11 @@ def test_a_report_is_noted_when_it_is_new_and_when_it_is_over() -> None:
     notes: list[str] = []
     obstacles = Obstacles(notes.append, "look there")
     for text in ("", AWAY, AWAY, "", ""):
-        obstacles.heard("worker-1", 0, text)
+        obstacles.on_heard("worker-1", 0, text)
     assert notes == [f"worker-1 {AWAY}; look there", "worker-1 reaches its peers again"]
 
 
 def test_a_report_belongs_to_one_incarnation() -> None:
     obstacles = Obstacles(lambda text: None)
-    obstacles.heard("worker-1", 0, AWAY)
+    obstacles.on_heard("worker-1", 0, AWAY)
     assert [obstacles.of("worker-1", incarnation) for incarnation in (0, 1)] == [AWAY, ""]

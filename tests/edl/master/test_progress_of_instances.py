@@ -34,27 +34,27 @@ class Trainers:
         """Have the instance manager start its worker, which registers."""
         self.now += 60.0
         (action,) = self.instances.actions(self.now)
-        self.instances.changed(Change(action.instance, "running"), self.now)
+        self.instances.on_change(Change(action.instance, "running"), self.now)
         box = Outbox(action.instance.name, action.instance.incarnation)
         joined = self.leases.join(box.instance, box.incarnation, self.now)
         assert joined is not None
-        box.joined(joined)
+        box.apply_registration(joined)
         return action.instance, box
 
     def do_a_task(self, box: Outbox) -> None:
-        box.answered(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
+        box.on_answer(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
         task = box.take("train", "predict")
         assert task is not None
         box.report("done", finished(task))
-        box.answered(self.leases.exchange(box.request({}), self.now))
+        box.on_answer(self.leases.exchange(box.request({}), self.now))
 
     def checkpoint(self, box: Outbox) -> None:
         for kind in ("checkpoint", "checkpoint written"):
             box.report(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
-        box.answered(self.leases.exchange(box.request({}), self.now))
+        box.on_answer(self.leases.exchange(box.request({}), self.now))
 
     def crash(self, instance: Instance) -> None:
-        self.instances.changed(Change(instance, "ended", reason="failed", exit_code=1), self.now)
+        self.instances.on_change(Change(instance, "ended", reason="failed", exit_code=1), self.now)
 
 
 def test_a_trainer_that_always_crashes_before_its_first_checkpoint_fails_the_job() -> None:
@@ -90,8 +90,8 @@ class Group(GroupStage):
     def crash(self, name: str) -> None:
         incarnation = self.incarnations[name]
         change = Change(Instance(name, "worker", incarnation), "ended", reason="failed", exit_code=1)
-        self.instances.changed(change, self.now)
-        if not self.master.finished:
+        self.instances.on_change(change, self.now)
+        if not self.master.is_finished:
             self.now += 60.0
             (action,) = self.instances.actions(self.now)
             assert action.instance.name == name
@@ -118,11 +118,11 @@ def test_a_group_gets_on_while_it_does_tasks_though_its_members_crash_in_turn() 
 
 def test_a_group_that_always_crashes_at_the_same_place_fails_the_job() -> None:
     stage = Group()
-    while not stage.master.finished:
+    while not stage.master.is_finished:
         stage.do_a_task()
         for name in PAIR:
             stage.crash(name)
-        if not stage.master.finished:
+        if not stage.master.is_finished:
             stage.train_together(PAIR)
     assert stage.master.state.failed is not None
     assert "6 workers in a row ended without lasting progress" in stage.master.state.failed.message
@@ -146,7 +146,7 @@ def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
         stage.leases.tick(stage.now)
         actions += stage.instances.actions(stage.now)
     assert [(action.instance, action.stop) for action in actions] == [(instance, True)]
-    stage.instances.changed(Change(instance, "ended", reason="stopped"), stage.now)
+    stage.instances.on_change(Change(instance, "ended", reason="stopped"), stage.now)
     (action,) = stage.instances.actions(stage.now)
     assert (action.instance.incarnation, action.stop) == (instance.incarnation + 1, False)
 
@@ -158,14 +158,14 @@ def test_a_worker_that_never_registers_is_ended_and_the_job_fails_if_all_do() ->
         now += 10.0
         assert job.started(now) == [("worker-0", incarnation)]
         instance = Instance("worker-0", "worker", incarnation)
-        job.instances.changed(Change(instance, "running"), now)
+        job.instances.on_change(Change(instance, "running"), now)
         now += 10_000.0  # this machine slept
         for _ in range(int(REGISTER_SECS) - 1):
             assert job.instances.actions(now) == []
             now += 1.0
         assert job.instances.actions(now) == []
         assert job.instances.actions(now + 1.0) == [ScaleAction(instance, stop=True, grace=0.0)]
-        job.instances.changed(Change(instance, "ended", reason="stopped", exit_code=-9), now)
+        job.instances.on_change(Change(instance, "ended", reason="stopped", exit_code=-9), now)
     assert job.leases.state.failed is not None
     assert "the last, worker-0, hung: it never registered" in job.leases.state.failed.message
     assert job.leases.state.failed.hint == "look there; its log: worker-0"
@@ -179,7 +179,7 @@ def test_an_instance_that_has_not_reached_the_master_is_reported_until_it_does()
     job = Job(2)
     job.started(0.0)
     for name in PAIR:
-        job.instances.changed(Change(Instance(name, "worker", 0), "running"), 0.0)
+        job.instances.on_change(Change(Instance(name, "worker", 0), "running"), 0.0)
     job.leases.join("worker-1", 0, 0.0)
     for second in range(1, 41):
         job.instances.actions(float(second))
@@ -197,7 +197,7 @@ def test_an_instance_that_has_not_reached_the_master_is_reported_until_it_does()
 def test_a_worker_that_has_registered_may_be_slow() -> None:
     job = Job(1)
     job.started(0.0)
-    job.instances.changed(Change(Instance("worker-0", "worker", 0), "running"), 0.0)
+    job.instances.on_change(Change(Instance("worker-0", "worker", 0), "running"), 0.0)
     job.leases.join("worker-0", 0, 1.0)
     assert not any(job.instances.actions(float(now)) for now in range(2 * int(REGISTER_SECS)))
 

@@ -73,7 +73,7 @@ class Master:
             incarnation = self.leases.state.servers[index].incarnation
             if self.leases.state.servers[index].address != address:
                 await self.state_loop.register_server(f"ps-{index}", incarnation + 1, address)
-        await self.until(lambda: self.servers.ready)
+        await self.until(lambda: self.servers.is_ready)
 
 
 @contextlib.asynccontextmanager
@@ -214,7 +214,7 @@ def test_a_replaced_server_has_the_updates_of_its_log_which_is_cut_when_a_checkp
             await subject.until(lambda: segments() == ["000001-000001"])
             await asyncio.to_thread(train, machines, LATER + 100, 1)
             await subject.until(lambda: segments() == ["000001-000002"])
-            monkeypatch.setattr(CheckpointCoordinator, "due", lambda *arguments: False)
+            monkeypatch.setattr(CheckpointCoordinator, "is_due", lambda *arguments: False)
             await asyncio.to_thread(train, machines, LATER + 100, 2)
             before = await asyncio.to_thread(machines.pull, MODEL, {})
             await asyncio.to_thread(machines.replace, 1)
@@ -263,7 +263,7 @@ def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_anoth
             want = Request("worker-0", 0, 1, want={"train": 1})
             [task] = (await subject.state_loop.exchange(want, 0.0, Flag.NONE)).tasks
             await asyncio.to_thread(train, machines, task.attempt, 512)
-            subject.leases.lost("worker-0", 0, subject.state_loop.now())
+            subject.leases.on_loss("worker-0", 0, subject.state_loop.now())
             await subject.until(lambda: not subject.leases.state.revoking)
             other = Request("worker-1", 0, 1, want={"train": 1})
             [again] = (await subject.state_loop.exchange(other, 0.0, Flag.NONE)).tasks

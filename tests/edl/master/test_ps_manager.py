@@ -56,7 +56,7 @@ def test_a_worker_that_waits_is_told_of_every_change_with_a_greater_number() -> 
     numbers = [box.servers.number if box.servers else 0]
     for happens in (lambda: stage.lose(1), lambda: stage.register(1, 1), stage.talk):
         happens()
-        box.answered(stage.leases.exchange(box.request({}), stage.now))
+        box.on_answer(stage.leases.exchange(box.request({}), stage.now))
         assert box.servers is not None
         numbers.append(box.servers.number)
     assert numbers == sorted(set(numbers))
@@ -236,7 +236,7 @@ def test_what_nobody_has_in_memory_any_more_is_begun_anew_and_fails_no_job() -> 
     stage.lose(1)
     stage.register(1, 1)
     stage.refuse(SpecError("it is not in memory"))
-    assert not stage.leases.finished
+    assert not stage.leases.is_finished
     assert stage.leases.state.checkpoint is None
     stage.talk(1.0)
     assert ready(stage)
@@ -280,7 +280,7 @@ def test_what_cannot_be_restored_fails_the_job_and_who_is_away_is_asked_again() 
     for index in (0, 1):
         stage.register(index)
     stage.refuse(AwayError("a parameter server does not answer"))
-    assert not stage.leases.finished
+    assert not stage.leases.is_finished
     stage.now += 1.0
     stage.refuse(SpecError("the checkpoint is damaged"))
     assert stage.leases.state.failed is not None
@@ -290,7 +290,7 @@ def test_what_cannot_be_restored_fails_the_job_and_who_is_away_is_asked_again() 
 def test_a_frozen_server_is_ended_after_a_lease_and_its_silence_is_not_ours() -> None:
     stage = Stage(ASYNC)
     for order in stage.instances.actions(0.0):
-        stage.instances.changed(Change(order.instance, "running"), 0.0)
+        stage.instances.on_change(Change(order.instance, "running"), 0.0)
     stage.open()
     stage.mute = {1}
     stage.talk(LEASE - 1.0)
@@ -366,7 +366,7 @@ def test_a9_the_tasks_of_a_lost_worker_wait_until_all_servers_say_how_far_they_a
     assert begun and untouched and whole
     stage.push(begun, 1024)
     stage.push(whole, whole.rows)
-    stage.leases.lost("worker-0", 0, stage.now, "was killed")
+    stage.leases.on_loss("worker-0", 0, stage.now, "was killed")
     other = stage.worker("worker-1")
     stage.mute = {1}
     stage.talk()
@@ -387,7 +387,7 @@ def test_what_is_on_any_server_of_a_lost_workers_lease_is_not_given_out_again() 
     assert task is not None
     stage.push(task, 512)
     stage.push(task, 1024, on=[1])  # it died between its pushes
-    stage.leases.lost("worker-0", 0, stage.now)
+    stage.leases.on_loss("worker-0", 0, stage.now)
     stage.talk()
     again = stage.take(stage.worker("worker-1"))
     assert again is not None
@@ -402,7 +402,7 @@ def test_a_server_that_is_replaced_meanwhile_is_asked_too() -> None:
     assert task is not None
     stage.push(task, 512)
     stage.mute = {1}
-    stage.leases.lost("worker-0", 0, stage.now)
+    stage.leases.on_loss("worker-0", 0, stage.now)
     stage.talk()
     stage.lose(0)  # it had answered
     stage.unmute()
@@ -420,7 +420,7 @@ def test_a_revocation_that_is_not_answered_is_asked_for_again_by_the_next_master
     task = stage.take(stage.worker())
     assert task is not None
     stage.push(task, 512)
-    stage.leases.lost("worker-0", 0, stage.now)
+    stage.leases.on_loss("worker-0", 0, stage.now)
     stage.refuse(AwayError("lost"))
     stage.restart()
     stage.talk(1.0)
@@ -468,10 +468,10 @@ def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed(
     measure = ask(stage, box, "evaluate")
     box.report("done", Report(measure, measure.rows, 1, 1.0, 1.0))
     box.report("done", Report(ask(stage, box, "conclude"), conclusion=Conclusion({})))
-    box.answered(stage.leases.exchange(box.request({"export": 1}), stage.now))
+    box.on_answer(stage.leases.exchange(box.request({"export": 1}), stage.now))
     assert box.take("export") is None
-    other.answered(stage.leases.exchange(other.request({}), stage.now))
-    assert not other.valid(second)
+    other.on_answer(stage.leases.exchange(other.request({}), stage.now))
+    assert not other.holds_lease(second)
     before = stage.leases.signal
     stage.talk()
     assert [call.header for call in stage.said(Revoke)] == 2 * [Revoke(1, (second.attempt,))]
@@ -481,7 +481,7 @@ def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed(
 
 
 def ask(stage: Stage, box: Outbox, kind: TaskType) -> Task:
-    box.answered(stage.leases.exchange(box.request({kind: 1}), stage.now))
+    box.on_answer(stage.leases.exchange(box.request({kind: 1}), stage.now))
     task = box.take(kind)
     assert task is not None
     return task

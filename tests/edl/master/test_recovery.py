@@ -154,7 +154,7 @@ def test_a2_a_task_keeps_its_budget_if_its_owners_are_preempted() -> None:
         stage.form(left)
     assert not stage.master.state.failures
     stage.work("f")
-    assert stage.master.job.finished
+    assert stage.master.job.is_finished
     assert stage.master.state.generation == 1
 
 
@@ -179,7 +179,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
         trio.kill(name)
     assert (trio.master.state.generation, trio.master.state.leases) == (2, {})
     assert trio.notes[-1] == "training restarts"
-    assert (trio.rendezvous.present, trio.rendezvous.held) == (None, False)
+    assert (trio.rendezvous.present, trio.rendezvous.is_held) == (None, False)
     trio.start("b")
     trio.join("b", after=0)
     trio.pass_time(JOIN_SECS)

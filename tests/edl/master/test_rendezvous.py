@@ -36,9 +36,9 @@ def test_a_group_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for
     stage = GroupStage("a")
     join = JoinRequest("a:1")
     assert stage.say("a", join=join).group is None
-    assert stage.master.awaited
+    assert stage.master.is_awaited
     stage.write()
-    assert not stage.master.awaited
+    assert not stage.master.is_awaited
     assert stage.say("a", join=join).group == stage.say("a", join=join).group == stage.present
     assert stage.say("a", join=JoinRequest("a:1", after=1)).group is None
 

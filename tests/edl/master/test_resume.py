@@ -107,7 +107,7 @@ def test_a_failed_training_keeps_rows_and_checkpoints_and_goes_on_from_the_last_
     assert (again.failed, again.failures, again.cancelled) == (None, {}, "")
     assert again.checkpoint == state.checkpoint
     status = job.status()
-    assert (status.state, status.error, status.ended, status.alive) == ("running", "", "", True)
+    assert (status.state, status.error, status.ended, status.is_alive) == ("running", "", "", True)
 
 
 def test_the_end_is_taken_back_for_those_who_follow_the_job_and_for_later_sessions() -> None:

@@ -16,16 +16,16 @@ LEASE = 10.0
 
 def test_there_are_no_more_instances_than_there_is_room_for_and_the_others_wait() -> None:
     job = Job(3)
-    job.instances.resized(Room(0))
+    job.instances.on_resize(Room(0))
     assert job.instances.actions(0.0) == []
     assert job.instances.waiting == ["worker-0", "worker-1", "worker-2"]
-    job.instances.resized(Room(2))
+    job.instances.on_resize(Room(2))
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
     assert (job.started(1.0), job.instances.waiting) == ([], ["worker-2"])
     assert (job.instances.starting, job.instances.running) == (2, 0)
-    job.instances.changed(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
+    job.instances.on_change(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
     assert (job.instances.starting, job.instances.running) == (1, 1)
-    job.instances.resized(Room(3))
+    job.instances.on_resize(Room(3))
     assert (job.started(2.0), job.instances.waiting) == ([("worker-2", 0)], [])
 
 
@@ -33,28 +33,28 @@ def test_the_youngest_workers_leave_once_where_room_shrinks_and_come_again_where
     job = Job(3, patience=3)
     job.started(0.0)
     for incarnation in range(10):
-        job.ended("worker-0", incarnation, "preempted")
+        job.on_end("worker-0", incarnation, "preempted")
         assert job.started(1.0 + incarnation) == [("worker-0", incarnation + 1)]
-        job.instances.resized(Room(2))
+        job.instances.on_resize(Room(2))
         [action] = job.instances.actions(1.0 + incarnation)
         assert (action.stop, action.instance.key) == (True, ("worker-0", incarnation + 1))
         assert job.instances.actions(1.5 + incarnation) == []
-        job.instances.resized(Room(3))
+        job.instances.on_resize(Room(3))
         assert job.instances.actions(1.5 + incarnation) == []  # it leaves, and is there until then
-    job.ended("worker-0", 10, "stopped")
+    job.on_end("worker-0", 10, "stopped")
     assert job.started(20.0) == [("worker-0", 11)]
-    assert not job.leases.finished
+    assert not job.leases.is_finished
 
 
 def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
     job = Job(2, patience=1)
     job.started(0.0)
-    job.instances.resized(Room(1))
+    job.instances.on_resize(Room(1))
     assert names(job.instances.actions(0.0), stop=True) == ["worker-1"]
-    job.ended("worker-1", 0, "stopped")
+    job.on_end("worker-1", 0, "stopped")
     assert (job.instances.actions(0.0), job.instances.waiting) == ([], ["worker-1"])
-    assert not job.leases.finished
-    job.instances.resized(Room(2))
+    assert not job.leases.is_finished
+    job.instances.on_resize(Room(2))
     assert job.started(0.0) == [("worker-1", 1)]
 
 
@@ -62,22 +62,22 @@ def test_who_forms_groups_is_told_how_many_workers_there_is_room_for() -> None:
     stage, instances = served()
     told: list[int] = []
     stage.leases.want = told.append  # type: ignore[method-assign]
-    instances.resized(Room(3))
+    instances.on_resize(Room(3))
     instances.scale(7)
-    instances.resized(Room(8))
-    instances.resized(Room(20))
+    instances.on_resize(Room(8))
+    instances.on_resize(Room(20))
     assert told == [1, 1, 6, 7]
 
 
 def test_servers_have_their_room_before_workers_and_keep_it_when_they_die() -> None:
     _, instances = served(patience=9)
-    instances.resized(Room(3))
+    instances.on_resize(Room(3))
     assert names(instances.actions(0.0), stop=False) == ["ps-0", "ps-1", "worker-0"]
     for incarnation in range(3):
-        instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="killed"), 0.0)
+        instances.on_change(Change(Instance("ps-1", "ps", incarnation), "ended", reason="killed"), 0.0)
         early = names(instances.actions(0.0), stop=False)
         assert (early or names(instances.actions(100.0), stop=False)) == ["ps-1"]
-    instances.resized(Room(2))
+    instances.on_resize(Room(2))
     assert names(instances.actions(100.0), stop=True) == ["worker-0"]
 
 
@@ -91,18 +91,18 @@ class StandIns:
         self.instances.wanted = workers
         self.boxes = [self.stage.worker(f"worker-{number}") for number in range(workers)]
         for action in self.instances.actions(0.0):
-            self.instances.changed(Change(action.instance, "running"), 0.0)
+            self.instances.on_change(Change(action.instance, "running"), 0.0)
         self.stage.open()
         self.stage.complete()
-        self.instances.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+        self.instances.on_change(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
         [action] = self.instances.actions(0.0)
         if withdrawn:
-            self.instances.changed(Change(action.instance, "ended", reason="no room"), 0.0)
+            self.instances.on_change(Change(action.instance, "ended", reason="no room"), 0.0)
         else:
-            self.instances.refused(action.instance, NoRoomError("all slots are taken"), 0.0)
+            self.instances.on_refusal(action.instance, NoRoomError("all slots are taken"), 0.0)
 
     def flags(self, box: Outbox) -> Flag:
-        box.answered(self.stage.leases.exchange(box.request({}), self.stage.now))
+        box.on_answer(self.stage.leases.exchange(box.request({}), self.stage.now))
         return box.flags
 
     def take_over(self) -> None:
@@ -139,7 +139,7 @@ def test_a_server_that_was_given_up_for_want_of_room_is_started_anew_and_nobody_
     job = StandIns(workers=1, withdrawn=True)
     for incarnation in range(2, 20):
         assert job.started() == [("ps-1", incarnation)]
-        job.instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
+        job.instances.on_change(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
     assert job.stage.leases.state.failed is None
     assert job.instances.waiting == ["ps-1"]
     assert job.instances.slots["ps-1"][1] == 1  # it was killed once
@@ -151,7 +151,7 @@ def test_a_stand_in_that_dies_leaves_the_place_to_the_server(registered: bool) -
     if registered:
         job.take_over()
         job.started()
-    job.instances.changed(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
+    job.instances.on_change(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
     assert job.stage.leases.state.servers[1].address == ""
     assert "ps-1" in [name for name, _ in job.started()]
 
@@ -173,9 +173,9 @@ def test_a_stand_in_is_no_worker_that_leaves_where_room_shrinks(registered: bool
     job = StandIns(workers=3)
     if registered:
         job.take_over()
-    job.instances.resized(Room(4))
+    job.instances.on_resize(Room(4))
     assert job.instances.actions(job.stage.now) == []
-    job.instances.resized(Room(3))
+    job.instances.on_resize(Room(3))
     assert names(job.instances.actions(job.stage.now), stop=True) == ["worker-1"]
 
 

@@ -16,11 +16,11 @@ from tests.edl.master.simulated import MODES, Setting, SimulatedJob, job_spec
 
 def test_a_pass_over_many_instances_is_rare() -> None:
     pace = Pace(1e-4)
-    assert pace.due(5.0, 10_000)
-    assert not pace.due(5.9, 10_000)
+    assert pace.is_due(5.0, 10_000)
+    assert not pace.is_due(5.9, 10_000)
     assert pace.wait(5.9, 10_000) == pytest.approx(0.1)
-    assert pace.due(6.0, 10_000)
-    assert pace.due(6.0, FEW)
+    assert pace.is_due(6.0, 10_000)
+    assert pace.is_due(6.0, FEW)
 
 
 def test_workers_of_a_large_job_are_heard_rarely_and_given_up_later() -> None:

@@ -92,7 +92,7 @@ class World:
     def write(self) -> None:
         kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
-        self.master.written(marks)
+        self.master.on_written(marks)
 
     def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
         outbox = worker.outbox
@@ -108,7 +108,7 @@ class World:
             return
         answer = self.master.exchange(outbox.request(WANT), self.now)
         if not lose_answer:
-            outbox.answered(answer)
+            outbox.on_answer(answer)
             if outbox.rejoin and self.recovery is TrainerRecovery:
                 self.replace(worker)
 
@@ -119,7 +119,7 @@ class World:
                 self.kill(worker)
                 return
             worker.steps = list(self.checkpoints[joined.resume])
-        worker.outbox.joined(joined)
+        worker.outbox.apply_registration(joined)
 
     def replace(self, worker: Worker) -> None:
         """The worker dies; its name is started again."""
@@ -147,7 +147,7 @@ class World:
     def kill(self, worker: Worker) -> None:
         self.replace(worker)
         if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
-            self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
+            self.master.on_loss(worker.outbox.instance, worker.outbox.incarnation, self.now)
 
     def pass_time(self) -> None:
         self.now += self.random.random() * LEASE / 2
@@ -173,7 +173,7 @@ class World:
     def finish(self) -> None:
         """From now on nothing goes wrong."""
         for _ in range(20_000):
-            if self.master.finished:
+            if self.master.is_finished:
                 return
             for worker in list(self.workers):
                 self.call(worker)
@@ -219,7 +219,7 @@ def run(
 ) -> World:
     world = World(seed, plan, workers, recovery=recovery, loses_disks=loses_disks)
     for _ in range(steps):
-        if world.master.finished:
+        if world.master.is_finished:
             break
         world.step()
     world.finish()
@@ -228,7 +228,7 @@ def run(
 
 def check_prediction(seed: int) -> None:
     world = run(seed, Plan("predict", 17 * STREAMED_ROWS + 5), workers=3)
-    assert world.master.job.finished
+    assert world.master.job.is_finished
     assert world.master.state.done["predict"] >= 18
     assert not world.master.state.leases
 

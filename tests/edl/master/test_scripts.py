@@ -51,7 +51,7 @@ def test_all_workers_are_started_and_missing_ones_too() -> None:
     gang = Gang(2, 3)
     assert named(gang.actions([])) == ["start worker-0.0", "start worker-1.0"]
     assert named(gang.actions([running("worker-0", 2)])) == ["start worker-1.2"]
-    assert not gang.done([ended("worker-0", "done")])
+    assert not gang.has_succeeded([ended("worker-0", "done")])
 
 
 def test_a_failure_stops_the_others_once_and_then_starts_all_again() -> None:
@@ -68,8 +68,8 @@ def test_a_failure_stops_the_others_once_and_then_starts_all_again() -> None:
 
 
 def test_success_of_all_is_the_end() -> None:
-    assert Gang(2, 0).done([ended("worker-0", "done", 1), ended("worker-1", "done", 1)])
-    assert not Gang(2, 0).done([ended("worker-0", "done"), running("worker-1")])
+    assert Gang(2, 0).has_succeeded([ended("worker-0", "done", 1), ended("worker-1", "done", 1)])
+    assert not Gang(2, 0).has_succeeded([ended("worker-0", "done"), running("worker-1")])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_master_tells_late_workers_that_the_job_is_over_while_scripts_end(
             RemoteTasks(channel, "worker-1", 1) as tasks,
         ):
             tasks.join()
-            found.append(tasks.over("export") and tasks.next("train") is None)
+            found.append(tasks.is_over("export") and tasks.next("train") is None)
         if error:
             raise JobError(error)
 

@@ -50,7 +50,7 @@ def started(instances: InstanceManager) -> list[tuple[str, bool]]:
     for action in instances.actions(0.0):
         found.append((action.instance.name, not action.stop))
         if not action.stop:
-            instances.changed(Change(action.instance, "running"), 0.0)
+            instances.on_change(Change(action.instance, "running"), 0.0)
     return found
 
 
@@ -116,7 +116,7 @@ def test_a_server_is_asked_again_if_its_index_changes_while_it_is_asked_for_its_
     [asked] = [call for call in stage.servers.calls(stage.now) if call.home == "ps-1"]
     assert finish(stage)
     assert addresses(stage) == ("ps-1:0", "ps-2:0")
-    stage.servers.answered(asked, stage.answer(asked), stage.now)
+    stage.servers.on_answer(asked, stage.answer(asked), stage.now)
     stage.now += STATUS_SECS
     calls = stage.servers.calls(stage.now)
     assert ("ps-1", 0, "Status") in [(call.home, call.index, call.name) for call in calls]
@@ -134,7 +134,7 @@ def test_servers_are_reopened_when_one_of_them_dies_before_the_others_follow() -
     stage.talk(1.0)  # another last checkpoint is under way
     figures = Figures(0, 1, Version(1), open=True, sealed=call.header.folder)  # type: ignore[union-attr]
     asked = [each for each in stage.asked if isinstance(each.header, Status) and each.index == 0]
-    stage.servers.answered(asked[-1], figures, stage.now)
+    stage.servers.on_answer(asked[-1], figures, stage.now)
     reopened = [each.header for each in stage.servers.calls(stage.now) if isinstance(each.header, Reopen)]
     assert reopened == [Reopen(1, "000001-000002")]
     assert stage.checkpoints.closing == "000001-000003"
@@ -148,7 +148,7 @@ def test_a_push_that_a_living_worker_has_not_finished_puts_the_change_off() -> N
     stage.talk(1.0)
     [call] = stage.unheard
     for who, closing in (({"worker-9": 0, "worker-0": 7}, True), ({"worker-0": 0}, False)):
-        stage.servers.answered(call, CheckpointTaken(Version(1), unfinished=who), stage.now)
+        stage.servers.on_answer(call, CheckpointTaken(Version(1), unfinished=who), stage.now)
         assert bool(stage.checkpoints.closing) is closing
     assert "worker-0 is pushing to some of them" in stage.notes[-1]
 
@@ -190,7 +190,7 @@ def leaves(stage: Stage, index: int) -> None:
     version = Version(stage.leases.state.generation, 0, stage.step)
     figures = Figures(index, version.generation, version, open=True, leaving=True)
     asked = [each for each in stage.asked if isinstance(each.header, Status) and each.index == index]
-    stage.servers.answered(asked[-1], figures, stage.now)
+    stage.servers.on_answer(asked[-1], figures, stage.now)
 
 
 def test_a_server_that_is_to_end_is_replaced_before() -> None:

@@ -171,7 +171,7 @@ def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
         waiting = asyncio.create_task(subject.exchange(request("worker-1"), 15.0, Flag.TRAIN_OVER))
         await asyncio.sleep(0)
-        subject.tasks.lost("worker-0", 0, subject.now())
+        subject.tasks.on_loss("worker-0", 0, subject.now())
         subject.notify()
         [again] = (await waiting).tasks
         assert (again.id, again.attempt > task.attempt) == (task.id, True)
@@ -207,7 +207,7 @@ def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() ->
             await subject.join(name, 0, {})
         assert subject.waits_for(["silent"])
         assert not subject.waits_for(["never came"])
-        subject.tasks.lost("lost", 0, subject.now())
+        subject.tasks.on_loss("lost", 0, subject.now())
         subject.tasks.state.members["silent"].seen -= subject.tasks.lease_secs / 2
         assert not subject.waits_for(["silent", "lost"])
         assert subject.waits_for(["silent", "lost", "there"])
@@ -282,7 +282,7 @@ def test_a_state_store_of_another_master_ends_this_one_and_not_the_job() -> None
             await subject.join("worker-0", 0, {})
         with pytest.raises(ClusterError, match="another master"):
             await running
-        assert not subject.tasks.finished
+        assert not subject.tasks.is_finished
 
     run(work())
 

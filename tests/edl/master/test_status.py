@@ -81,10 +81,10 @@ def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) ->
     )
     instances.actions(0.0)
     for name in ("worker-0", "worker-1", "worker-2"):
-        instances.changed(Change(Instance(name, "worker", 0), "running"), 0.0)
+        instances.on_change(Change(Instance(name, "worker", 0), "running"), 0.0)
     for name in ("worker-1", "worker-2"):
         tasks.join(name, 0, 0.0)
-    obstacles.heard("worker-1", 0, AWAY)
+    obstacles.on_heard("worker-1", 0, AWAY)
     for second in range(1, 33):
         instances.actions(float(second))
     reporter.publish(33.0)

@@ -23,7 +23,7 @@ LATE = Failed("job", "it took too long")
 
 def run(instances: InstanceManager, *workers: str) -> None:
     for name in workers:
-        instances.changed(Change(Instance(name, "worker"), "running"), 0.0)
+        instances.on_change(Change(Instance(name, "worker"), "running"), 0.0)
 
 
 def stops(stopper: Stopper, step: Callable[[], object]) -> Failed:
@@ -49,7 +49,7 @@ def test_workers_leave_with_time_for_a_checkpoint_and_none_is_started() -> None:
     def step() -> None:
         for action in job.instances.actions(1.0):
             asked.append((action.stop, action.grace))
-            job.ended(action.instance.name, 0, "stopped")
+            job.on_end(action.instance.name, 0, "stopped")
 
     stopper.begin()
     stopper.begin(LATE)  # the first reason counts
@@ -80,7 +80,7 @@ def test_the_last_worker_of_a_group_leaves_when_the_group_is_its_own() -> None:
     def step() -> None:
         for name in names(job.instances.actions(1.0), stop=True):
             left.append((name, groups[-1].number))
-            job.ended(name, 0, "stopped")
+            job.on_end(name, 0, "stopped")
         if left and groups[-1].number == 1:
             groups.append(WorkerGroup(2, ("worker-0",), 1, "", ()))
 
@@ -129,7 +129,7 @@ def test_a_job_that_has_ended_is_not_stopped(has_ended: str) -> None:
     job.leases.cancel("enough") if has_ended == "cancelled" else job.leases.fail(LATE)
     stopper = Stopper(job.leases, job.instances, None)
     stopper.begin()
-    assert not stopper.begun
+    assert not stopper.has_begun
 
 
 @pytest.mark.parametrize("orderly", [True, False])
@@ -141,9 +141,9 @@ def test_a_job_that_has_not_ended_at_its_deadline_is_stopped_and_counts_from_its
     stopper = Stopper(job.leases, job.instances, None)
     deadline = Deadline(job.leases, stopper, 3600.0, orderly=orderly)
     deadline.tick(3699.0)
-    assert not (stopper.begun or job.leases.finished)
+    assert not (stopper.has_begun or job.leases.is_finished)
     deadline.tick(3700.0)
-    assert (stopper.begun, job.leases.finished) == (orderly, not orderly)
+    assert (stopper.has_begun, job.leases.is_finished) == (orderly, not orderly)
     why = stopper._why if orderly else job.leases.state.failed
     assert why is not None
     assert why.message == "the job did not end before its deadline of 3,600 s"
@@ -158,16 +158,16 @@ def test_a_pause_does_not_count_toward_the_deadline(orderly: bool) -> None:
     stopper.begin()
     for now in (3001.0, 9000.0, 9001.0):
         deadline.tick(now)
-    assert (stopper._why, job.leases.finished, job.leases.state.began) == (PAUSED, False, 6001.0)
+    assert (stopper._why, job.leases.is_finished, job.leases.state.began) == (PAUSED, False, 6001.0)
     stopper.withdraw()
     deadline.tick(9600.0)
-    assert not (stopper.begun or job.leases.finished)
+    assert not (stopper.has_begun or job.leases.is_finished)
     deadline.tick(9601.0)
-    assert stopper.begun or job.leases.finished
+    assert stopper.has_begun or job.leases.is_finished
 
 
 def test_a_job_without_a_deadline_is_not_stopped() -> None:
     job = Job(1)
     stopper = Stopper(job.leases, job.instances, None)
     Deadline(job.leases, stopper, 0.0, orderly=True).tick(1e9)
-    assert not stopper.begun
+    assert not stopper.has_begun

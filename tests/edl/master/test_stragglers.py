@@ -42,7 +42,7 @@ def loads(busy: Busy) -> Loads:
                 figures = Figures(
                     call.index, rows=rows, bytes=9, pulls=done, rows_pulled=5 * done, busy=share * second
                 )
-                stage.servers.answered(call, figures, stage.now)
+                stage.servers.on_answer(call, figures, stage.now)
         found.look(float(second))
         stage.now += 1.0
     return found

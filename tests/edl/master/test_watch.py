@@ -71,7 +71,7 @@ def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_fo
 
     follow(
         cluster,
-        lambda change: instances.changed(change, stage.now) if isinstance(change, Change) else None,
+        lambda change: instances.on_change(change, stage.now) if isinstance(change, Change) else None,
         lambda changes: instances.found(changes, stage.now),
         pause,
     )

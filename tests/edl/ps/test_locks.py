@@ -20,7 +20,7 @@ def test_many_go_through_together() -> None:
     lock, inside = RWLock(), threading.Barrier(3)
 
     def enter() -> None:
-        with lock.shared():
+        with lock.share():
             inside.wait(SECONDS)
 
     threads = [started(enter) for _ in range(3)]
@@ -43,13 +43,13 @@ def test_who_is_alone_waits_for_those_inside_and_keeps_others_out() -> None:
             order.append("alone still")
 
     def enter() -> None:
-        with lock.shared():
+        with lock.share():
             order.append("late")
             entered.set()
 
     entered = threading.Event()
     late = threading.Thread(target=enter, daemon=True)
-    with lock.shared():
+    with lock.share():
         thread = started(exclusive)
         assert waiting.wait(SECONDS)
         assert not inside.wait(0.01)
@@ -73,13 +73,13 @@ def test_several_are_alone_one_after_another() -> None:
     for thread in threads:
         thread.join(SECONDS)
     assert most == [1]
-    with lock.shared():  # nothing is left behind
+    with lock.share():  # nothing is left behind
         pass
 
 
 def test_an_error_inside_opens_the_gate() -> None:
     lock = RWLock()
-    for enter in (lock.shared, lock.exclusive):
+    for enter in (lock.share, lock.exclusive):
         try:
             with enter():
                 raise KeyError

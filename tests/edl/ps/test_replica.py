@@ -138,7 +138,7 @@ class World:
             return
         for replica in (*self.terms[::-1], *self.terms):  # each twice: an answer was lost
             replica.commit(self.rounds.step + 1, tickets)
-        self.rounds.committed()
+        self.rounds.on_commit()
         self.reference.apply(serial([self.gradients[ticket] for ticket in tickets]))
         for ticket in tickets:
             lease = self.tickets[ticket].lease

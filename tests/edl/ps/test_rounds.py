@@ -14,7 +14,7 @@ def commit(rounds: Rounds) -> tuple[int, ...]:
     """The tickets of the round, if it was complete."""
     tickets = rounds.begin()
     if tickets:
-        rounds.committed()
+        rounds.on_commit()
     return tickets
 
 
@@ -25,7 +25,7 @@ def test_a_round_is_complete_when_all_its_tickets_landed() -> None:
     assert rounds.confirm(two) and not rounds.begin()
     assert rounds.confirm(one)
     assert commit(rounds) == (one, two)
-    assert (rounds.step, rounds.idle) == (1, True)
+    assert (rounds.step, rounds.is_idle) == (1, True)
 
 
 def test_one_worker_with_two_tickets_accumulates() -> None:
@@ -54,7 +54,7 @@ def test_no_ticket_is_given_while_a_round_is_committed() -> None:
     assert rounds.begin() == (1,)
     assert rounds.ask("b", 0, 2, 0) == "wait"
     assert not rounds.begin()
-    rounds.committed()
+    rounds.on_commit()
     assert rounds.ask("b", 0, 2, 0) == "stale"
 
 
@@ -70,8 +70,8 @@ def test_landing_twice_is_landing_once() -> None:
     assert rounds.confirm(1) and rounds.confirm(1)
     assert rounds.begin() == (1,)
     assert rounds.confirm(1)
-    rounds.committed()
-    assert rounds.confirm(1) and rounds.idle
+    rounds.on_commit()
+    assert rounds.confirm(1) and rounds.is_idle
 
 
 def test_a_ticket_that_was_never_given_does_not_land() -> None:
@@ -99,7 +99,7 @@ def test_a_round_that_is_being_committed_is_beyond_recall() -> None:
     rounds.begin()
     rounds.revoke([1])
     assert rounds.confirm(1)
-    rounds.committed()
+    rounds.on_commit()
     assert rounds.step == 1
 
 
@@ -118,7 +118,7 @@ def test_a_flush_waits_for_the_tickets_that_are_out() -> None:
     rounds.ask("b", 0, 2, 0)
     rounds.confirm(1)
     rounds.flush()
-    assert not rounds.begin() and not rounds.idle
+    assert not rounds.begin() and not rounds.is_idle
     rounds.revoke([2])
     assert commit(rounds) == (1,)
 
@@ -126,7 +126,7 @@ def test_a_flush_waits_for_the_tickets_that_are_out() -> None:
 def test_a_flush_of_nothing_commits_no_later_round() -> None:
     rounds = Rounds(2)
     rounds.flush()
-    assert rounds.idle
+    assert rounds.is_idle
     rounds.ask("a", 0, 1, 0)
     rounds.flush()
     rounds.confirm(1)
@@ -278,7 +278,7 @@ class World:
             assert len(self.committing) <= self.size
         else:
             step = self.rounds.step
-            self.rounds.committed()
+            self.rounds.on_commit()
             assert self.rounds.step == step + 1
             self.applied.append(self.committing)
             self.committing = ()
@@ -301,7 +301,7 @@ class World:
                 self.do("confirm", name)
                 self.do("commit", name)
         assert self.rounds.step > step
-        while not self.rounds.idle:
+        while not self.rounds.is_idle:
             for name in list(self.alive):
                 self.do("ask", name) if self.alive[name].ticket else None
                 self.do("confirm", name)

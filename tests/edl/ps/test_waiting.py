@@ -70,7 +70,7 @@ class Locator:
         threading.Event().wait(seconds)
         return None
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         return time.monotonic() > self.end
 
 

@@ -29,7 +29,7 @@ def test_of_too_many_the_one_that_has_been_idle_longest_ends(idle: IdleProcesses
     first, second = idle.take("lightgbm"), idle.take("xgboost")
     idle.put(first)
     idle.put(second)
-    assert (first.alive, second.alive) == (False, True)
+    assert (first.is_alive, second.is_alive) == (False, True)
 
 
 def test_a_process_that_died_meanwhile_is_replaced(idle: IdleProcesses) -> None:
@@ -38,5 +38,5 @@ def test_a_process_that_died_meanwhile_is_replaced(idle: IdleProcesses) -> None:
     idle.put(first)
     second = idle.take("lightgbm")
     assert second is not first
-    assert second.alive
+    assert second.is_alive
     idle.put(second)

@@ -133,7 +133,7 @@ def test_a_program_that_exits_is_an_error_not_the_end_of_the_process(
 ) -> None:
     with pytest.raises(UserCodeError, match="SystemExit"):
         process.run(program(tmp_path, append="\n\nraise SystemExit(0)\n"), new_job(line(200)).path, Events())
-    assert process.alive
+    assert process.is_alive
 
 
 def test_a_cancelled_job_leaves_its_log_and_the_process_goes_on(
@@ -235,7 +235,7 @@ def test_a_killed_process_is_named_with_the_signal_and_the_log(tmp_path: Path) -
     with TrainingProcess.start("lightgbm", 1) as subject:
         with pytest.raises(JobError, match=r"was killed by SIGKILL; its log is .*worker-0\.log"):
             subject.run(folder, job.path, lambda event: os.kill(subject.pid, signal.SIGKILL))
-        assert not subject.alive
+        assert not subject.is_alive
         with pytest.raises(JobError, match="was killed by SIGKILL"):
             subject.run(folder, job.path, Events())
 
@@ -309,5 +309,5 @@ def test_no_secret_and_no_path_of_a_job_is_in_the_arguments(process: TrainingPro
 def test_a_process_that_never_ran_a_job_ends_at_once() -> None:
     process = TrainingProcess.start("keras")
     process.close()
-    assert not process.alive
+    assert not process.is_alive
     assert process._process.returncode == -signal.SIGKILL

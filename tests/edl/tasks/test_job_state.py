@@ -43,7 +43,7 @@ def done(task: Task, *, stop: str = "") -> Report:
 def run(job: Job, *, stop_at: int = 0) -> list[Task]:
     """Do a whole job in one thread; the tasks in the order in which they were done."""
     found: list[Task] = []
-    while not job.finished:
+    while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train", "predict") if (task := job.take(kind)))
         found.append(task)
         stop = "enough" if task.round is not None and task.round.epoch == stop_at > 0 else ""
@@ -77,7 +77,7 @@ def test_a_conclusion_has_the_standing_and_for_callbacks_the_curve_of_the_earlie
 def test_a_rate_that_a_conclusion_sets_goes_out_with_the_tasks_that_follow() -> None:
     job = Job(plan(validation=100, epochs=3))
     rates: list[tuple[int, float | None]] = []
-    while not job.finished:
+    while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         if task.type == "train":
             rates.append((task.number, task.round.rate if task.round is not None else None))
@@ -115,7 +115,7 @@ def test_a_script_ends_its_loop_in_the_middle_of_a_task() -> None:
     assert taken is not None
     assert other is not None
     job.done(Report(taken, 7, 7, conclusion=Conclusion(stop="the loop has ended")))
-    assert job.over("train")
+    assert job.is_over("train")
     assert job.take("train") is None
     assert kinds(run(job)) == ["export"]
     assert (job.state.step, job.state.rows, job.state.stopped) == (7, 7, "the loop has ended")
@@ -133,7 +133,7 @@ def test_the_next_epoch_is_handed_out_ahead_but_only_one() -> None:
     job = Job(plan(validation=100, epochs=5))
     taken = list(iter(lambda: job.take("train"), None))
     assert {task.number for task in taken} == {1, 2}
-    assert not job.over("train")
+    assert not job.is_over("train")
     assert (job.state.epoch, job.kept().current_epoch) == (2, 1)
     for task in taken[:4]:
         job.done(done(task))
@@ -155,17 +155,17 @@ def test_a_search_reports_each_trial_and_exports_when_all_have_ended() -> None:
         assert job.take("export") is None
         trial = TrialEnd(number, 3, "a model", "rmse", 0.5, 1.0)
         assert job.done(Report(task, 1, conclusion=Conclusion(trial=trial))) == [trial]
-    assert job.over("predict")
+    assert job.is_over("predict")
     export = job.take("export")
     assert export is not None
     job.done(done(export))
-    assert job.finished
+    assert job.is_finished
 
 
 def test_a_prediction_is_over_when_its_rows_are_done() -> None:
     job = Job(plan("predict"))
     assert kinds(run(job)) == ["predict"]
-    assert job.over("predict")
+    assert job.is_over("predict")
 
 
 def test_rounds_are_begun_by_steps() -> None:
@@ -235,7 +235,7 @@ def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st
     job = Job(plan(validation=100, epochs=epochs))
     doing: list[Task] = []
     for _ in range(200):
-        if job.finished:
+        if job.is_finished:
             break
         action = data.draw(st.sampled_from(["take", "done", "give back", "crash"]))
         if action == "take":
@@ -275,7 +275,7 @@ def test_a_certain_task_can_be_claimed_once(claimed: int) -> None:
 def test_the_learning_curve_is_told_row_by_row() -> None:
     job = Job(plan(epochs=1))
     rows: list[EpochEnd] = []
-    while not job.finished:
+    while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         rows += job.done(done(task), 5.0)
     assert rows == [EpochEnd(1, 49, 2.0, {"loss": 1.0}, 5.0)]
@@ -284,7 +284,7 @@ def test_the_learning_curve_is_told_row_by_row() -> None:
 def timed(job: Job, seconds: dict[int, float]) -> list[EpochEnd]:
     """Do a whole job with a clock that shows these seconds at the ends of the epochs; return the rows of its curve."""
     found: list[EpochEnd] = []
-    while not job.finished:
+    while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         epoch = task.round.epoch if task.round is not None else 0
         found += job.done(done(task), seconds.get(epoch, 0.0))

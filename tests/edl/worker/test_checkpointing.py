@@ -56,7 +56,7 @@ class Writer:
             (self._folder / name / STATE).touch()
 
     def begin(self) -> None:
-        self.checkpointer.due(0)
+        self.checkpointer.is_due(0)
         self.checkpointer.wait()
 
     def take(self, step: int, *, best: bool = False) -> None:
@@ -229,27 +229,27 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing_and_leaves_nothing(
 def test_checkpoints_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
     by_steps = Writer(tmp_path / "steps", Checkpoints(steps=10, secs=0))
     by_steps.begin()
-    assert [by_steps.checkpointer.due(step) for step in (0, 9, 10)] == [False, False, True]
+    assert [by_steps.checkpointer.is_due(step) for step in (0, 9, 10)] == [False, False, True]
     by_time = Writer(tmp_path / "time", Checkpoints(secs=30.0))
     by_time.begin()
-    assert not by_time.checkpointer.due(1_000_000)
+    assert not by_time.checkpointer.is_due(1_000_000)
     by_time.now = 30.0
-    assert by_time.checkpointer.due(1)
+    assert by_time.checkpointer.is_due(1)
     by_time.take(1)
-    assert not by_time.checkpointer.due(2)
+    assert not by_time.checkpointer.is_due(2)
     never = Writer(tmp_path / "never", Checkpoints(secs=0))
     never.now = 1e9
-    assert not never.checkpointer.due(1_000_000)
+    assert not never.checkpointer.is_due(1_000_000)
 
 
 def test_a_checkpoint_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints(secs=600.0))
     writer.take(7)
-    assert not writer.checkpointer.due(8)
+    assert not writer.checkpointer.is_due(8)
     writer.disk = 2
-    assert writer.checkpointer.due(8)
+    assert writer.checkpointer.is_due(8)
     writer.take(8)
-    assert not writer.checkpointer.due(9)
+    assert not writer.checkpointer.is_due(9)
 
 
 def test_a15_a_checkpoint_that_is_half_written_is_ignored(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Slow:
     def mark(self) -> int:
         return self.step
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         return mark < self.step or mark <= self.flushed
 
     def flush(self) -> None:
@@ -67,7 +67,7 @@ class Source(LocalTasks):
         self.told: list[tuple[str, int, int]] = []
         self.revoked: set[int] = set()
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         return task.id not in self.revoked
 
     def report(self, report: Report) -> None:

@@ -50,7 +50,7 @@ TRAIN = {"plan": Plan("train", 3 * LEAST_ROWS, 100, Training(batch_size=512))}
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
 def test_tasks_come_until_there_are_none(tasks: RemoteTasks) -> None:
     found = []
-    while not tasks.over("predict"):
+    while not tasks.is_over("predict"):
         if task := tasks.next("predict"):
             found.append(task.id)
             tasks.progress(Report(task, 1000))
@@ -64,11 +64,11 @@ def test_what_follows_from_the_last_task_of_an_epoch_is_known_when_it_is_reporte
     for _ in range(3):
         task = tasks.next("train")
         assert task is not None
-        assert not tasks.pending
+        assert not tasks.is_pending
         tasks.report(done(task))
-    assert tasks.pending
+    assert tasks.is_pending
     kinds = []
-    while not tasks.over("export"):
+    while not tasks.is_over("export"):
         if task := tasks.next(*CONTROL):
             kinds.append(task.type)
             tasks.report(done(task))
@@ -98,7 +98,7 @@ def test_reports_from_which_nothing_follows_are_told_together(master: Master) ->
             task = tasks.next("train")
             assert task is not None
             tasks.report(done(task))
-        assert tasks.pending
+        assert tasks.is_pending
         assert [number for number in told if number] == [3]
 
 
@@ -126,7 +126,7 @@ def test_a_master_that_was_away_is_told_again(master: Master, tasks: RemoteTasks
     tasks.report(done(task))
     master.start()
     found = [task.id]
-    while not tasks.over("predict"):
+    while not tasks.is_over("predict"):
         if task := tasks.next("predict"):
             found.append(task.id)
             tasks.report(done(task))
@@ -178,10 +178,10 @@ def test_who_has_to_go_waits_for_no_task(master: Master) -> None:
 def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: RemoteTasks) -> None:
     task = tasks.next("predict")
     assert task is not None
-    master.with_leases(lambda leases: leases.lost("worker-0", 0, master.state_loop.now()))
+    master.with_leases(lambda leases: leases.on_loss("worker-0", 0, master.state_loop.now()))
     tasks.report(done(task))
     found = []
-    while not tasks.over("predict"):
+    while not tasks.is_over("predict"):
         if task := tasks.next("predict"):
             found.append(task.id)
             tasks.report(done(task))
@@ -197,7 +197,7 @@ def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
         tasks.join()
         task = tasks.next("train")
         assert task is not None
-        master.with_leases(lambda leases: leases.lost("worker-0", 0, master.state_loop.now()))
+        master.with_leases(lambda leases: leases.on_loss("worker-0", 0, master.state_loop.now()))
         with pytest.raises(RefusedError, match="has given this worker up"):
             while True:
                 tasks.report(done(task))
@@ -225,9 +225,9 @@ def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
     master: Master, tasks: RemoteTasks
 ) -> None:
     held = [tasks.next("train") for _ in range(3)]
-    assert all(task is not None and tasks.valid(task) for task in held)
+    assert all(task is not None and tasks.holds_lease(task) for task in held)
     assert tasks.next("train") is None  # and it does not wait
-    assert not tasks.over("train")
+    assert not tasks.is_over("train")
 
 
 @pytest.mark.parametrize("master", [TRAIN], indirect=True)
@@ -239,10 +239,10 @@ def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks:
         leases.go_back()
         leases.servers = Servers(2, 2, ("a:1",), ready=True)
 
-    assert tasks.valid(task)
+    assert tasks.holds_lease(task)
     master.with_leases(go_back)
     assert tasks.wait_for_servers(1, SECONDS)
-    assert not tasks.valid(task)
+    assert not tasks.holds_lease(task)
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
@@ -291,18 +291,18 @@ def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
 def test_the_master_hears_what_a_worker_cannot_reach(master: Master, tasks: RemoteTasks) -> None:
     peer = Peer("ps-1", "10.0.0.1:4000", tell=lambda text: None, seconds=0.0)
     heard = SimpleQueue[str]()
-    master.state_loop.obstacles.heard = lambda name, incarnation, text: heard.put(text)  # type: ignore[method-assign]
+    master.state_loop.obstacles.on_heard = lambda name, incarnation, text: heard.put(text)  # type: ignore[method-assign]
 
     def next_report() -> str:
         with tasks.changed:
             tasks.wake()
         return heard.get(timeout=SECONDS)
 
-    peer.failed(lambda: "it is away")
+    peer.on_failure(lambda: "it is away")
     while not (text := next_report()):
         pass
     assert text == "does not reach ps-1 at 10.0.0.1:4000: it is away"
-    peer.answered()
+    peer.on_answer()
     while next_report():
         pass
 
@@ -319,7 +319,7 @@ def test_a_worker_without_a_master_says_why() -> None:
         tasks.close()
         with pytest.raises(AwayError):
             joining.result(SECONDS)
-    peer.gone()
+    peer.on_gone()
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)

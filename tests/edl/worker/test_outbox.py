@@ -13,7 +13,7 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
         Report(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
     )
     alone, member = Outbox("worker-0", 0), Outbox("worker-1", 0)
-    alone.answered(Answer(1, (task,)))
+    alone.on_answer(Answer(1, (task,)))
     alone.progress(Report(task, 40, 2, 8.0, 20.0))
     member.enter(1, [Report(task, 40, 2, 8.0, 20.0)], ())
     assert alone.request({}).held == member.request({}).held == (wanted,)
@@ -21,20 +21,20 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
 
 def test_which_master_it_is_that_answers_is_known() -> None:
     box = Outbox("worker-0", 0)
-    box.joined(Joined(3, 1, 10.0, 3.0))
+    box.apply_registration(Joined(3, 1, 10.0, 3.0))
     assert box.master_epoch == 3
-    box.answered(Answer(4))
+    box.on_answer(Answer(4))
     assert box.master_epoch == 4
 
 
 def test_a_report_is_kept_until_it_survives_the_master() -> None:
     tasks = Task(1, "train", 0, 100, attempt=7), Task(1, "train", 100, 200, attempt=8)
     box = Outbox("worker-0", 0)
-    box.answered(Answer(1, tasks))
+    box.on_answer(Answer(1, tasks))
     for task in tasks:
         box.report("done", Report(task, 100, 1))
-    box.answered(Answer(1, seen_upto=2, durable_upto=1))
-    assert not box.unacknowledged
+    box.on_answer(Answer(1, seen_upto=2, durable_upto=1))
+    assert not box.is_unacknowledged
     assert box.unstored == {8}
-    box.answered(Answer(1, seen_upto=2, durable_upto=2))
+    box.on_answer(Answer(1, seen_upto=2, durable_upto=2))
     assert box.unstored == set()

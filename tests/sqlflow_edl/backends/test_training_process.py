@@ -47,9 +47,9 @@ def test_the_process_of_a_framework_waits_for_its_next_statement(
         ):
             pass
     assert [each.framework for each in started] == ["lightgbm", "xgboost"]
-    assert all(each.alive for each in started)
+    assert all(each.is_alive for each in started)
     session.close()
-    assert not any(each.alive for each in started)
+    assert not any(each.is_alive for each in started)
 
 
 def test_a_process_that_has_run_nothing_ends_when_another_framework_is_wanted(
@@ -58,5 +58,5 @@ def test_a_process_that_has_run_nothing_ends_when_another_framework_is_wanted(
     submitter = LocalSubmitter()
     submitter.warm("lightgbm")
     submitter.warm("xgboost")
-    assert [(each.framework, each.alive) for each in started] == [("lightgbm", False), ("xgboost", True)]
+    assert [(each.framework, each.is_alive) for each in started] == [("lightgbm", False), ("xgboost", True)]
     submitter.close()

@@ -27,4 +27,4 @@ def test_a_job_inside_another_process_is_not_ended_with_it(capsys: pytest.Captur
     job = job_folder.create("train")
     assert main(["cancel", job.id]) == exit_codes.FAILED
     assert f"runs inside process {os.getpid()}" in capsys.readouterr().err
-    assert job.status().alive
+    assert job.status().is_alive

@@ -44,7 +44,7 @@ def copy(*arguments: str) -> int:
 
 
 def contents(registry: Registry, reference: str) -> bytes:
-    with registry.fetched(reference) as (_, archive):
+    with registry.fetch(reference) as (_, archive):
         return archive.read_bytes()
 
 

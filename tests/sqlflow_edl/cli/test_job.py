@@ -126,7 +126,7 @@ def test_ctrl_c_ends_the_view_not_the_job(
     monkeypatch.setattr(time, "sleep", lambda _: signal.raise_signal(signal.SIGINT))
     assert job.watch(find(running.id), terminal) == exit_codes.INTERRUPTED
     assert f"job {running.id} continues" in capsys.readouterr().err
-    assert running.status().alive
+    assert running.status().is_alive
 
 
 def test_only_a_terminal_watches(capsys: pytest.CaptureFixture[str]) -> None:

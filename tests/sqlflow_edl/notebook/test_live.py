@@ -34,7 +34,7 @@ class Page:
 
 def test_a_statement_that_tells_nothing_has_no_output() -> None:
     page = Page()
-    page.live.ended("SELECT: done")
+    page.live.on_end("SELECT: done")
     assert page.texts() == []
 
 
@@ -46,7 +46,7 @@ def test_one_output_says_what_is_done_and_in_the_end_how_it_ended() -> None:
     [text] = page.texts()
     for word in ("epoch 3/10", "30%", "loss 0.5", "50 rows/s", "14 s left", "step 1,200"):
         assert word in text
-    page.live.ended("TRAIN: done (3 s)")
+    page.live.on_end("TRAIN: done (3 s)")
     assert page.texts() == ["TRAIN: done (3 s)"]
 
 
@@ -79,7 +79,7 @@ def test_notes_stay_above() -> None:
     page = Page()
     page.live.note("k <b> has no effect")
     page.live.progress(Tally(9, 2, 5, instances=2))
-    page.live.ended("TRAIN: done")
+    page.live.on_end("TRAIN: done")
     assert page.texts() == ["note: k <b> has no effect\nTRAIN: done"]
     assert "k &lt;b&gt; has" in next(iter(page.outputs.values()))["text/html"]
 
@@ -105,7 +105,7 @@ def test_a_terminal_has_a_line_for_the_epochs_and_leaves_the_end_to_the_result()
     terminal.started(STATEMENT)
     terminal.progress(EpochEnd(1, 5, 0.5, {}, 1.0))
     terminal.progress(Progress("training", 300, 1000, 50.0, epoch=2, epochs=10))
-    terminal.ended("TRAIN: done")
+    terminal.on_end("TRAIN: done")
     first, rewritten = out.getvalue().split("\n")
     assert first == "  epoch 1: loss 0.5"
     assert rewritten.strip("\r ").startswith("epoch 2/10")

@@ -71,7 +71,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def archives(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("archives")
-    with ModelStore(source).opened() as registry:
+    with ModelStore(source).open() as registry:
         for name in ("kinds", "costs"):
             registry.load(name, folder / f"{name}.zip")
     return {name: folder / f"{name}.zip" for name in ("kinds", "costs")}

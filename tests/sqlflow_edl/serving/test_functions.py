@@ -58,7 +58,7 @@ def test_a_function_is_replaced_when_it_is_registered_again(archives: dict[str, 
 
 def test_a_sqlite_connection_predicts_row_by_row(source: str, expected: pa.RecordBatch) -> None:
     connection = sqlite3.connect(":memory:")
-    with ModelStore(source).opened() as registry:
+    with ModelStore(source).open() as registry:
         names = sqlflow_edl.register(connection, "kinds@1", source=registry)
     assert names == ("predict_kinds", "predict_kinds_all")
     connection.execute("CREATE TABLE fresh (id, amount, city, day, is_new)")

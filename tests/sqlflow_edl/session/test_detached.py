@@ -111,7 +111,7 @@ def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databa
     for dialect in DIALECTS:
         with Session(databases.url(dialect), create=True) as other:
             assert other.registry.list() == []
-    assert job.status().unclaimed
+    assert job.status().is_unclaimed
 
 
 def test_a_failed_job_of_a_source_that_this_version_does_not_know_stops_no_session(url: str) -> None:
@@ -138,7 +138,7 @@ def test_jobs_of_edl_which_have_no_source_stop_no_session(url: str) -> None:
         write_intent(job.path, Intent("train", "", "", file="/home/ana/model.zip"))
     failed.end("failed", "the loss became nan")
     assert notes(url) == []
-    assert finished.status().unclaimed
+    assert finished.status().is_unclaimed
 
 
 def test_a_job_has_died_and_keeps_its_model_if_its_client_died_before_it_stored_anything(url: str) -> None:

@@ -91,7 +91,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fill(session, "sales", sales())
             for _ in session.run(MODELS):
                 pass
-        with ModelStore(f"duckdb:///{folder}/models.duckdb").opened() as registry:
+        with ModelStore(f"duckdb:///{folder}/models.duckdb").open() as registry:
             failed = ModelRecord(
                 "DNNClassifier", "torch", 7, {}, "SELECT 1 TO TRAIN DNNClassifier LABEL x INTO broken"
             )

@@ -270,7 +270,7 @@ def test_a_job_inside_another_process_cannot_be_cancelled(running: job_folder.Jo
     assert found.status == 303
     assert "runs inside process" in browser.get(found.headers["location"]).text
     assert "runs inside process" not in browser.get(found.headers["location"]).text
-    assert running.status().alive
+    assert running.status().is_alive
 
 
 def test_a_form_of_another_site_cancels_nothing(running: job_folder.JobFolder) -> None:

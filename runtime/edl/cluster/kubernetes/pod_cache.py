@@ -35,7 +35,7 @@ class _Known:
     superseded: bool = False
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.change.state == "ended"
 
 
@@ -75,7 +75,7 @@ class PodCache:
         if instance is None:
             return None
         entry = self._known.get(instance.key)
-        if entry is not None and entry.ended:
+        if entry is not None and entry.has_ended:
             entry.pod = pod
             return None
         change = to_change(pod, instance, stopped=instance.key in self._stopped)
@@ -102,11 +102,11 @@ class PodCache:
         self._waits.forget(entry.pod.metadata.name)
         end = (
             entry.change
-            if entry.ended
+            if entry.has_ended
             else report_deleted_pod(entry.pod, entry.change.instance, stopped=stopped)
         )
         self._ends[key] = end
-        return None if entry.ended else end
+        return None if entry.has_ended else end
 
     def end_of(self, key: Key) -> Change | None:
         """Return the end of an instance with a deleted pod, also after its report; None for another instance."""
@@ -123,14 +123,14 @@ class PodCache:
         return [
             (entry.pod, verdict)
             for entry in self._known.values()
-            if not entry.ended
+            if not entry.has_ended
             and (verdict := self._waits.look(entry.pod, entry.change.instance, now)) is not None
         ]
 
     def give_up(self, pod: Pod, verdict: GivenUp) -> Change | None:
         """Count a stuck pod as ended; return the change, or None if it has ended meanwhile."""
         entry = self._known.get(pod.instance.key) if pod.instance is not None else None
-        if entry is None or entry.ended:
+        if entry is None or entry.has_ended:
             return None
         entry.change = msgspec.structs.replace(
             entry.change, state="ended", reason=verdict.reason, detail=verdict.detail
@@ -145,7 +145,7 @@ class PodCache:
                 newest[name] = max(newest.get(name, -1), incarnation)
         pods: list[Pod] = []
         for (name, incarnation), entry in self._known.items():
-            if entry.ended and not entry.superseded and incarnation < newest[name]:
+            if entry.has_ended and not entry.superseded and incarnation < newest[name]:
                 entry.superseded = True
                 pods.append(entry.pod)
         return pods

@@ -40,7 +40,7 @@ class Children:
             # Its pid and process group can't be reused before it is reaped.
             if pid in self._watched:
                 kill_group(pid)
-            self._ended(*os.waitpid(pid, 0))
+            self._on_end(*os.waitpid(pid, 0))
 
     def _reap_each(self) -> None:
         """Reap watched children one by one, on systems (macOS) that can't show an exit before reaping; there are no
@@ -50,9 +50,9 @@ class Children:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 kill_group(pid)
-                self._ended(pid, status)
+                self._on_end(pid, status)
 
-    def _ended(self, pid: int, status: int) -> None:
+    def _on_end(self, pid: int, status: int) -> None:
         how = self._memory.exit(os.waitstatus_to_exitcode(status))
         if on_end := self._watched.pop(pid, None):
             on_end(how)

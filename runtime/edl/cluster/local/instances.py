@@ -100,16 +100,16 @@ class Instances:
     def started(self, key: Key, pid: int) -> None:
         record = self._records[key]
         record.pid = pid
-        self._children.watch(pid, lambda how: self._ended(record, how))
+        self._children.watch(pid, lambda how: self._on_end(record, how))
         self._change(record, Change(record.change.instance, "running", f"pid {pid}"))
         if record.asked:
             self._terminate(record)
 
-    def refused(self, key: Key, why: str) -> None:
+    def on_refusal(self, key: Key, why: str) -> None:
         record = self._records[key]
         self._end(record, "stopped" if record.asked else "failed", None, why)
 
-    def _ended(self, record: _Record, how: Exit) -> None:
+    def _on_end(self, record: _Record, how: Exit) -> None:
         hint = FRUGAL if how.starved else ""
         self._end(record, find_reason(how, asked=record.asked), how.code, str(how), hint)
 

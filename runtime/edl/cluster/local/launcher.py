@@ -38,7 +38,7 @@ class ParentProcess(Protocol):
 
     def started(self, key: Key, pid: int) -> None: ...
 
-    def refused(self, key: Key, why: str) -> None: ...
+    def on_refusal(self, key: Key, why: str) -> None: ...
 
 
 class Launcher(Protocol):
@@ -94,7 +94,7 @@ class SpawnLauncher:
         try:
             pid = self._setting.spawn("edl.cluster.local.instance_process", *arguments, log=instance.name)
         except OSError as error:
-            self._parent.refused(instance.key, f"the system cannot start a process: {error.strerror}")
+            self._parent.on_refusal(instance.key, f"the system cannot start a process: {error.strerror}")
         else:
             self._parent.started(instance.key, pid)
 
@@ -207,7 +207,7 @@ class ForkserverLauncher:
             except ConnectionResetError:
                 packet = b""
             if not packet:
-                self._lost()
+                self._on_loss()
                 return
             self._take(forkserver_decoder.decode(packet))
 
@@ -223,10 +223,10 @@ class ForkserverLauncher:
             if isinstance(message, Forked):
                 self._parent.started(message.key, message.pid)
             else:
-                self._parent.refused(message.key, message.why)
+                self._parent.on_refusal(message.key, message.why)
         self._ask()
 
-    def _lost(self) -> None:
+    def _on_loss(self) -> None:
         """Restart pending launches after the forkserver and all processes that held its socket are gone."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
@@ -252,7 +252,7 @@ class ForkserverLauncher:
 
     def _refuse_all(self) -> None:
         while self._queue:
-            self._parent.refused(self._queue.popleft().key, "the job has ended")
+            self._parent.on_refusal(self._queue.popleft().key, "the job has ended")
 
 
 def launcher(setting: LaunchSettings, parent: ParentProcess, *, adopting: bool) -> Launcher:

@@ -59,7 +59,7 @@ class Silence:
         self._after_start, self._longest = longest, max(START_SECONDS, longest)
         self._heartbeats, self._looked = heartbeats, now
 
-    def too_long(self, heartbeats: int, now: float) -> bool:
+    def is_too_long(self, heartbeats: int, now: float) -> bool:
         """Look at the number of heartbeats; return True if none has come for too long."""
         self.seconds += min(now - self._looked, 2 * CHECK_SECONDS)
         self._looked = now
@@ -145,7 +145,7 @@ class Masters:
     async def _end_silent(self, pid: int) -> None:
         """Kill the master when its event loop has not run for too long."""
         silence = Silence(self._setting.spec.master_timeout, self._connection.heartbeats, time.monotonic())
-        while not silence.too_long(self._connection.heartbeats, time.monotonic()):
+        while not silence.is_too_long(self._connection.heartbeats, time.monotonic()):
             await asyncio.sleep(CHECK_SECONDS)
         self._setting.say(
             f"the master (pid {pid}) has not answered for {silence.seconds:.0f} s and is killed"

@@ -62,7 +62,7 @@ class Quota:
                     hint="name a folder that is empty or does not exist",
                 )
             (self.folder / _LOCK).touch(0o600)
-        with self.locked():
+        with self.lock():
             partial = self.folder / _PARTIAL
             partial.write_bytes(msgspec.json.encode(_Size(slots)))
             partial.replace(self.folder / _SIZE)
@@ -70,18 +70,18 @@ class Quota:
 
     def look(self) -> tuple[int, list[Demand]]:
         """Return the number of slots, and the jobs that request some, by rank."""
-        with self.locked():
+        with self.lock():
             return self.slots(), sorted(self.demands(), key=lambda demand: demand.rank)
 
     def join(self, job: str, request: SlotRequest) -> Membership:
         """Add a job that holds nothing yet. Raises ClusterError if the quota has fewer slots than it needs."""
         self.check(request)
-        with self.locked():
+        with self.lock():
             return Membership(self, Demand(job, request, time.time()))
 
     def check(self, request: SlotRequest) -> None:
         """Raise ClusterError if the quota has fewer slots than a job needs."""
-        with self.locked():
+        with self.lock():
             slots = self.slots()
         if request.least > slots:
             raise ClusterError(
@@ -92,7 +92,7 @@ class Quota:
     # With the lock held ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def locked(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    def lock(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Lock the folder. Raises ClusterError if another process holds the lock for `seconds`."""
         with self._readably():
             file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
@@ -149,7 +149,7 @@ class Membership:
         replaces the least number of slots and the number that the job can use. Raises ClusterError if that is
         impossible now; the previous state then holds.
         """
-        with self._quota.locked(TURN_SECONDS):
+        with self._quota.lock(TURN_SECONDS):
             if not self._is_there:  # the folder was removed and created again
                 left, self._file = self._file, self._enter()
                 os.close(left)
@@ -178,7 +178,7 @@ class Membership:
 
     def leave(self) -> None:
         """Return all slots and leave the quota."""
-        with contextlib.suppress(ClusterError), self._quota.locked():
+        with contextlib.suppress(ClusterError), self._quota.lock():
             self._path.unlink()
         os.close(self._file)
 

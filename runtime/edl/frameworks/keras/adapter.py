@@ -87,7 +87,7 @@ class KerasAdapter(NetworkAdapter):
     ) -> None:
         super().__init__(program, model, seed)
         tensors = map_arrays(tf.convert_to_tensor, plain(features))
-        with self._user_code("the model"), self.tables.discovered(features, tensors):
+        with self._user_code("the model"), self.tables.discover(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of lazily built layers
         _check_one_tensor(outputs)
         check_own_outputs(program, tuple(outputs.shape))

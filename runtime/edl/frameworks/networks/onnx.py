@@ -200,7 +200,7 @@ def _of_each(graph: Graph, outputs: GraphValue, label: SeveralLabels) -> Results
         part = add_centre(graph, graph.columns(outputs, first, last), one_label)
         parts.append(part)
         if isinstance(one_label, ClassLabel):
-            part = _two(graph, part) if one_label.binary else graph.add("Softmax", part, axis=-1)
+            part = _two(graph, part) if one_label.is_binary else graph.add("Softmax", part, axis=-1)
         scores.append(part)
     if any(map(label_offset, label.labels)):
         outputs = graph.add("Concat", *parts, axis=-1)

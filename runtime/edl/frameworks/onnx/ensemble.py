@@ -43,6 +43,6 @@ class EnsembleFile:
             raise ValueError("an ensemble without models")
         if not isinstance(self.spec.label, ClassLabel):
             return total, None
-        return logits_of(graph, total, self.spec.label.binary), apply_temperature(
+        return logits_of(graph, total, self.spec.label.is_binary), apply_temperature(
             graph, total, self.spec.temperature
         )

@@ -90,7 +90,7 @@ class TorchAdapter(NetworkAdapter):
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         self.model.cpu()  # of a script, it may be elsewhere
         tensors = map_arrays(own_tensor, plain(features))
-        with self.tables.discovered(features, tensors), self._inference():
+        with self.tables.discover(features, tensors), self._inference():
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         check_own_outputs(program, tuple(outputs.shape))
         self.model.to(self._device)
@@ -162,7 +162,7 @@ class TorchAdapter(NetworkAdapter):
         if not self.model.training:  # `train()` visits every module
             self.model.train()
         features, targets = self._tensors(rows.features), self._targets(rows.labels, rows.weights)
-        with self._user_code("the training step"), self._gradient_parts.unmoved():
+        with self._user_code("the training step"), self._gradient_parts.without_moves():
             loss = self._backward(features, block, *targets, share)
             return self._gradient_parts.gathered(loss, blocks, share)
 

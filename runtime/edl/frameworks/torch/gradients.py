@@ -79,7 +79,7 @@ class GradientParts:
         return float(self._loss)
 
     @contextmanager
-    def unmoved(self) -> Iterator[None]:
+    def without_moves(self) -> Iterator[None]:
         """Provide a context that restores the buffers."""
         before = [buffer.clone() for buffer in self._buffers()]
         try:

@@ -145,7 +145,7 @@ class LightGBMEngine(Engine):
         )
 
     def grow(self, rate: float) -> None:
-        with contextlib.nullcontext() if self._network is None else self._network.connected():
+        with contextlib.nullcontext() if self._network is None else self._network.connect():
             self._grow(max(rate, _LEAST_RATE))
 
     def _grow(self, rate: float) -> None:

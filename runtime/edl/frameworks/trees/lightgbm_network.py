@@ -61,7 +61,7 @@ class LightGBMNetwork:
         self._functions = _ReduceScatter(self._reduce_scatter), _AllGather(self._all_gather)
 
     @contextlib.contextmanager
-    def connected(self) -> Iterator[None]:
+    def connect(self) -> Iterator[None]:
         """Provide a context in which the library's calls reach the other members.
 
         Raises GroupError at its end if one of the calls failed: what the library has made meanwhile is void.

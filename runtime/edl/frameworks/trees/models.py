@@ -46,6 +46,6 @@ class XGBoost(Trees):
 def _categorical(features: Features) -> Iterable[int]:
     position = 0
     for feature in features.columns:
-        if isinstance(feature, Codes) and not feature.ordered:
+        if isinstance(feature, Codes) and not feature.is_ordered:
             yield position
         position += width(feature)

@@ -72,7 +72,7 @@ class InstanceManager:
     def found(self, changes: list[Change], now: float) -> None:
         """Reconcile with the cluster's list, after a start of the master or a broken watch."""
         for change in changes:
-            self.changed(change, now)
+            self.on_change(change, now)
         listed = {change.instance.name for change in changes}
         state = self._tasks.state
         instances = [Instance(name, "worker", member.incarnation) for name, member in state.members.items()]
@@ -85,29 +85,29 @@ class InstanceManager:
             slot = self._slots.setdefault(instance.name, Slot(instance.role))
             slot.saw_incarnation(instance.incarnation)
             if instance.name not in listed and slot.change is None:  # it ended while no master was watching
-                self.changed(Change(instance, "ended", reason="lost"), now)
+                self.on_change(Change(instance, "ended", reason="lost"), now)
         self._miss({change.instance.key for change in changes}, now)
 
     def _miss(self, listed: set[tuple[str, int]], now: float) -> None:
         """Mark instances as lost that must exist by now and are not listed."""
         for slot in list(self._slots.values()):
-            late = slot.running or now - slot.started > START_SECS
-            if late and not slot.vacant and slot.instance.key not in listed:
-                self.changed(Change(slot.instance, "ended", reason="lost"), now)
+            late = slot.is_running or now - slot.started > START_SECS
+            if late and not slot.is_vacant and slot.instance.key not in listed:
+                self.on_change(Change(slot.instance, "ended", reason="lost"), now)
 
-    def changed(self, change: Change, now: float) -> None:
+    def on_change(self, change: Change, now: float) -> None:
         """Apply a state change of an instance."""
         name, incarnation = change.instance.key
         slot = self._slot_of(change.instance)
         if slot is None:
             return
-        if change.state == "running" and not slot.running:
+        if change.state == "running" and not slot.is_running:
             slot.unregistered = 0.0
         if change.reason == "stopped" and slot.unregistered > self._register_secs:  # not deliberately
             detail = "it never registered"
             change = msgspec.structs.replace(change, reason="hung", detail=detail, hint=self._advice)
         slot.change, slot.waits, slot.refusals = change, False, 0
-        if change.state != "ended" or self._tasks.finished:
+        if change.state != "ended" or self._tasks.is_finished:
             return
         if change.reason == "no room":
             slot.not_before = now + LONGEST_WAIT
@@ -119,14 +119,14 @@ class InstanceManager:
             self._starved[slot.role] = (self._starved.get(slot.role, (0, ""))[0] + 1, change.hint)
             self._tasks.log(f"{name} {why}")
         if self._servers is not None:
-            self._servers.lost(name, incarnation, now, why)
-        self._tasks.lost(name, incarnation, now, "" if change.reason == "out of memory" else why)
+            self._servers.on_loss(name, incarnation, now, why)
+        self._tasks.on_loss(name, incarnation, now, "" if change.reason == "out of memory" else why)
         self._count(slot, change, why)
         slot.not_before = now + max(self._backoff[slot.role].wait, slot.backoff.wait)
 
     def actions(self, now: float) -> list[ScaleAction]:
         """Return the actions to request from the cluster now; they count as requested."""
-        if self._tasks.finished:
+        if self._tasks.is_finished:
             return []
         self._promote_stand_ins()
         scale_actions = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
@@ -135,7 +135,7 @@ class InstanceManager:
         free = math.inf if self.room is None else self.room.slots - len(self._occupied)
         for name, role in names:
             slot = self._slots.setdefault(name, Slot(role))
-            if not slot.vacant or (role == "ps" and self._is_stood_in(name)):
+            if not slot.is_vacant or (role == "ps" and self._is_stood_in(name)):
                 continue
             if now < slot.not_before:
                 free -= role == "ps"  # its slot is not available to a worker
@@ -149,7 +149,7 @@ class InstanceManager:
                 self._wait_for_room(slot)
         return scale_actions
 
-    def resized(self, room: Room) -> None:
+    def on_resize(self, room: Room) -> None:
         """Set the number of instances that the cluster allows, and retry waiting slots at once."""
         self.room = room
         self._tasks.want(self._possible)
@@ -177,7 +177,7 @@ class InstanceManager:
         """Least number of instances that the job keeps once it runs, and the number that it can use."""
         return 1 + len(self._servers or ()), self.wanted + len(self._homes)
 
-    def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
+    def on_refusal(self, instance: Instance, error: ClusterError, now: float) -> None:
         """Handle a start that the cluster refused. A worker stands in for a server that has no room."""
         slot = self._slots[instance.name]
         if isinstance(error, NoRoomError):
@@ -188,7 +188,7 @@ class InstanceManager:
             self._wait_for_room(slot)
             return
         change = Change(instance, "ended", reason="failed", detail=error.message)
-        self.changed(change, now)
+        self.on_change(change, now)
 
     def __len__(self) -> int:
         """Return the number of names."""
@@ -202,7 +202,7 @@ class InstanceManager:
     def cut_off(self, name: str) -> str:
         """Return for how long an instance has run without registering, and what to check; empty if that is not long."""
         slot = self._slots[name]
-        if not slot.running or slot.unregistered <= self._unreachable_secs:
+        if not slot.is_running or slot.unregistered <= self._unreachable_secs:
             return ""
         return self._advised(f"has not reached the master for {slot.unregistered:.0f} s", name)
 
@@ -228,12 +228,12 @@ class InstanceManager:
     @property
     def workers(self) -> list[str]:
         """Names of the running workers."""
-        return [name for name, slot in self._slots.items() if slot.role == "worker" and slot.running]
+        return [name for name, slot in self._slots.items() if slot.role == "worker" and slot.is_running]
 
     @property
     def running(self) -> int:
         """Number of running instances."""
-        return sum(slot.running for slot in self._slots.values())
+        return sum(slot.is_running for slot in self._slots.values())
 
     @property
     def starting(self) -> int:
@@ -247,7 +247,7 @@ class InstanceManager:
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
         serving = {(record.instance, record.incarnation) for record in self._tasks.state.all_servers}
         for slot in self._slots.values():
-            if not slot.running or slot.dismissed:
+            if not slot.is_running or slot.dismissed:
                 continue
             who = slot.instance.key
             silence = (
@@ -300,7 +300,7 @@ class InstanceManager:
                 continue
             if slot.waits:
                 slot.withdraw()
-            elif not slot.vacant and not slot.dismissed:
+            elif not slot.is_vacant and not slot.dismissed:
                 scale_actions.append(slot.dismiss(stops=self.kept != "all"))
         return scale_actions
 
@@ -309,7 +309,7 @@ class InstanceManager:
     @property
     def _occupied(self) -> list[Slot]:
         """Slots with an occupant that has not ended, as far as is known."""
-        return [slot for slot in self._slots.values() if not slot.vacant]
+        return [slot for slot in self._slots.values() if not slot.is_vacant]
 
     @property
     def _possible(self) -> int:
@@ -381,7 +381,7 @@ class InstanceManager:
         for index, record in enumerate(self._tasks.state.servers):
             slot = self._slots.get(record.instance)
             who = (record.instance, record.incarnation)
-            if slot is None or slot.role == "ps" or not slot.running or not record.address:
+            if slot is None or slot.role == "ps" or not slot.is_running or not record.address:
                 continue
             if slot.instance.key == who:
                 ours = self._slots.setdefault(self._homes[index], Slot("ps"))
@@ -395,8 +395,8 @@ class InstanceManager:
         role, name = slot.role, change.instance.name
         gained = self._tasks.gained(role)
         backoff = self._backoff[role]
-        backoff.ended(change, gained)
-        slot.backoff.ended(change, gained if role == "ps" else (self._tasks.rows_of(name),))
+        backoff.on_end(change, gained)
+        slot.backoff.on_end(change, gained if role == "ps" else (self._tasks.rows_of(name),))
         if backoff.fruitless >= self._patience[role]:
             message = f"{backoff.fruitless} {_WORDS[role]} in a row ended without lasting progress"
             hint = "; ".join(filter(None, (change.hint, f"its log: {self._log(name)}")))

@@ -33,7 +33,7 @@ class Backoff:
     fruitless: int = 0
     gained: Gain = ()
 
-    def ended(self, change: Change, gained: Gain) -> None:
+    def on_end(self, change: Change, gained: Gain) -> None:
         before = 0 if gained > self.gained else self.fruitless
         self.fruitless = before + (change.reason not in _BLAMELESS and not change.remedied)
         self.gained = max(self.gained, gained)
@@ -68,11 +68,11 @@ class Slot:
     unregistered: float = 0.0
 
     @property
-    def vacant(self) -> bool:
+    def is_vacant(self) -> bool:
         return self.change is None or self.change.state == "ended" or self.waits
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self.change is not None and self.change.state == "running"
 
     @property

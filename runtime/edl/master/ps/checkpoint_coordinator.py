@@ -103,7 +103,7 @@ class CheckpointCoordinator:
         """Make a checkpoint due now, unless nothing was trained since the last one."""
         self.requested = True
 
-    def due(self, step: int, now: float) -> bool:
+    def is_due(self, step: int, now: float) -> bool:
         """Return True if a checkpoint is due at the parameters' step `step`."""
         alone = self.in_memory and self._servers == 1
         if alone or not self.may_begin(now):
@@ -137,7 +137,7 @@ class CheckpointCoordinator:
         self._at = (now, steps[0])
         return name
 
-    def taken(self, name: str, answer: CheckpointTaken) -> None:
+    def on_taken(self, name: str, answer: CheckpointTaken) -> None:
         """Record that server 0 has taken the checkpoint."""
         taking = self._taking
         if taking is None or taking.name != name:
@@ -177,7 +177,7 @@ class CheckpointCoordinator:
         self._taking, self._lost, self.requested = None, False, False
         return True
 
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Return True if there is no complete checkpoint, or every shard of it still exists somewhere."""
         checkpoint, places = self._tasks.state.checkpoint, self._tasks.state.servers
         if checkpoint is None or checkpoint.manifest is None:
@@ -188,7 +188,7 @@ class CheckpointCoordinator:
         ]
         return all(one or after for one, after in zip(here, here[1:] + here[:1], strict=True))
 
-    def held(self, arranged: Arrange) -> None:
+    def on_held(self, arranged: Arrange) -> None:
         """Record that a server was arranged and has restored its shards in memory."""
         checkpoint = self._tasks.state.checkpoint
         if (

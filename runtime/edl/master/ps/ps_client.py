@@ -93,11 +93,11 @@ class PsClient:
             answer = await self._ask(call)
         except SQLFlowError as error:
             if isinstance(error, AwayError):
-                self._peer(call).failed()
-            self._servers.unanswered(call, error, self._state_loop.now())
+                self._peer(call).on_failure()
+            self._servers.on_unanswered(call, error, self._state_loop.now())
         else:
-            self._peer(call).answered()
-            self._servers.answered(call, answer, self._state_loop.now())
+            self._peer(call).on_answer()
+            self._servers.on_answer(call, answer, self._state_loop.now())
         self._state_loop.notify()
         self.tick(self._state_loop.now())
 
@@ -156,7 +156,7 @@ class PsClient:
             for home in self._channels.keys() - {*self._state_loop.tasks.state.homes}:
                 self._channels.pop(home).close()
                 if peer := self._peers.pop(home, None):
-                    peer.gone()
+                    peer.on_gone()
             await self._remove_others()
 
     async def _remove_others(self) -> None:

@@ -109,7 +109,7 @@ class Servers:
         return len(self._set.records)
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """True if all servers are arranged."""
         addresses = self._set.addresses
         return all(self._is_arranged(index, addresses) for index in range(len(self)))
@@ -150,12 +150,12 @@ class Servers:
         index = self._set.index(instance)
         if index is None:
             return None
-        self._tasks.lost(instance, incarnation, now)  # it may have been a worker before
+        self._tasks.on_loss(instance, incarnation, now)  # it may have been a worker before
         record = self._set.places[index]
         if record.instance == instance and record.incarnation > incarnation:
             return None
         if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
-            self.lost(record.instance, record.incarnation, now)
+            self.on_loss(record.instance, record.incarnation, now)
             self._tasks.state.keep_counts([record])
             record.instance, record.incarnation, record.address = instance, incarnation, address
             record.epoch += 1
@@ -164,10 +164,10 @@ class Servers:
         leases = self._tasks
         return Joined(leases.state.epoch, leases.state.generation, leases.lease_secs, leases.lease_secs / 3)
 
-    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+    def on_loss(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """Handle the loss of an instance. No effect if it does not serve a slot any more."""
         index = self._set.index(instance)
-        if index is None or self._tasks.finished:
+        if index is None or self._tasks.is_finished:
             return
         record, slot = self._set.places[index], self._slots[index]
         if (record.instance, record.incarnation) != (instance, incarnation):
@@ -183,7 +183,7 @@ class Servers:
         self._slots[index] = ServerSlot(now)
         self.checkpoints.drop(now, at_once=True)  # another server has to be ready first
         what = f"{instance} {why or 'is gone'}"
-        if not self.checkpoints.readable():
+        if not self.checkpoints.is_readable():
             self._begin_anew(f"{what}, and with it the checkpoint in memory")
         elif slot.holds:
             self._replace(index, slot, what)
@@ -217,11 +217,11 @@ class Servers:
 
     def calls(self, now: float) -> list[ServerCall]:
         """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
-        if self._tasks.finished:
+        if self._tasks.is_finished:
             return []
-        ready = self.ready
+        ready = self.is_ready
         waits = bool(self.checkpoints.under_way or any(slot.sealed for slot in self._slots)) or not (
-            ready and self.open
+            ready and self.is_open
         )
         due = [
             ServerCall(index, home, record.epoch, record.address, header, secs)
@@ -233,7 +233,7 @@ class Servers:
             self._slots[call.index].under_way.add(call.name)
         return due
 
-    def answered(self, call: ServerCall, answer: Answer, now: float) -> None:
+    def on_answer(self, call: ServerCall, answer: Answer, now: float) -> None:
         """Apply the answer of a call."""
         index = self._done(call)
         if index is None:
@@ -242,21 +242,21 @@ class Servers:
         slot.answered = now
         if isinstance(call.header, Arrange):
             slot.arranged = call.header
-            self.checkpoints.held(call.header)
+            self.checkpoints.on_held(call.header)
             self._publish()
         elif isinstance(answer, Figures):
             self._look(index, answer, now)
         elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
             if call.header.generation == self._tasks.state.generation:
-                self._revoked(slot, call.header.leases, answer.progress)
+                self._on_revoked(slot, call.header.leases, answer.progress)
         elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
             alive = [attempt for attempt in answer.unfinished.items() if self._tasks.state.is_alive(*attempt)]
             if call.header.last and alive:
                 self._tasks.log(f"the servers cannot change yet: {alive[0][0]} is pushing to some of them")
                 self.checkpoints.drop(now)
-            self.checkpoints.taken(call.header.folder, answer)
+            self.checkpoints.on_taken(call.header.folder, answer)
 
-    def unanswered(self, call: ServerCall, error: SQLFlowError, now: float) -> None:
+    def on_unanswered(self, call: ServerCall, error: SQLFlowError, now: float) -> None:
         """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
 
         A checkpoint that no longer exists anywhere is handled like a loss of servers instead. If it is damaged, all
@@ -306,7 +306,7 @@ class Servers:
                 headers.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
             if slot.sealed not in ("", self.checkpoints.closing) and "Reopen" not in slot.under_way:
                 headers.append((Reopen(state.generation, slot.sealed), self._tasks.lease_secs))
-            if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
+            if index == 0 and self.is_open and "TakeCheckpoint" not in slot.under_way:
                 headers += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
         return headers
 
@@ -316,7 +316,7 @@ class Servers:
         if self._has_next and not state.revoking:
             if checkpoints.may_begin(now):
                 yield TakeCheckpoint(state.generation, checkpoints.begin(steps, now, last=True), last=True)
-        elif checkpoints.due(steps[0], now):
+        elif checkpoints.is_due(steps[0], now):
             yield self._take_checkpoint(checkpoints.begin(steps, now))
 
     def _take_checkpoint(self, name: str) -> TakeCheckpoint:
@@ -327,7 +327,7 @@ class Servers:
         return TakeCheckpoint(state.generation, name)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """True if all servers answer pulls and pushes, according to their last status."""
         generation = self._tasks.state.generation
         figures = [slot.figures for slot in self._slots[: len(self)]]
@@ -349,7 +349,7 @@ class Servers:
         self._slots[index].under_way.discard(call.name)
         return index
 
-    def _revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
+    def _on_revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
         """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
         progress of any server.
         """
@@ -362,7 +362,7 @@ class Servers:
             for parts in by_lease:
                 self._tally.record_torn_push(parts)
         furthest_last = sorted(filter(None, chain.from_iterable(by_lease)), key=lambda part: part.rows)
-        self._tasks.revoked(everywhere, furthest_last)
+        self._tasks.on_revoked(everywhere, furthest_last)
 
     def _look(self, index: int, figures: Figures, now: float) -> None:
         self._slots[index].figures = figures
@@ -401,8 +401,8 @@ class Servers:
             homes
             and not self.stopping
             and self._set.change is None
-            and self.open
-            and not self._tasks.job.over("train")
+            and self.is_open
+            and not self._tasks.job.is_over("train")
         ):
             self._tasks.log(f"{', '.join(homes)} {why}: another server follows")
             self.scale(len(self), homes)
@@ -449,7 +449,7 @@ class Servers:
     @property
     def _has_next(self) -> bool:
         """True if the servers to come are there, and there is something left to train."""
-        return self._set.is_complete and not self._tasks.job.over("train")
+        return self._set.is_complete and not self._tasks.job.is_over("train")
 
     # Slots ------------------------------------------------------------------------------------------------------
 
@@ -514,10 +514,10 @@ class Servers:
         state = self._tasks.state
         addresses = self._set.addresses
         before = self._tasks.servers
-        if before is None or (state.generation, addresses, self.ready) != (
+        if before is None or (state.generation, addresses, self.is_ready) != (
             before.generation,
             before.addresses,
             before.ready,
         ):
             self._number += 1
-            self._tasks.servers = protocol.Servers(self._number, state.generation, addresses, self.ready)
+            self._tasks.servers = protocol.Servers(self._number, state.generation, addresses, self.is_ready)

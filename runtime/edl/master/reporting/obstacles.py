@@ -13,7 +13,7 @@ class Obstacles:
         self._advice = advice
         self._found: dict[str, tuple[int, str]] = {}
 
-    def heard(self, name: str, incarnation: int, text: str) -> None:
+    def on_heard(self, name: str, incarnation: int, text: str) -> None:
         """Record the report of a worker, empty if it reaches all peers."""
         before = self.of(name, incarnation)
         self._found[name] = (incarnation, text)

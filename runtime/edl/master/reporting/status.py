@@ -64,7 +64,7 @@ class StatusReporter:
             if isinstance(news, EpochEnd):
                 self._curves.epoch_end(news)
         instances = len(self._instances)
-        if now - self._published_at < self._backend.interval or not self._events_due.due(now, instances):
+        if now - self._published_at < self._backend.interval or not self._events_due.is_due(now, instances):
             return
         self._published_at = now
         tally = self._count()
@@ -72,7 +72,7 @@ class StatusReporter:
             self._tally = tally
             self._backend.events.write(tally)
         self._publish_progress(now)
-        if now - self._written_at >= SNAPSHOT_SECS and self._snapshots_due.due(now, instances):
+        if now - self._written_at >= SNAPSHOT_SECS and self._snapshots_due.is_due(now, instances):
             self._written_at = now
             self._loads.look(now)
             self._write()
@@ -127,8 +127,10 @@ class StatusReporter:
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
             tasks=progress.counts(tasks),
-            epoch=0 if tasks.plan.endless else state.epoch,
-            epochs=self._spec.training.epochs if self._spec.work == "train" and not tasks.plan.endless else 0,
+            epoch=0 if tasks.plan.is_endless else state.epoch,
+            epochs=self._spec.training.epochs
+            if self._spec.work == "train" and not tasks.plan.is_endless
+            else 0,
             rows=progress.rows(tasks),
             step=progress.sum_epochs(tasks).steps,
             loss=progress.loss(tasks),

@@ -32,10 +32,10 @@ class Backups:
         self._begun: dict[int, float] = {}
         self._took: deque[float] = deque(maxlen=_RECENT)
 
-    def begun(self, lease: int, now: float) -> None:
+    def on_begin(self, lease: int, now: float) -> None:
         self._begun.setdefault(lease, now)
 
-    def done(self, lease: int, now: float) -> None:
+    def on_done(self, lease: int, now: float) -> None:
         """Record that the task of a lease is done."""
         if (begun := self._begun.pop(lease, None)) is not None:
             self._took.append(now - begun)
@@ -52,7 +52,7 @@ class Backups:
             return
         leases = self._table.state.of_type(self._kind)
         for lease in leases:
-            self.begun(lease, now)
+            self.on_begin(lease, now)
         self._begun = {lease: self._begun[lease] for lease in leases}
         if len(self._took) < LEAST_DONE:
             return

@@ -66,9 +66,9 @@ class LeaseTable:
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if nothing is left to do, for whatever reason."""
-        return self.job.finished or bool(self.state.failed or self.state.cancelled)
+        return self.job.is_finished or bool(self.state.failed or self.state.cancelled)
 
     def of(self, owner: str) -> list[int]:
         """Return the leases of an owner, oldest first."""
@@ -86,7 +86,7 @@ class LeaseTable:
 
         The stored lease of the owner may be an earlier one of the same task; the later one counts.
         """
-        if task.attempt >> COUNTER_BITS >= self.state.epoch or self.finished:
+        if task.attempt >> COUNTER_BITS >= self.state.epoch or self.is_finished:
             return False
         for number in [number for number in self._of[owner] if number < task.attempt]:
             lease = self.state.leases[number]

@@ -15,7 +15,7 @@ def counts(tasks: TaskManager) -> dict[str, Counts]:
     by_type: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in tasks.state.done.items()}
     for pool in tasks.job.pools:
         of_type = by_type.setdefault(pool.state.type, [0, 0, 0])
-        of_type[0] += 0 if tasks.plan.endless else pool.todo
+        of_type[0] += 0 if tasks.plan.is_endless else pool.todo
         of_type[1] += len(pool.doing)
     return {kind: Counts(*of_type) for kind, of_type in by_type.items()}
 

@@ -69,18 +69,18 @@ class RecoveryPolicy:
         """Return the remaining part of a lease's task to the queue."""
         self.table.give_back(number, part)
 
-    def failed(self, task: Task) -> None:
+    def on_failure(self, task: Task) -> None:
         """Handle a task that has raised."""
         self.give_back(task.attempt)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         """Handle an end of training before the last epoch."""
 
     def matters(self, instance: str) -> bool:
         """Return True if the loss of the instance is worth a log line although it holds no task."""
         return False
 
-    def lost(self, instance: str) -> None:
+    def on_loss(self, instance: str) -> None:
         """Handle the loss of an instance after its tasks were returned to the queue."""
 
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
@@ -112,11 +112,11 @@ class TrainerRecovery(RecoveryPolicy):
 
     def begin(self) -> None:
         """Go back if the last checkpoint is lost and no instance may still have the weights."""
-        if self.table.checkpoint_is_lost and not (self._held or self.table.finished):
+        if self.table.checkpoint_is_lost and not (self._is_held or self.table.is_finished):
             self.go_back()
 
     @property
-    def _held(self) -> bool:
+    def _is_held(self) -> bool:
         """True if an instance may have the trained state."""
         return not all(member.gone for member in self.state.members.values())
 
@@ -130,8 +130,8 @@ class TrainerRecovery(RecoveryPolicy):
     def matters(self, instance: str) -> bool:
         return True
 
-    def lost(self, instance: str) -> None:
-        if not self.table.job.finished:
+    def on_loss(self, instance: str) -> None:
+        if not self.table.job.is_finished:
             self.go_back()
 
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
@@ -161,7 +161,7 @@ class ServerRecovery(RecoveryPolicy):
         """Return TAKE_OVER if the worker is to become a parameter server; see `edl.master.ps.ps_manager`."""
         who = (request.instance, request.incarnation)
         waited_for = any((record.instance, record.incarnation) == who for record in self.state.servers)
-        return Flag.TAKE_OVER if waited_for and not self.table.finished else Flag.NONE
+        return Flag.TAKE_OVER if waited_for and not self.table.is_finished else Flag.NONE
 
     def gained(self, role: Role) -> Gain:
         return (self.state.checkpoint_step,) if role == "ps" else super().gained(role)
@@ -175,7 +175,7 @@ class ServerRecovery(RecoveryPolicy):
         else:
             super().give_back(number, part)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         """Revoke all training leases, so that no gradient is pushed while the model is exported."""
         for number in self.state.of_type("train"):
             self.give_back(number)
@@ -200,17 +200,17 @@ class AllReduceRecovery(TrainerRecovery):
         self.owners = GroupOwnership(self.rendezvous)
 
     @property
-    def _held(self) -> bool:
-        return self.rendezvous.held
+    def _is_held(self) -> bool:
+        return self.rendezvous.is_held
 
     def flags_for(self, request: Request) -> Flag:
         """Return REGROUP if the group of the instance is to end or has ended."""
-        ends = self.rendezvous.ending if self.rendezvous.is_holder(request) else request.group > 0
+        ends = self.rendezvous.is_ending if self.rendezvous.is_holder(request) else request.group > 0
         return Flag.REGROUP if ends else Flag.NONE
 
     @property
     def has_state(self) -> bool:
-        return self.rendezvous.held and self.rendezvous.has_live_holder
+        return self.rendezvous.is_held and self.rendezvous.has_live_holder
 
     def gained(self, role: Role) -> Gain:
         """Return the numbers of steps, unless all went back, rounds, and measured tasks."""
@@ -221,17 +221,17 @@ class AllReduceRecovery(TrainerRecovery):
     def may_take(self, kind: TaskType, request: Request) -> bool:
         return self.rendezvous.is_holder(request) if kind == "evaluate" else self.rendezvous.leads(request)
 
-    def failed(self, task: Task) -> None:
+    def on_failure(self, task: Task) -> None:
         """Keep a training task with the group: a part of it may be in the weights."""
         if task.type != "train":
-            super().failed(task)
+            super().on_failure(task)
 
     def matters(self, instance: str) -> bool:
         return self.rendezvous.has_member(instance)
 
-    def lost(self, instance: str) -> None:
-        if self.rendezvous.held and not self.rendezvous.has_live_holder:
-            super().lost(instance)
+    def on_loss(self, instance: str) -> None:
+        if self.rendezvous.is_held and not self.rendezvous.has_live_holder:
+            super().on_loss(instance)
 
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         if self.rendezvous.has_led(request):

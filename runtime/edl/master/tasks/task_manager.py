@@ -93,9 +93,9 @@ class TaskManager:
         return self._table.job
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if nothing is left to do, for whatever reason."""
-        return self._table.finished
+        return self._table.is_finished
 
     @property
     def written_first(self) -> bool:
@@ -103,7 +103,7 @@ class TaskManager:
         return self._recovery.written_first
 
     @property
-    def awaited(self) -> bool:
+    def is_awaited(self) -> bool:
         """True if a reply is blocked until the next write to the state store."""
         return self.state.rendezvous.number > self._durable.group
 
@@ -138,7 +138,7 @@ class TaskManager:
             return None
         if member is None or member.incarnation < incarnation or member.gone:
             if member is not None:
-                self.lost(instance, member.incarnation, now)
+                self.on_loss(instance, member.incarnation, now)
             if member is None or member.incarnation < incarnation:
                 self.state.members[instance] = Member(incarnation, now)
             elif not self._recovery.readmits:
@@ -153,11 +153,11 @@ class TaskManager:
             lease_secs,
             lease_secs / 3,
             self._recovery.resume,
-            self.finished,
+            self.is_finished,
             self.servers,
         )
 
-    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+    def on_loss(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """Reassign the tasks of a lost instance. No effect if its loss is known or a later incarnation runs."""
         member = self.state.members.get(instance)
         if member is None or member.incarnation != incarnation or member.gone:
@@ -169,7 +169,7 @@ class TaskManager:
         if why and (held or self._recovery.matters(instance)):
             back = f"; {len(held)} task{'' if len(held) == 1 else 's'} given back" if held else ""
             self.log(f"{instance} {why}{back}")
-        self._recovery.lost(instance)
+        self._recovery.on_loss(instance)
         self.rendezvous.look_at(instance)
         self.rendezvous.tick(now)
 
@@ -216,7 +216,7 @@ class TaskManager:
             self._watch.begin_anew(now)
         self._ticked = self.state.seconds = now
         self._awake = True
-        if self._looks_due.due(now, len(self.state.members)):
+        if self._looks_due.is_due(now, len(self.state.members)):
             self._look(now)
         self.job.tick(now)
         self.rendezvous.tick(now)
@@ -226,7 +226,7 @@ class TaskManager:
         longest = self.worker_lease_secs
         for name, member in self.state.members.items():
             if not member.gone and now - member.seen > longest:
-                self.lost(name, member.incarnation, now, f"was silent for {longest:g} s")
+                self.on_loss(name, member.incarnation, now, f"was silent for {longest:g} s")
         if self.servers is not None and not self.servers.ready:  # the workers wait for them
             self._watch.begin_anew(now)
         late = (longest - self.lease_secs) / 3  # heartbeats show the progress
@@ -261,7 +261,7 @@ class TaskManager:
         # An earlier master had accepted more reports: the worker has to repeat them.
         if overtaken or request.seen_upto > member.upto:
             return Answer(self.state.epoch, flags=self._flags(), seen_upto=member.upto)
-        tasks = tuple(self._grant(request)) if not self.finished else ()
+        tasks = tuple(self._grant(request)) if not self.is_finished else ()
         incarnation, upto = self._durable.reports.get(request.instance, (-1, 0))
         return Answer(
             self.state.epoch,
@@ -334,7 +334,7 @@ class TaskManager:
                 if task is None:
                     break
                 if self._backups is not None:
-                    self._backups.begun(task.attempt, self.state.seconds)
+                    self._backups.on_begin(task.attempt, self.state.seconds)
                 yield task
 
     def _revoked(self, request: Request) -> Iterable[int]:
@@ -354,17 +354,17 @@ class TaskManager:
     def _flags(self) -> Flag:
         job = self.job
         flags = self._recovery.flags
-        if self.finished:
+        if self.is_finished:
             flags |= Flag.FINISHED
         if not job.available.isdisjoint(CONTROL):
             flags |= Flag.PENDING
-        if job.measuring:
+        if job.is_measuring:
             flags |= Flag.MEASURING
-        if job.stopped:
+        if job.is_stopped:
             flags |= Flag.STOPPED
-        if job.over("train"):
+        if job.is_over("train"):
             flags |= Flag.TRAIN_OVER
-        if job.over("predict"):
+        if job.is_over("predict"):
             flags |= Flag.PREDICT_OVER
         return flags
 
@@ -389,20 +389,20 @@ class TaskManager:
         if update.kind == "done":
             self._table.finish(task.attempt)
             if self._backups is not None:
-                self._backups.done(task.attempt, now)
+                self._backups.on_done(task.attempt, now)
             self._done_rows.add(owner, update.report.rows)
-            self._done(update.report, now)
+            self._on_done(update.report, now)
         elif update.kind == "given back":
             self._recovery.give_back(task.attempt, update.report if update.report.rows else None)
         elif update.error:
-            self._recovery.failed(task)
+            self._recovery.on_failure(task)
             self._count_failure(task, update.error, request.instance, now)
 
-    def _done(self, report: Report, now: float) -> None:
+    def _on_done(self, report: Report, now: float) -> None:
         self.state.count_done(report.task.type, task_key(report.task))
         self.news += self.job.done(report, now)
-        if self.job.stopped:
-            self._recovery.stopped()
+        if self.job.is_stopped:
+            self._recovery.on_stop()
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
         times = self.state.count_failure(task_key(task), error)
@@ -412,7 +412,7 @@ class TaskManager:
             self.fail(Failed(error.code, message, error.hint, error.traceback))
         elif self._recovery.ends_on_failure and task.type == "train":
             member = self.state.members[instance]
-            self.lost(instance, member.incarnation, now)
+            self.on_loss(instance, member.incarnation, now)
 
     def _end_hanging(self, hanging: Hanging, now: float) -> None:
         """Give up a worker that hangs; the answer to its next request ends it."""
@@ -422,17 +422,17 @@ class TaskManager:
         if task is not None:
             hint = f"the stacks of its threads are in the log of {name}"
             self._count_failure(task, Failed(JobError.code, what, hint), name, now)
-        self.lost(
+        self.on_loss(
             name, incarnation, now, f"made {what} and is ended; the stacks of its threads are in its log"
         )
 
     def fail(self, why: Failed) -> None:
         """Fail the job."""
-        if not self.finished:
+        if not self.is_finished:
             self.state.failed = why
 
     def cancel(self, reason: str) -> None:
-        if not self.finished:
+        if not self.is_finished:
             self.state.cancelled = reason
 
     # Servers and rollbacks ----------------------------------------------------------------------------------
@@ -457,7 +457,7 @@ class TaskManager:
         summary, self._table.went_back = self._table.went_back, None
         return summary
 
-    def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
+    def on_revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
         """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
         parts = {reported.task.attempt: reported for reported in progress}
         for number in sorted(numbers, reverse=True):  # each is put at the head of the queue
@@ -466,7 +466,7 @@ class TaskManager:
                 continue
             part = parts.get(number) or lease.pushed
             if part is not None and part.rows >= part.task.rows:
-                self._done(report_of(part), self.state.seconds)
+                self._on_done(report_of(part), self.state.seconds)
             else:
                 done = report_of(part) if part is not None and part.rows else None
                 self.job.give_back(task_of(number, lease), done)
@@ -483,10 +483,10 @@ class TaskManager:
         self.unstored = 0
         return msgspec.structs.replace(self.state, job=self.job.kept(doing=True)), self._marks()
 
-    def written(self, marks: Marks) -> None:
+    def on_written(self, marks: Marks) -> None:
         """Record that the state of these marks is durable."""
         self._durable = marks
-        self.rendezvous.written(marks.group)
+        self.rendezvous.on_written(marks.group)
 
     def _marks(self) -> Marks:
         members = self.state.members.items()

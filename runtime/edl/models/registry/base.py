@@ -188,7 +188,7 @@ class Registry(ABC):
         return version
 
     @contextmanager
-    def fetched(self, reference: str) -> Iterator[tuple[ModelVersion, Path]]:
+    def fetch(self, reference: str) -> Iterator[tuple[ModelVersion, Path]]:
         """Yield the version and its archive, a temporary file; see `load`."""
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             file = Path(folder) / "model.zip"

@@ -29,7 +29,7 @@ class Choices:
         self._judge = judge
         self._lag = lag
 
-    def ready(self, turn: int) -> bool:
+    def is_ready(self, turn: int) -> bool:
         """Return True once the trials that decide the choice of a turn's trial have ended."""
         search = self._judge.search
         if turn >= search.count:

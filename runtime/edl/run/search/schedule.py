@@ -44,7 +44,7 @@ class Schedule:
         """Number of trials that have not begun."""
         return self._count - len(self._begun)
 
-    def ready(self, ended: Collection[int]) -> bool:
+    def is_ready(self, ended: Collection[int]) -> bool:
         """Return True if the next choice does not depend on trials that have not ended. ended: their numbers."""
         return not self._is_choice or set(self._known) <= set(ended)
 

@@ -264,7 +264,7 @@ class TrialPool:
             while not (
                 self._stopped or self._is_over or (self._left_to_trials < LEAST_SECONDS and self._has_result)
             ):
-                if not self._schedule.ready(self.results):
+                if not self._schedule.is_ready(self.results):
                     self._lock.wait(_POLL_SECONDS)
                     continue
                 number = self._schedule.take(self._errors)

@@ -83,7 +83,7 @@ class TrialRunner:
         self._stopped = False
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._stopped
 
     def run(self, number: int, seconds: float) -> TrialResult:
@@ -185,7 +185,7 @@ class TrialRunner:
         finally:
             with self._lock:
                 self._process = None
-            if process.alive:
+            if process.is_alive:
                 self._idle.put(process)
             else:
                 process.close()

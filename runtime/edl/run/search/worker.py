@@ -73,10 +73,10 @@ class SearchWorker:
     def run(self) -> None:
         """Run trials, and export the model at the end, until there are no tasks."""
         try:
-            while not (self._tasks.over("predict") or self._draining.is_set()):
+            while not (self._tasks.is_over("predict") or self._draining.is_set()):
                 if task := self._tasks.next("predict"):
                     self._run_trial(task)
-            while not (self._tasks.over("export") or self._draining.is_set()):
+            while not (self._tasks.is_over("export") or self._draining.is_set()):
                 if task := self._tasks.next(*CONTROL):
                     self._export(task)
         finally:
@@ -93,7 +93,7 @@ class SearchWorker:
         if not self._ready(task):
             self._tasks.give_back(Report(task))
             return
-        ready = self._choices.ready(task.start)
+        ready = self._choices.is_ready(task.start)
         choice = self._choices.find(task.start) if ready else None  # not ready: the time is up
         left, needed = self._left_to(task.start), 0.0
         if choice is not None:
@@ -134,10 +134,10 @@ class SearchWorker:
         earlier = self._choices.record(choice)
         if earlier is not None:  # of a worker that was lost before it could report
             return earlier
-        with self._watched(self._has_model):
+        with self._watch(self._has_model):
             train = self._runner.screen if choice.screening else self._runner.run
             result = train(number, seconds)
-        if not self._tasks.valid(task):
+        if not self._tasks.holds_lease(task):
             return None
         record = self._judge.record_screening if choice.screening else self._judge.record
         trial = record(turn, number, result)
@@ -153,7 +153,7 @@ class SearchWorker:
         """
         until = time.monotonic() + _WAIT_SECONDS
         self._trials()
-        while not self._choices.ready(task.start):
+        while not self._choices.is_ready(task.start):
             if self._has_model and self._left_to(task.start) < LEAST_SECONDS:
                 return True
             if self._draining.wait(_WATCH_SECONDS) or time.monotonic() > until:
@@ -188,7 +188,7 @@ class SearchWorker:
         try:
             self._trials()
             weights = ensembling.choose()
-            with self._watched(has_model=True):
+            with self._watch(has_model=True):
                 refitted = self._refit(weights)
                 explained = self._explain(weights)
             ending = "interrupted" if self._ends_early else ""
@@ -226,7 +226,7 @@ class SearchWorker:
         return explained
 
     @contextmanager
-    def _watched(self, has_model: bool) -> Iterator[None]:
+    def _watch(self, has_model: bool) -> Iterator[None]:
         """Stop the trial when the worker has to leave, and hurry one that exceeds its time."""
         ended = threading.Event()
 

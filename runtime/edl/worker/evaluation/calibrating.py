@@ -33,7 +33,7 @@ def of_label(
         return {}
     chosen: dict[str, Metric] = {}
     if len(label.classes) <= MOST_CLASSES:
-        chosen = {_CURVE: AUC()} if label.binary else {_SCORES: ScoreHistogram()}
+        chosen = {_CURVE: AUC()} if label.is_binary else {_SCORES: ScoreHistogram()}
         chosen[_CONFUSION] = ConfusionMatrix()
     return {**chosen, _LOSSES: TemperedLoss()} if calibration else chosen
 

@@ -85,7 +85,7 @@ def measure(spec: Measurement, reader: Reader) -> Found:
     else:
         classes, overlap = (spec.classes, True) if spec.classes else _classes(spec, reader)
         label = ClassLabel(spec.label, classes)
-        if len(spec.probabilities) == 1 and not label.binary:
+        if len(spec.probabilities) == 1 and not label.is_binary:
             raise _several(spec, label)
         blocks = _class_blocks(spec, label, reader)
         loss = LogLoss() if spec.probabilities else None

@@ -174,7 +174,9 @@ def results_of(spec: JobSpec, own_target: Target) -> Results:
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     interval = spec.interval if isinstance(own_target.spec, RegressionLabel) else None
     names = added_names(own_target.spec, column, output, keep, scheme, has_interval=interval is not None)
-    threshold = spec.threshold if isinstance(own_target.spec, ClassLabel) and own_target.spec.binary else None
+    threshold = (
+        spec.threshold if isinstance(own_target.spec, ClassLabel) and own_target.spec.is_binary else None
+    )
     return Results(own_target, keep, names, interval, threshold, output.extra)
 
 
@@ -214,7 +216,7 @@ def _text(value: str | bool | int) -> str:
 
 def probabilities(scores: Array, label: ClassLabel) -> Array:
     """Return the scores as (n, classes). A program may give only the probability of the second of two classes."""
-    if scores.ndim == 2 and scores.shape[1] == 1 and label.binary:
+    if scores.ndim == 2 and scores.shape[1] == 1 and label.is_binary:
         scores = np.concatenate([1 - scores, scores], axis=1)
     if scores.ndim != 2 or scores.shape[1] != len(label.classes):
         raise JobError(

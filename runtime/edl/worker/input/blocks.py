@@ -93,7 +93,7 @@ class Blocks:
     part: Callable[[], tuple[int, int]] = lambda: (0, 1)
 
     @property
-    def all_kept(self) -> bool:
+    def keeps_all_rows(self) -> bool:
         """True if every training row is cached."""
         return self.kept.rows == self.rows
 
@@ -130,7 +130,7 @@ class Blocks:
         """
         fed = convert_rows(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
-        exact = self._trees or self.program.spec.framework == ENSEMBLE
+        exact = self._has_trees or self.program.spec.framework == ENSEMBLE
         features = checked_features(fed.features, rows, by, exact=exact)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
@@ -139,7 +139,7 @@ class Blocks:
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     @property
-    def _trees(self) -> bool:
+    def _has_trees(self) -> bool:
         """True if the model is one of trees: all rounds of boosting need the same arrays."""
         return self.program.spec.framework in TREES
 
@@ -157,7 +157,7 @@ class Blocks:
         converted = self.kept.get(start, end)
         if converted is None:
             converted = self.read(start, end, "train").arrays
-            if self._trees or (not self.program.edited and self.program.spec.training.epochs > 1):
+            if self._has_trees or (not self.program.edited and self.program.spec.training.epochs > 1):
                 self.kept.put(start, end, converted)
         return converted
 

@@ -52,7 +52,7 @@ class Strategy(Protocol):
         """Return a mark for all training so far."""
         ...
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         """Return True if the training up to `mark` is durable."""
         ...
 
@@ -97,7 +97,7 @@ class Local:
     def mark(self) -> int:
         return self.step
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         return True
 
     def flush(self) -> None:

@@ -45,8 +45,8 @@ class PushStrategy(ServerStrategy):
     def mark(self) -> int:
         return self._sent
 
-    def settled(self, mark: int) -> bool:
-        if mark > self._answered and self._pushing is not None and self._pushing.answered:
+    def is_durable(self, mark: int) -> bool:
+        if mark > self._answered and self._pushing is not None and self._pushing.is_answered:
             with contextlib.suppress(VoidError):  # the caller knows which tasks are void
                 self._settle()
         return mark <= self._answered

@@ -43,7 +43,7 @@ class ServerLocator(Protocol):
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None: ...
 
-    def over(self, kind: TaskType) -> bool: ...
+    def is_over(self, kind: TaskType) -> bool: ...
 
 
 class ServerRequest(NamedTuple):
@@ -104,7 +104,7 @@ class ParameterServers:
         for channel in self._channels:
             channel.close()
         for peer in self._peers.values():
-            peer.gone()
+            peer.on_gone()
 
     # For calls under way ------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class ParameterServers:
         for channel in before.values():
             channel.close()
         for server in [server for server in self._peers if server >= len(servers.addresses)]:
-            self._peers.pop(server).gone()
+            self._peers.pop(server).on_gone()
         self._known = servers
 
     def _replaced(self, server: int) -> bool:
@@ -169,7 +169,7 @@ class ParameterServers:
             raise VoidError("this worker has to go")
 
     def _check_over(self) -> None:
-        if self._source.over("export"):
+        if self._source.is_over("export"):
             raise VoidError("the job is over")
 
 
@@ -186,7 +186,7 @@ class PendingCalls(Generic[S]):
         self._pending = {server: servers.send(server, request) for server, request in requests.items()}
 
     @property
-    def answered(self) -> bool:
+    def is_answered(self) -> bool:
         """True if all calls are complete."""
         return all(pending.wait(0) for pending in self._pending.values())
 
@@ -201,14 +201,14 @@ class PendingCalls(Generic[S]):
             try:
                 self._servers.wait(server, pending)
                 result = pending.result(self._kind)
-                self._servers.peer(server).answered()
+                self._servers.peer(server).on_answer()
                 if not self._asks_again(server, result[0], pause):
                     return result
             except GenerationError:
                 raise self._servers.lost() from None
             except (AwayError, NotReadyError) as error:
                 if isinstance(error, AwayError):
-                    self._servers.peer(server).failed()
+                    self._servers.peer(server).on_failure()
             self._servers.wait_for_a_change(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             self._pending[server] = self._servers.send(server, self._requests[server])

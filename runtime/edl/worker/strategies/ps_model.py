@@ -296,8 +296,8 @@ class PushCall:
         self._rows = rows
 
     @property
-    def answered(self) -> bool:
-        return self._calls.answered
+    def is_answered(self) -> bool:
+        return self._calls.is_answered
 
     def result(self) -> PushResult:
         answers = self._calls.results()

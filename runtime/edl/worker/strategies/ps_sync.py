@@ -47,13 +47,13 @@ class Synchronous(ServerStrategy):
     def mark(self) -> int:
         return self._mark
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         while self._confirmed and self._confirmed[0][1] < self.step:
             self._confirmed.popleft()
         return not self._confirmed or self._confirmed[0][0] > mark
 
     def flush(self) -> None:
-        while not self.settled(self._mark):
+        while not self.is_durable(self._mark):
             self._ready()
             header = msg.Flush(self._servers.generation, WAIT_SECS)
             answer = self._servers.ask(header, msg.Confirmed, CALL_SECS + WAIT_SECS)

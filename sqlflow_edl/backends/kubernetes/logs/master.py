@@ -45,7 +45,7 @@ class MasterLogs:
         self._readings: list[_LogReading] = []  # the current one first
 
     @property
-    def last(self) -> bool:
+    def is_last(self) -> bool:
         """True if no log is open, as far as is known."""
         return not self._readings
 

@@ -151,7 +151,7 @@ class Following:
         self.changes: list[Change] = []
         self.found: list[list[Change]] = [cluster.list()]
         self.changes += self.found[0]
-        arguments = (cluster, self._changed, self._found, lambda _: threading.Event().wait(0.05))
+        arguments = (cluster, self._on_change, self._found, lambda _: threading.Event().wait(0.05))
         self._thread = threading.Thread(target=follow, args=arguments)
         self._thread.start()
 
@@ -183,7 +183,7 @@ class Following:
         self._thread.join(SECONDS)
         assert not self._thread.is_alive()
 
-    def _changed(self, change: Change | Room) -> None:
+    def _on_change(self, change: Change | Room) -> None:
         assert isinstance(change, Change)
         with self._told:
             self.changes.append(change)

@@ -108,7 +108,7 @@ def test_a_second_interrupt_kills_the_job(stage: Stage) -> None:
     for player in (master, worker):
         player.wait()
     stage.running.close()
-    assert not stage.job.status().alive
+    assert not stage.job.status().is_alive
 
 
 @pytest.mark.soak
@@ -124,7 +124,7 @@ def test_a_detached_job_goes_on_when_the_wait_is_interrupted(stage: Stage) -> No
     with pytest.raises(KeyboardInterrupt):
         stage.running.follow(interrupt)
     stage.running.close()
-    assert stage.job.status().alive
+    assert stage.job.status().is_alive
     assert stage.worker(master).name == "worker-0"
     tell(stage, DONE)
     leave(master)

@@ -31,7 +31,7 @@ class Parent:
     def started(self, key: Key, pid: int) -> None:
         raise AssertionError("no process can be started here")
 
-    def refused(self, key: Key, why: str) -> None:
+    def on_refusal(self, key: Key, why: str) -> None:
         self.told.append((key, why))
         if len(self.told) == self._wanted:
             self.done.set()

@@ -120,17 +120,17 @@ def test_a_frozen_master_is_killed_and_the_next_one_goes_on(stage: Stage) -> Non
 
 def test_the_silence_of_a_master_does_not_count_while_the_supervisor_is_suspended_too() -> None:
     silence = Silence(30.0, heartbeats=0, now=0.0)
-    assert not silence.too_long(1, 1.0)
-    assert not silence.too_long(1, 10_000.0)  # a laptop that slept
+    assert not silence.is_too_long(1, 1.0)
+    assert not silence.is_too_long(1, 10_000.0)  # a laptop that slept
     assert silence.seconds == 2 * CHECK_SECONDS
-    looks = [silence.too_long(1, 10_000.0 + number * CHECK_SECONDS) for number in range(1, 59)]
+    looks = [silence.is_too_long(1, 10_000.0 + number * CHECK_SECONDS) for number in range(1, 59)]
     assert looks == [False] * 57 + [True]
 
 
 def test_a_master_has_more_time_until_its_first_heartbeat() -> None:
     silence = Silence(1.0, heartbeats=7, now=0.0)  # of the masters before it
     seconds = [number * CHECK_SECONDS for number in range(1, 241)]
-    assert [silence.too_long(7, now) for now in seconds] == [False] * 239 + [True]
+    assert [silence.is_too_long(7, now) for now in seconds] == [False] * 239 + [True]
     assert silence.seconds == START_SECONDS
 
 

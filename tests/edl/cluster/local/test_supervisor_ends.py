@@ -39,7 +39,7 @@ def test_nothing_outlives_a_supervisor_that_is_killed_and_no_stopped_worker_eith
     ends(forkserver)
     with pytest.raises(ClusterError, match="the job's supervisor died"):
         stage.running.follow(lambda event: None)
-    assert not stage.job.status().alive
+    assert not stage.job.status().is_alive
 
 
 @pytest.mark.soak
@@ -81,7 +81,7 @@ def test_a_job_has_one_supervisor_and_when_it_is_done_goes_back_to_its_client(st
     assert finish(stage, master) == DONE
     worker.wait()
     status = stage.job.status()
-    assert (status.state, status.pid, status.unclaimed) == ("finished", os.getpid(), False)
+    assert (status.state, status.pid, status.is_unclaimed) == ("finished", os.getpid(), False)
 
 
 @pytest.mark.soak
@@ -222,13 +222,13 @@ def test_a_detached_job_outlives_its_client_and_waits_to_be_claimed(stage: Stage
         master = stage.enter()
         client.kill()
     worker = stage.worker(master)
-    assert stage.job.status().alive
+    assert stage.job.status().is_alive
     with EventLog(stage.folder.events) as log:
         log.write(DONE)
     master.send("exit", code=exit_codes.OK)
     worker.wait()
     ends(supervisor)
-    assert stage.job.status().unclaimed
+    assert stage.job.status().is_unclaimed
 
 
 @pytest.mark.soak

@@ -203,7 +203,7 @@ def test_what_a_full_disk_did_not_take_is_written_later(
 
 def test_a_lock_that_somebody_keeps_stops_a_turn_and_changes_nothing(quota: Quota) -> None:
     ours = quota.join("ours", SlotRequest(1, 4))
-    with quota.locked(), pytest.raises(ClusterError, match="another process holds the lock"):
+    with quota.lock(), pytest.raises(ClusterError, match="another process holds the lock"):
         ours.turn(0)
     assert ours.turn(0) == 4
 

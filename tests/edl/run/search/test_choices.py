@@ -67,7 +67,7 @@ def test_the_choices_equal_a_search_in_one_process(program: Program) -> None:
     for turn in range(TRIALS):
         number = schedule.take(errors)
         assert number is not None
-        assert records.choices.ready(turn)
+        assert records.choices.is_ready(turn)
         assert records.choices.find(turn) == TrialChoice(number, screening=False)
         errors[number] = records.error(number)
         records.end(turn, number)
@@ -75,23 +75,23 @@ def test_the_choices_equal_a_search_in_one_process(program: Program) -> None:
 
 def test_a_choice_waits_for_trials_before_it_but_for_those_that_may_be_under_way(program: Program) -> None:
     records = Records(program)
-    assert records.choices.ready(ORDERED - 1)
+    assert records.choices.is_ready(ORDERED - 1)
     for turn in (1, 2, 3):
         records.end(turn, turn)
-    assert not records.choices.ready(ORDERED)
+    assert not records.choices.is_ready(ORDERED)
     records.end(0, 0)
-    assert records.choices.ready(ORDERED)
-    assert records.choices.ready(ORDERED + LAG)
-    assert not records.choices.ready(ORDERED + LAG + 1)
+    assert records.choices.is_ready(ORDERED)
+    assert records.choices.is_ready(ORDERED + LAG)
+    assert not records.choices.is_ready(ORDERED + LAG + 1)
 
 
 def test_a_turn_without_time_is_not_waited_for(program: Program) -> None:
     records = Records(program)
     for turn in range(ORDERED - 1):
         records.end(turn, turn)
-    assert not records.choices.ready(ORDERED + LAG)
+    assert not records.choices.is_ready(ORDERED + LAG)
     records.judge.skip(ORDERED - 1)
-    assert records.choices.ready(ORDERED + LAG)
+    assert records.choices.is_ready(ORDERED + LAG)
 
 
 def test_the_best_third_of_a_screening_is_trained_on_all_rows_when_all_were_screened(
@@ -101,7 +101,7 @@ def test_the_best_third_of_a_screening_is_trained_on_all_rows_when_all_were_scre
     assert records.search.turns == TRIALS + 3
     screened = []
     for turn in range(TRIALS):
-        assert not records.choices.ready(TRIALS)
+        assert not records.choices.is_ready(TRIALS)
         found = records.choices.find(turn)
         assert found is not None
         assert found.screening

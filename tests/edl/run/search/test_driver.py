@@ -355,7 +355,7 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found_and_a_second_one_canc
         assert read_archive(jobs[0].archive).trials == outcome.trials
         with pytest.raises(KeyboardInterrupt):
             process.run(program, jobs[1].path, interrupt_again, keeps_best=True)
-        assert process.alive
+        assert process.is_alive
 
 
 def test_an_error_outside_of_the_trials_ends_the_search(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_choice_does_not_depend_on_trials_that_may_be_under_way(template: Sear
     for _ in range(TRIALS):
         known = {number: bowl(search.candidates[number]) for number in begun}
         late = {number: known[number] for number in begun[: max(0, len(begun) - 4)]}
-        assert slow.ready(late)
+        assert slow.is_ready(late)
         number = slow.take(late)
         assert number == quick.take(known)
         assert number is not None
@@ -90,8 +90,8 @@ def test_a_choice_does_not_depend_on_trials_that_may_be_under_way(template: Sear
 def test_a_choice_waits_for_the_trials_it_depends_on(template: Search) -> None:
     schedule = Schedule(space(template, 4), lag=2)
     begun = [schedule.take({}) for _ in range(8)]
-    assert not schedule.ready([number for number in begun if number != 2])
-    assert schedule.ready([number for number in begun if number not in (6, 7)])
+    assert not schedule.is_ready([number for number in begun if number != 2])
+    assert schedule.is_ready([number for number in begun if number not in (6, 7)])
 
 
 def test_failed_trials_count_as_the_worst(template: Search) -> None:

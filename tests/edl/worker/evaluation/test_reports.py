@@ -50,7 +50,7 @@ def reported(
     folder: Path, kind: Report, rows: pa.Table, classes: tuple[str, ...]
 ) -> tuple[Outcome, pa.Table]:
     label = ClassLabel("y", classes)
-    model = MODEL.format(factors=[1.0] if label.binary else [float(k) for k in range(len(classes))])
+    model = MODEL.format(factors=[1.0] if label.is_binary else [float(k) for k in range(len(classes))])
     made = simple(folder / "program", rows=Rows(True, 9, 9), label=label, units=1, append=model)
     frameworks.prepare("torch", 1)
     spec = msgspec.structs.replace(load(made).spec, kind="evaluate", report=kind, batch_size=64)

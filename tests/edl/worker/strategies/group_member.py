@@ -62,7 +62,7 @@ def halved(first: int, count: int) -> np.ndarray:
 class PromptPeer(Peer):
     """Peer that has its reason reported before `failed` returns, so that no answer can come before it."""
 
-    def failed(self, find: Callable[[], str] | None = None) -> None:
+    def on_failure(self, find: Callable[[], str] | None = None) -> None:
         super().failed(find)
         for thread in threading.enumerate():
             if thread.name == "edl-reachability":
@@ -136,9 +136,9 @@ class Member:
         return {"losses": losses.tolist(), **self._stands()}
 
     def flush(self) -> dict[str, Any]:
-        before = self.strategy.settled(self.strategy.mark())
+        before = self.strategy.is_durable(self.strategy.mark())
         self.strategy.flush()
-        return {"before": before, "after": self.strategy.settled(self.strategy.mark())}
+        return {"before": before, "after": self.strategy.is_durable(self.strategy.mark())}
 
     def keep(self, epoch: int) -> None:
         self.strategy.keep(epoch)

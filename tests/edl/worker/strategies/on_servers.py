@@ -123,7 +123,7 @@ class Place:
         with self.changed:
             return self.servers if self.changed.wait_for(found, seconds) else None
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         return self.ended
 
 

@@ -47,7 +47,7 @@ def test_a10_training_learns_and_is_settled_when_pushes_are_answered(
         )
         losses = np.concatenate([worker.train(first, first + 40) for first in range(0, STEPS, 40)])
         worker.strategy.flush()
-        assert worker.strategy.settled(worker.strategy.mark())
+        assert worker.strategy.is_durable(worker.strategy.mark())
         assert losses[-40:].mean() < losses[:40].mean()
         assert [found.pushes for found in figures(servers)] == [STEPS // local_steps] * 2
         assert worker.strategy.step <= STEPS // local_steps
@@ -230,7 +230,7 @@ def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_checkpoin
             worker.strategy.flush()
         close(worker.weights(), expected, 0)
         worker.strategy.flush()
-        assert worker.strategy.settled(mark)  # for nothing
+        assert worker.strategy.is_durable(mark)  # for nothing
         worker.train(10, 20)
         worker.strategy.flush()
         assert worker.strategy.step == 20

@@ -25,7 +25,7 @@ class Locator:
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
         return self.servers if after < self.servers.number else None
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         return bool(reachability.obstacle()) or time.monotonic() > self._end
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ def test_a_server_that_is_no_more_is_not_missed(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(VoidError):
         servers.call({1: ServerRequest(msg.Status())}, msg.Figures)
     assert "ps-1" in reachability.obstacle()
-    monkeypatch.setattr(locator, "over", lambda kind: False)
+    monkeypatch.setattr(locator, "is_over", lambda kind: False)
     locator.servers = Servers(2, 2, locator.servers.addresses[:1], ready=True)
     servers.connect()
     assert reachability.obstacle() == ""

@@ -27,7 +27,7 @@ def test_one_worker_and_two_servers_are_local_training(tmp_path: Path, framework
         found = np.concatenate([worker.train(first, first + 20) for first in range(0, 60, 20)])
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         worker.strategy.flush()
-        assert worker.strategy.settled(worker.strategy.mark())
+        assert worker.strategy.is_durable(worker.strategy.mark())
         close(worker.weights(), local.get_weights(), 1e-5)
 
 
@@ -141,7 +141,7 @@ def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
         assert versions[0] == versions[1]
         assert 15 <= versions[0] <= 30  # a flush commits what there is
         for worker in workers:
-            assert worker.strategy.settled(worker.strategy.mark())
+            assert worker.strategy.is_durable(worker.strategy.mark())
 
 
 @pytest.mark.soak
@@ -151,9 +151,9 @@ def test_an_unfinished_round_is_settled_by_a_flush_alone(tmp_path: Path) -> None
             subject(tmp_path, "torch"), place, tmp_path, cluster("sync", workers=2, grads_to_wait=3)
         )
         worker.train(0, 2)
-        assert not worker.strategy.settled(worker.strategy.mark())
+        assert not worker.strategy.is_durable(worker.strategy.mark())
         worker.strategy.flush()
-        assert worker.strategy.settled(worker.strategy.mark())
+        assert worker.strategy.is_durable(worker.strategy.mark())
         assert worker.strategy.step == 1
 
 

@@ -138,7 +138,7 @@ class Stage:
         self.members.remove(member)
         self.store.break_down()
         member.end()
-        self.master.with_leases(lambda leases: leases.lost(member.name, 0, self.master.state_loop.now()))
+        self.master.with_leases(lambda leases: leases.on_loss(member.name, 0, self.master.state_loop.now()))
 
     def close(self) -> None:
         self.store.break_down()
@@ -185,11 +185,11 @@ def test_when_the_first_is_lost_the_next_goes_on_in_the_middle_of_its_task(stage
     stage.lose(first)
     assert second.turn()
     assert stage.form([second], Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE)).holders == 1
-    assert not second.tasks.valid(task)
+    assert not second.tasks.holds_lease(task)
     again = second.next()
     assert again is not None
     assert (again.id, again.skip) == (1, 2 * SIZE)
-    assert second.tasks.valid(again)
+    assert second.tasks.holds_lease(again)
     second.tasks.progress(done(again))
     second.tasks.report(done(again))
     assert second.train() == 2
@@ -216,10 +216,10 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
     first, second = (one, other) if group.members[0] == one.name else (other, one)
     for member in (second, first):
         assert [member.train() for _ in range(3)] == [0, 1, 2]
-        assert not member.tasks.pending
+        assert not member.tasks.is_pending
     for member in (second, first):
         assert not member.turn()
-        assert member.tasks.pending
+        assert member.tasks.is_pending
         assert member.did[-1] == "keep 1"
     task = second.tasks.next(*CONTROL)
     assert task is not None
@@ -278,7 +278,7 @@ def test_nothing_follows_the_last_task_of_an_epoch_that_a_group_begins_with(stag
     stage.form([one], Report(task, SIZE, 1, 1.0, float(SIZE)))
     assert one.train() == 2
     assert not one.turn()
-    assert one.tasks.pending
+    assert one.tasks.is_pending
 
 
 @pytest.mark.soak

@@ -123,10 +123,10 @@ def test_a_constant_has_no_deviation_whatever_rounding_does() -> None:
 
 def test_null_is_a_value_of_a_constant() -> None:
     some_null = statistics([0.1, None, 0.1])
-    assert (some_null.constant, some_null.value_or_null) == (False, True)
+    assert (some_null.constant, some_null.is_value_or_null) == (False, True)
     all_null = statistics([None, None])
-    assert (all_null.constant, all_null.value_or_null) == (True, False)
-    assert not statistics([0.1, None, 0.2]).value_or_null
+    assert (all_null.constant, all_null.is_value_or_null) == (True, False)
+    assert not statistics([0.1, None, 0.2]).is_value_or_null
 
 
 def test_no_values_have_zeros() -> None:

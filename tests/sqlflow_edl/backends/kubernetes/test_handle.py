@@ -152,7 +152,7 @@ def test_a_cluster_that_cannot_be_reached_is_said_in_the_list(
     (tmp_path / "kubeconfig").write_text(text.replace(f":{play.cluster.port}", f":{port}"))
     monkeypatch.setattr("sqlflow_edl.backends.kubernetes.listing.PATIENCE", 0.0)
     assert listed(capsys)["state"].startswith("running: the API server of the cluster does not answer")
-    assert play.folder.status().alive
+    assert play.folder.status().is_alive
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

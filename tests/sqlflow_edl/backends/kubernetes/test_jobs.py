@@ -87,7 +87,7 @@ def test_pods_grow_trees_together_and_the_loss_of_one_changes_none(
 def test_a_job_is_left_followed_and_cancelled(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     run(points, capsys, TRAIN.format(epochs=10_000, how="num_workers = 1"), "--detach")
     job = last_job()
-    assert job.status().alive
+    assert job.status().is_alive
     with sqlflow("attach", job.id) as said:
         said.until("epoch 1:")
         said.process.send_signal(signal.SIGINT)

@@ -74,7 +74,7 @@ class LogThread:
 
     def _write(self) -> None:
         """Write entries, a bounded number ahead of the training thread."""
-        self._wait(lambda: self._member.acknowledged)
+        self._wait(lambda: self._member.is_acknowledged)
         more = True
         while more:
             self._wait(self._has_room)
@@ -86,9 +86,9 @@ class LogThread:
         if epoch := log.unconcluded:
             self._execute(LogEntry("control", epoch=epoch))
             self._execute(log.conclusion(epoch))
-        elif self._member.measuring:
+        elif self._member.is_measuring:
             self._execute(LogEntry("control"))
-        elif tasks.stopped or tasks.over("train"):
+        elif tasks.is_stopped or tasks.is_over("train"):
             self._append(LogEntry("over"))
             return False
         elif task := tasks.next("train"):
@@ -106,7 +106,7 @@ class LogThread:
     def _execute(self, entry: LogEntry) -> None:
         """Write an entry and wait until this member's training thread has executed it."""
         self._append(entry)
-        self._wait(lambda: self._log.executed)
+        self._wait(lambda: self._log.is_executed)
 
     def _append(self, entry: LogEntry) -> None:
         with self._changed:

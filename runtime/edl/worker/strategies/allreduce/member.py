@@ -80,9 +80,9 @@ class GroupMember(Local, ABC):
             try:
                 self._form(group)
             except GroupError as error:
-                self._others.failed(partial(reason, group, self._name, error))
+                self._others.on_failure(partial(reason, group, self._name, error))
                 continue
-            self._others.answered()
+            self._others.on_answer()
             return
 
     def leave(self) -> None:
@@ -141,7 +141,7 @@ class GroupMember(Local, ABC):
 
     # Steps ----------------------------------------------------------------------------------------------------
 
-    def settled(self, mark: int) -> bool:
+    def is_durable(self, mark: int) -> bool:
         return mark <= self._settled
 
     def flush(self) -> None:

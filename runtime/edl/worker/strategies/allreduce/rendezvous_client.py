@@ -31,14 +31,14 @@ class RendezvousClient:
         return self._outbox.regroup or bool(self._outbox.flags & Flag.FINISHED)
 
     @property
-    def measuring(self) -> bool:
+    def is_measuring(self) -> bool:
         """True if a round is open."""
         return bool(self._outbox.flags & (Flag.PENDING | Flag.MEASURING))
 
     @property
-    def acknowledged(self) -> bool:
+    def is_acknowledged(self) -> bool:
         """True if the master has all reports, and its answer to them has come."""
-        return self._outbox.informed and not self._outbox.unacknowledged
+        return self._outbox.informed and not self._outbox.is_unacknowledged
 
     @property
     def unstored(self) -> set[int]:
@@ -53,12 +53,12 @@ class RendezvousClient:
         tasks, outbox = self._tasks, self._outbox
         with tasks.awaiting():
             tasks.check()
-            if tasks.disconnected or leaving():
+            if tasks.is_disconnected or leaving():
                 return None
             outbox.join(request)
             tasks.wake()
             try:
-                while outbox.found is None and not (tasks.disconnected or leaving()):
+                while outbox.found is None and not (tasks.is_disconnected or leaving()):
                     tasks.check()
                     tasks.changed.wait(LOOK_SECS)
                 tasks.check()
@@ -75,7 +75,7 @@ class RendezvousClient:
         with self._tasks.changed:
             self._outbox.enter(group, tasks, reports)
             self._outbox.informed = False
-            self._tasks.entered(members)
+            self._tasks.on_enter(members)
             self._tasks.wake()
 
     def refresh(self) -> None:

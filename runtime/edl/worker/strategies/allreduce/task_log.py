@@ -145,7 +145,7 @@ class TaskLog:
         return entry
 
     @property
-    def executed(self) -> bool:
+    def is_executed(self) -> bool:
         """True if the training thread has executed all entries that are no tasks."""
         return self._executing is None and not any(self._turns) and all(entry.task for entry in self._entries)
 
@@ -172,7 +172,7 @@ class TaskLog:
         return bool(self._entries)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the last entry of this group was taken."""
         return self._taken is not None and self._taken.kind == "over"
 
@@ -208,7 +208,7 @@ class TaskLog:
         self._executing = entry if entry is None or entry.kind != "over" else None
         return entry
 
-    def turned(self) -> None:
+    def on_turn(self) -> None:
         """Record that the entry is executed."""
         entry, self._executing = self._executing, None
         if entry is not None and entry.kind == "concluded":

@@ -126,34 +126,34 @@ class GroupTasks:
     # The task source ------------------------------------------------------------------------------------------
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         return self._log.in_control
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """False: the members execute everything that is in the log."""
         return False
 
     @property
     def leads(self) -> bool:
         """True if this member reports for its group, or did so until it left."""
-        return self._first and not self._tasks.over("export")
+        return self._first and not self._tasks.is_over("export")
 
     @property
     def unconcluded(self) -> int:
         """Epoch that has ended and is not known to be concluded, 0 for none. No member trains meanwhile."""
         return self._log.unconcluded
 
-    def valid(self, task: Task) -> bool:
+    def holds_lease(self, task: Task) -> bool:
         self._tasks.check()
         if task.type != "train":
-            return self._tasks.valid(task)
+            return self._tasks.holds_lease(task)
         with self._changed:
             return self._log.has(task)
 
-    def over(self, kind: TaskType) -> bool:
+    def is_over(self, kind: TaskType) -> bool:
         """Return True if no task of this type will come. The next group may have training tasks again."""
-        return (kind == "train" and self._log.over and not self.regroup) or self._tasks.over("export")
+        return (kind == "train" and self._log.is_over and not self.regroup) or self._tasks.is_over("export")
 
     def next(self, *types: TaskType) -> Task | None:
         if types == ("train",):
@@ -161,7 +161,7 @@ class GroupTasks:
         task = self._tasks.next(*types)
         if task is None:
             with self._changed:
-                self._log.turned()
+                self._log.on_turn()
         return task
 
     def turn(self) -> bool:
@@ -173,7 +173,7 @@ class GroupTasks:
             if entry.best:
                 self.parameters.keep_best(entry.best)
             with self._changed:
-                self._log.turned()
+                self._log.on_turn()
             return False
         if entry.epoch and self._training.keep == "best":
             self.parameters.keep(entry.epoch)
@@ -227,7 +227,7 @@ class GroupTasks:
             while True:
                 self._tasks.check()
                 regroup = self.regroup
-                if self._awake or self.over("train") or (regroup and not self._log.calls):
+                if self._awake or self.is_over("train") or (regroup and not self._log.calls):
                     self._log.call()
                     return None
                 if self._log.has_entries and not regroup:

@@ -62,7 +62,7 @@ class _Log:
         self._file, self._pid = -1, -1
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         with self._thread:
             if self._pid != os.getpid():  # of a fork: the lock of a file belongs to a process
                 self._file, self._pid = (
@@ -95,7 +95,7 @@ log = _Log()
 
 def ack(what: str, data: bytes = b"") -> None:
     """Record a promise, such as the client's promise that the model is stored."""
-    with log.locked():
+    with log.lock():
         log.add("ack", what, data)
 
 
@@ -143,7 +143,7 @@ def _site() -> str:
 def _record_open(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
     if not any(letter in mode for letter in "wax+") or (place := _place(path)) is None:
         return _Real.file(path, mode, *more, **named)
-    with log.locked():
+    with log.lock():
         is_new = not os.path.lexists(place)
         file = _Real.file(path, mode, *more, **named)
         if is_new:
@@ -155,7 +155,7 @@ def _record_open(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
     def record_and_close() -> None:
         if file.closed:
             return
-        with log.locked():
+        with log.lock():
             try:
                 file.flush()
                 if (now := _place(file.fileno())) is not None:
@@ -171,7 +171,7 @@ def _record_os_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | N
     place = _place(path, dir_fd) if flags & (os.O_CREAT | os.O_TRUNC) else None
     if place is None:
         return _Real.open(path, flags, mode, dir_fd=dir_fd)
-    with log.locked():
+    with log.lock():
         is_new = not os.path.lexists(place)
         file = _Real.open(path, flags, mode, dir_fd=dir_fd)
         if is_new:
@@ -184,7 +184,7 @@ def _record_os_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | N
 def _write(file: int, data: Any) -> int:
     if (place := _place(file)) is None:
         return _Real.write(file, data)
-    with log.locked():
+    with log.lock():
         written = _Real.write(file, data)
         log.add("write", place, os.lseek(file, 0, os.SEEK_CUR) - written, bytes(data[:written]))
         return written
@@ -195,7 +195,7 @@ def _syncing(sync: Callable[[int], None]) -> Callable[[Any], None]:
         descriptor = file if isinstance(file, int) else file.fileno()
         if (place := _place(descriptor)) is None:
             return sync(descriptor)
-        with log.locked():
+        with log.lock():
             is_folder = os.path.isdir(place)
             if not is_folder:
                 log.add_content(place)
@@ -212,7 +212,7 @@ def _renaming(rename: Callable[..., None], what: str = "rename") -> Callable[...
         if here is None and there is None:
             return rename(source, target, **named)
         assert here is not None and there is not None, (source, target)
-        with log.locked():
+        with log.lock():
             if stat.S_ISREG(os.lstat(here).st_mode):
                 log.add_content(here)
             rename(source, target, **named)
@@ -226,7 +226,7 @@ def _changing(change: Callable[..., None], what: str) -> Callable[..., None]:
     def recorded(path: Any, *more: Any, dir_fd: int | None = None) -> None:
         if (place := _place(path, dir_fd)) is None:
             return change(path, *more, dir_fd=dir_fd)
-        with log.locked():
+        with log.lock():
             change(path, *more, dir_fd=dir_fd)
             log.add(what, place)
         return None
@@ -237,7 +237,7 @@ def _changing(change: Callable[..., None], what: str) -> Callable[..., None]:
 def _symlink(target: Any, path: Any, *more: Any, **named: Any) -> None:
     if (place := _place(path)) is None:
         return _Real.symlink(target, path, *more, **named)
-    with log.locked():
+    with log.lock():
         _Real.symlink(target, path, *more, **named)
         log.add("symlink", place, os.fsencode(target))
     return None
@@ -247,7 +247,7 @@ def _truncating(truncate: Callable[..., None]) -> Callable[..., None]:
     def recorded(file: Any, length: int) -> None:
         if (place := _place(file)) is None:
             return truncate(file, length)
-        with log.locked():
+        with log.lock():
             truncate(file, length)
             log.add_content(place)
         return None
