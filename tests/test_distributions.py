@@ -79,6 +79,7 @@ LEFT_OUT_OF_ALL = {
     "adbc-driver-snowflake",
     "google-cloud-bigquery",
     "mlflow-skinny",
+    "polars",
 }  # large, or of many packages
 
 
