@@ -79,6 +79,7 @@ LEFT_OUT_OF_ALL = {
     "adbc-driver-snowflake",
     "google-cloud-bigquery",
     "mlflow-skinny",
+    "polars",
 }  # large, or of many packages
 
 
@@ -281,7 +282,11 @@ def test_every_package_that_is_imported_is_required(
     declared = {
         canonicalize_name(each.name) for each in requirements if 'extra == "test"' not in str(each.marker)
     }
-    absent = {"adbc_driver_snowflake": ["adbc-driver-snowflake"], "mlflow": ["mlflow-skinny"]}
+    absent = {
+        "adbc_driver_snowflake": ["adbc-driver-snowflake"],
+        "mlflow": ["mlflow-skinny"],
+        "polars": ["polars"],
+    }
     distributions = {**absent, **packages_distributions()}
     ours = {"edl", "sqlflow_edl"}
     names = {name for package in ours for name in imported(installation.packages / package)}
