@@ -84,7 +84,7 @@ def test_a_job_that_could_not_be_resumed_is_not_paused(
     told = refusal(found, capsys)
     assert f"job {found.id} cannot be paused: {said}" in told
     assert hint in told
-    assert found.status().alive
+    assert found.status().is_alive
 
 
 def test_a_job_that_has_ended_or_is_paused_is_not_paused(

@@ -335,7 +335,7 @@ def test_the_first_that_has_to_go_checkpoints_where_it_is_for_the_case_that_nobo
     first.source.end_checkpoint("now")
     first.source.leave()
     for member in (first, second):
-        stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
+        stage.master.with_leases(lambda leases, name=member.name: leases.on_loss(name, 0, 1.0))
     assert stage.master.with_leases(trained) == (1, LEAST_ROWS + 2 * SIZE)
     assert stage.master.with_leases(lambda leases: leases.state.generation) == 2
 
