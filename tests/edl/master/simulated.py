@@ -290,7 +290,7 @@ class SimulatedJob:
         self.course.exchanges = self.master.state_loop.exchanges
         self.course.groups = self.master.tasks.rendezvous.number
         self.course.rows = self.master.tasks.job.state.rows
-        self.course.finished = self.master.tasks.finished
+        self.course.finished = self.master.tasks.is_finished
 
     async def _kill_now_and_then(self) -> None:
         while self.setting.death_secs:
