@@ -56,7 +56,7 @@ def _round(file: Path, name: str, folder: Path) -> tuple[float, float, float]:
     return seconds, ratio, most
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
+def _measure_times(work: Callable[[], object]) -> tuple[float, float]:
     """Return the seconds and the processor seconds of the work."""
     began, before = time.monotonic(), os.times()
     work()
@@ -73,11 +73,15 @@ def main() -> None:
     file, name, folder = sys.argv[1:]
     with duckdb.connect() as connection:
         values = "hash(id, price, quantity, city, y)"
-        _, read = _timed(lambda: connection.execute(f"SELECT bit_xor({values}) FROM '{file}'").fetchall())
+        _, read = _measure_times(
+            lambda: connection.execute(f"SELECT bit_xor({values}) FROM '{file}'").fetchall()
+        )
     with connect(file) as source:
         before = _memory()
         query, rows = "SELECT * FROM rows", Path(folder)
-        seconds, ours = _timed(lambda: source.pin(query, rows, seed=1, shuffle=True, split=SPLITS[name]))
+        seconds, ours = _measure_times(
+            lambda: source.pin(query, rows, seed=1, shuffle=True, split=SPLITS[name])
+        )
         most = _memory() - before - (rows / "rows.arrow").stat().st_size
     print(json.dumps([seconds, ours / read, most]))
 

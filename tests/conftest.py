@@ -175,8 +175,8 @@ def user_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def warm_processes(request: pytest.FixtureRequest, user_models: Path) -> Iterator[None]:
     """Sessions take the training processes that earlier sessions have left.
 
-    A process has the passwords that its session had when it started: one without those of a server that is met later
-    would be left for another. So a run of many tests, which needs both servers anyway, has their passwords first.
+    A process has the passwords that its session had when it started, and would be left for another once a session
+    meets a further server. So a run of many tests, which needs both servers anyway, has their passwords first.
     """
     from tests import mariadb, postgresql, warm_processes
 

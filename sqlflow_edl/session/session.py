@@ -277,10 +277,9 @@ class Session:
     def _say_file_readings(self, statement: Statement) -> None:
         """Say once how DuckDB reads a file of text in the query of a model, where it would be read otherwise."""
         if statement.kind != "sql" and statement.select:
-            for path, note in describe_file_readings(self.source, statement.select):
-                if path not in self._described_files:
-                    self._described_files.add(path)
-                    report(self.observer, [note])
+            report(
+                self.observer, describe_file_readings(self.source, statement.select, self._described_files)
+            )
 
     def _read_as_found(self) -> None:
         """End the reading of files as a model was trained."""

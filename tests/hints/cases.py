@@ -24,7 +24,7 @@ rows errors do not look at, as of a warehouse. A line with a mark before it is t
     > /fs top SELECT 1                    a line of the console
 
 A variable of the environment stands before a command, or on a line of the console before others: `EDITOR=nano`. A
-command that ends with `|| true` may fail. `{URL}` is that of the database of `-- on`, over which a console is opened;
+command that ends with `|| true` may fail. `{URL}` names the database of `-- on`, over which a console is opened;
 without it, of one in memory.
 """
 

@@ -144,7 +144,7 @@ def _pinned_by_module(program: Program, data: str, folder: Path) -> Pinned:
 
 
 def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -> Pinned:
-    """Pin the rows of the job, validation rows included. Files are read as those of the weights' training were."""
+    """Pin the rows of the job, validation rows included. Files are read as in the training of the weights."""
     has_reader = program.has("custom_data_reader")
     readings = {} if has_reader else trained_readings(_archive(options))
     pinned = pin(program, getattr(options, DATA[options.kind]), job.rows, readings)

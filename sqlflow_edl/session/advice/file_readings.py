@@ -16,27 +16,27 @@ _FILE = re.compile(r"\b(?:FROM|JOIN)\s+'([^'\n*?]+\.(?:csv|tsv|txt)(?:\.gz|\.zst
 _MOST_NAMED = 8
 
 
-def describe_file_readings(source: Source, select: str) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file in a query, and the note on it, for columns that only DuckDB's rules leave as texts.
+def describe_file_readings(source: Source, select: str, described: set[str]) -> Iterator[str]:
+    """Yield a note for each file in a query with columns that only DuckDB's rules leave as texts.
 
-    Sources of files read such files as `edl.data.files.csv` does, and have no such notes.
+    Sources of files read such files as `edl.data.files.csv` does, and have no such notes. described: the paths that
+    were looked at before; each file is read once in a session, and its path is added.
     """
     url = parse(source.url)
     if not isinstance(url, SourceURL) or url.scheme != "duckdb":
         return
-    for path in dict.fromkeys(_FILE.findall(select)):
+    for path in {*_FILE.findall(select)} - described:
+        described.add(path)
         with suppress(SQLFlowError):
             if names := _find_texts(source, path):
                 listed = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+                one = len(names) == 1
                 are, they = (
                     ("is text", "it is a number or time")
-                    if len(names) == 1
+                    if one
                     else ("are texts", "they are numbers or times")
                 )
-                yield (
-                    path,
-                    f"DuckDB reads {path} by rules of its own, and {listed} {are}; with --source {path}, {they}",
-                )
+                yield f"DuckDB reads {path} by rules of its own, and {listed} {are}; with --source {path}, {they}"
 
 
 def _find_texts(source: Source, path: str) -> list[str]:

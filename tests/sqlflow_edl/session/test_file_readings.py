@@ -22,19 +22,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_columns_that_stay_texts_in_duckdb_are_said(folder: Path) -> None:
     with connect("duckdb:") as source:
-        [(path, note)] = describe_file_readings(
-            source, "SELECT * FROM 'money.csv' JOIN 'plain.csv' USING (id)"
-        )
-    assert path == "money.csv"
+        described = set[str]()
+        query = "SELECT * FROM 'money.csv' JOIN 'plain.csv' USING (id)"
+        [note] = describe_file_readings(source, query, described)
+        assert not [*describe_file_readings(source, query, described)], "each file is read once"
     assert "amount, share are texts; with --source money.csv" in note
 
 
 def test_a_source_of_files_reads_them_by_our_rules(folder: Path) -> None:
     with connect("money.csv") as source:
-        assert not [*describe_file_readings(source, "SELECT * FROM 'money.csv'")]
+        assert not [*describe_file_readings(source, "SELECT * FROM 'money.csv'", set())]
     assert sorted(path.name for path in folder.iterdir()) == ["money.csv", "plain.csv"]
 
 
 def test_a_file_that_is_not_there_has_no_note(folder: Path) -> None:
     with connect("duckdb:") as source:
-        assert not [*describe_file_readings(source, "SELECT * FROM 'other.csv'")]
+        assert not [*describe_file_readings(source, "SELECT * FROM 'other.csv'", set())]

@@ -174,16 +174,20 @@ def _hint(
 def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
     """Return the columns of the tables that the query names."""
     with suppress(duckdb.Error):
-        words = re.findall(r"\w+", query.lower())
-        rows = connection.execute(queries.NAMES_OF, [words]).fetchall()
-        return [*dict.fromkeys(column for _, column in rows)]
+        return [*dict.fromkeys(column for _, column in _names(connection, query))]
     return []
+
+
+def _names(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    """Return the tables that the query names, each with each of its columns."""
+    words = re.findall(r"\w+", query.lower())
+    rows: list[tuple[str, str]] = connection.execute(queries.NAMES_OF, [words]).fetchall()
+    return rows
 
 
 def _find_reserved_word(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
     with suppress(duckdb.Error):
-        names = re.findall(r"\w+", query.lower())
-        rows = connection.execute(queries.NAMES_OF, [names]).fetchall()
+        rows = _names(connection, query)
         reserved = connection.execute(queries.RESERVED).fetchall()
         return reserved_hint(query, span, {word for (word,) in reserved}, chain.from_iterable(rows))
     return None

@@ -170,7 +170,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        """Run one statement. SHOW TABLES leaves out those of models and results, as `tables` does."""
+        """Run one statement. SHOW TABLES leaves out the tables of models and results, as `tables` does."""
         if _SHOW_TABLES.fullmatch(sql):
             sql = f"SELECT name FROM (SHOW TABLES) WHERE {self._is_shown()} ORDER BY name"
         statement = self._only_statement(sql)

@@ -88,7 +88,7 @@ def find_places(keys: dict[str, pa.Array], seed: int, split: Split | None) -> tu
         near = _numbers(keys.pop("near"))
         equals = find_equal_rows(near, _numbers(keys.pop("exact")), connection)
         nth: Ints | int = 1 if equals is None else equals.nth
-        held = None if split is None else _held(keys, near, equals, connection, seed, split)
+        held = None if split is None else _find_held_rows(keys, near, equals, connection, seed, split)
         places = _hash(connection, near, nth, int(seed))
         order = _sort(places, near, nth)
     if held is None:
@@ -114,7 +114,7 @@ def find_equal_rows(near: Hashes, exact: Hashes, connection: duckdb.DuckDBPyConn
     return EqualRows(nth, rows, starts, np.diff(starts, append=len(near)))
 
 
-def _held(
+def _find_held_rows(
     keys: dict[str, pa.Array],
     near: Hashes,
     equals: EqualRows | None,
@@ -190,7 +190,7 @@ def _held_units(units: Units, connection: duckdb.DuckDBPyConnection, seed: int, 
 
 
 def _least(drawn: Hashes, units: Hashes, most: int) -> Flags:
-    """Return which units have the least hashes, so many; of equal hashes those of the least units."""
+    """Return which units have the least hashes, so many; of equal hashes the least units."""
     if most <= 0:
         return np.zeros(len(drawn), np.bool_)
     bound = np.partition(drawn, most - 1)[most - 1]

@@ -70,7 +70,7 @@ def dies(folder: Path, *turns: int) -> dict[str, Any]:
 
 
 def loads(folder: Path) -> int:
-    """How often the program of such a candidate was loaded: for each training, and for the importances if chosen."""
+    """Number of loads of such a candidate's program: one for each training, and one for the importances if chosen."""
     return (folder / "loaded").stat().st_size
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlflow_edl.analysis.rows.splits import Times
 
 
-def watched(array: pa.Array) -> Times:
+def watch_rows(array: pa.Array) -> Times:
     """Return the observer of one column that has seen the rows."""
     times = Times("t")
     assert [*times.watch([pa.record_batch({"t": array})])]
@@ -21,15 +21,15 @@ def test_infinite_times_and_years_that_python_does_not_have_are_counted(kind: pa
     integer = np.int32 if pa.types.is_date32(kind) else np.int64
     days = np.arange(200, dtype=integer) * (1 if integer is np.int32 else 86_400_000_000)
     days[-2:] = np.iinfo(integer).max, np.iinfo(integer).max - 1
-    times = watched(pa.array(days).view(kind))
+    times = watch_rows(pa.array(days).view(kind))
     assert times.order_rows(0.1)
 
 
 def test_rows_that_mostly_have_the_latest_time_are_not_ordered_by_it() -> None:
     days = pa.array([*range(60), *[60] * 140], pa.int32()).view(pa.date32())
-    assert not watched(days).order_rows(0.1)
+    assert not watch_rows(days).order_rows(0.1)
 
 
 def test_numbers_are_times_too() -> None:
-    assert watched(pa.array(range(200))).order_rows(0.1)
-    assert not watched(pa.array([None] * 100 + [*range(100)], pa.int64())).order_rows(0.1)
+    assert watch_rows(pa.array(range(200))).order_rows(0.1)
+    assert not watch_rows(pa.array([None] * 100 + [*range(100)], pa.int64())).order_rows(0.1)
