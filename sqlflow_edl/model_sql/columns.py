@@ -153,7 +153,7 @@ class Columns:
                 raise unsupported_column_error(category, names)
             expression = make(self, category)
             name = numbered_name("i", len(self._categories), names[0])
-            stage = self._crossed if isinstance(category, Cross) else self._ids
+            stage = self._crossed if category.made_of == "columns" else self._ids
             stage.add(name, expression)
             self._categories[category] = name
         return own_column(self._categories[category])

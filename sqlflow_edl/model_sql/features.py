@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,17 +17,17 @@ from edl.features.encodings import Encoder
 from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
     Embedding,
+    Encoding,
     Feature,
     Log,
-    LogCount,
     Normalize,
     Numeric,
-    OneHot,
     PiecewiseLinear,
     Source,
     Standardize,
-    TargetMean,
     Year,
+    category_of,
+    is_encoding,
     source_columns,
 )
 from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
@@ -88,9 +88,9 @@ class FeatureColumns:
         """Return the values and ids of a block, as many numbers together as its width."""
         result: list[Item] = []
         for feature in block.entry.features:
-            if isinstance(feature, OneHot) or (block.table is None and isinstance(feature, Embedding)):
+            if feature.array == "ids" and (block.table is None or not feature.dim):
                 result += self._ids(block.entry, feature)
-            elif isinstance(feature, Embedding):
+            elif feature.dim:
                 result += self._of(feature, lambda vector: self._vectors(vector, block.table))
             else:
                 result += self._of(feature, self._values)
@@ -106,31 +106,29 @@ class FeatureColumns:
             ]
         return self._made[feature]
 
-    def _ids(self, entry: Entry, feature: OneHot | Embedding) -> list[Item]:
+    def _ids(self, entry: Entry, feature: Feature) -> list[Item]:
         if entry.kind != "category":
-            raise unsupported_column_error(feature.category, tuple(source_columns(feature)))
-        return [Id(self._columns.id(feature.category), entry.num_ids)]
+            raise unsupported_column_error(category_of(feature), tuple(source_columns(feature)))
+        return [Id(self._columns.id(entry.category), entry.num_ids)]
 
     def _vectors(self, feature: Embedding, table: Floats | None) -> Iterator[Expression]:
         if table is None:
             raise TypeError("an embedding without its vectors")
         yield from self._looked_up(feature, table)
 
-    def _looked_up(self, feature: Embedding | TargetMean | LogCount, table: Floats) -> Iterator[Expression]:
+    def _looked_up(self, feature: Embedding | Encoding, table: Floats) -> Iterator[Expression]:
         """Yield the columns of a table by id, (ids, width)."""
         of = self._columns.id(feature.category)
         for values in table.T.tolist():
             yield self._target.real(looked_up(of, values))
 
     def _values(self, feature: Feature) -> Iterator[Expression]:
-        if isinstance(feature, PiecewiseLinear):
-            yield from self._bins(feature)
-        elif isinstance(feature, TargetMean | LogCount):
+        if is_encoding(feature):
             encoder = Encoder(feature)
             table = encoder.values(np.arange(feature.category.size + 1), pa.record_batch({}))
             yield from self._looked_up(feature, table.astype(np.float32).astype(np.float64))
-        elif type(feature) in _SCALES:
-            yield _SCALES[type(feature)](self, feature)
+        elif type(feature) in _VALUES:
+            yield from _VALUES[type(feature)](self, feature)
         else:
             raise unsupported_column_error(feature, tuple(source_columns(feature)))
 
@@ -234,12 +232,19 @@ class FeatureColumns:
         return own_column(self._positions[feature])
 
 
-_SCALES: Mapping[type, Callable[[FeatureColumns, Any], Expression]] = {
-    Numeric: FeatureColumns._numeric,
-    Standardize: FeatureColumns._standardize,
-    Normalize: FeatureColumns._normalize,
-    Year: FeatureColumns._year,
-    Log: FeatureColumns._log,
+def _alone(
+    make: Callable[[FeatureColumns, Any], Expression],
+) -> Callable[[FeatureColumns, Any], Iterable[Expression]]:
+    return lambda columns, feature: (make(columns, feature),)
+
+
+_VALUES: Mapping[type, Callable[[FeatureColumns, Any], Iterable[Expression]]] = {
+    Numeric: _alone(FeatureColumns._numeric),
+    Standardize: _alone(FeatureColumns._standardize),
+    Normalize: _alone(FeatureColumns._normalize),
+    Year: _alone(FeatureColumns._year),
+    Log: _alone(FeatureColumns._log),
+    PiecewiseLinear: FeatureColumns._bins,
 }
 
 

@@ -17,10 +17,10 @@ from edl.spec import (
     ClassLabel,
     ClusterLabel,
     Component,
-    Embedding,
     Feature,
     JobSpec,
     each_label,
+    embeddings,
     num_ids,
     sources,
 )
@@ -179,9 +179,8 @@ def _features(planned: Planned, plan: TrainingPlan) -> Rows:
 
 def _describe_placement(feature: Feature) -> str:
     """Describe where the vectors of a large category are kept."""
-    if not isinstance(feature, Embedding) or not is_outside(num_ids(feature.category), feature.dim):
-        return ""
-    return "vectors in a row table, outside of the graph"
+    outside = (is_outside(num_ids(vectors.category), vectors.dim) for vectors in embeddings([feature]))
+    return "vectors in a row table, outside of the graph" if any(outside) else ""
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:

@@ -77,7 +77,7 @@ def plain_type(type_: str) -> str:
 def _type(column: Any, types: Types) -> str:
     """Return the Arrow type of the column of a feature if its numbers are dates or times, else an empty text."""
     type_ = types.get(column.column, "") if isinstance(getattr(column, "column", None), str) else ""
-    return type_ if is_temporal(type_) and not isinstance(column, spec.Year | spec.DatePart) else ""
+    return type_ if is_temporal(type_) and not column.part else ""
 
 
 def _embedding(column: spec.Embedding, types: Types) -> str:

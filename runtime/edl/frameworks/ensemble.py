@@ -187,7 +187,7 @@ class EnsembleAdapter:
         for (number, _), adapter in self._models.items():
             program, member = self.model.programs[number], shares[number]
             parts.append((member.weight / member.folds, _part(program, adapter)))
-        if clash := find_unsupported_column(spec.features, (*NUMBERS, Raw)):
+        if clash := find_unsupported_column(spec.features, NUMBERS | {Raw}):
             raise _without_graph(f"column {clash} is a text for one of its models and a number for another")
         return EnsembleFile(spec, parts)
 

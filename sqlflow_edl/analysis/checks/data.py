@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from edl import spec
+from edl.spec.column import source_columns
 from edl.spec.computed import TO_NUMBER, table_columns
-from edl.spec.features import source_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels, rounding
 from sqlflow_edl.analysis.checks.duplicates import Duplicates

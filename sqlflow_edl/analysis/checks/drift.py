@@ -70,7 +70,10 @@ def compare(
     """
     categories = (spec.category_of(feature) for feature in features)
     vocabularies = {
-        category.column: category for category in categories if isinstance(category, spec.Vocabulary)
+        source: category
+        for category in categories
+        if spec.is_category(category) and category.levels and not category.has_lists
+        for source in spec.sources(category)
     }
     columns = [_ComparedColumn(name, summary, vocabularies.get(name)) for name, summary in summaries.items()]
     for batch in batches:
@@ -89,7 +92,7 @@ def compare(
 class _ComparedColumn:
     """Counts of one column's values, in the bins of its summary."""
 
-    def __init__(self, name: str, then: ColumnSummary, vocabulary: spec.Vocabulary | None) -> None:
+    def __init__(self, name: str, then: ColumnSummary, vocabulary: spec.Category | None) -> None:
         self.name = name
         self.then = then
         self.temporal = False

@@ -39,9 +39,9 @@ def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSp
 
 def is_in_float32(feature: spec.Feature, framework: str) -> bool:
     """Return True if the model takes the numbers of a table's column themselves, in float32."""
-    if isinstance(feature, spec.Raw):
-        return not feature.part and framework == "xgboost" and isinstance(feature.column, str)
-    return isinstance(feature, spec.Numeric) and isinstance(feature.column, str)
+    if not feature.is_unchanged or feature.part or (feature.is_for_trees and framework != "xgboost"):
+        return False
+    return all(isinstance(source, str) for source in spec.sources(feature))
 
 
 def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> Iterator[DataWarning]:
@@ -55,7 +55,7 @@ def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> 
     if not merged or merged < MERGED * len(distinct):
         return
     [column] = spec.source_columns(feature)
-    if isinstance(feature, spec.Raw):
+    if feature.is_for_trees:
         taken_by, advice = "XGBoost", "model.framework = lightgbm compares float64"
     else:
         taken_by, advice = "the network", f"write COLUMN STANDARDIZE({column})"

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import CROSSED_TYPES
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
@@ -258,7 +257,7 @@ def cross(bound: Bound) -> Draft:
             for part_fitted in parts
         ]
         for part_fitted, part in zip(fitted_parts, drafts, strict=True):
-            if not isinstance(part_fitted, (str, *CROSSED_TYPES)):
+            if not isinstance(part_fitted, str) and "cross" not in part_fitted.places:
                 raise bound.fail("CROSS takes categories of one value in each row", span=part.span)
         return spec.Cross(tuple(fitted_parts), size)  # type: ignore[arg-type]
 

@@ -9,7 +9,6 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import PLAIN_TYPES
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
@@ -37,12 +36,12 @@ def _draft_encoding(bound: Bound, encode: Callable[[spec.features.Plain], spec.E
 
     def fit(statistics: Statistics) -> spec.Encoding:
         category: Fitted = _values(column, statistics, bound.span) if by_type else inner.fit(statistics)
-        if not isinstance(category, PLAIN_TYPES):
+        if "encoding" not in category.places:
             raise bound.fail(
                 f"{bound.function.name} takes one category of each row, and {column} holds lists",
                 hint=f"{bound.function.name}({expressions.argument(column)}) takes each list as a whole",
             )
-        return encode(category)
+        return encode(category)  # type: ignore[arg-type]  # of one id per row
 
     wants = Want.COUNTS if by_type else inner.wants
     return replace(inner, fit=fit, wants=wants, span=bound.span, is_category=False)

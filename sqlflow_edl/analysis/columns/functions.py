@@ -44,14 +44,13 @@ def _sequence(bound: Bound) -> Draft:
 
     def fit(statistics: Statistics) -> spec.Sequence:
         category = inner.fit(statistics)
-        weighted = isinstance(category, spec.ListOf) and category.weights
-        if weighted or not isinstance(category, spec.ListOf | spec.NGrams):
-            what = "has weights" if weighted else "has one value in each row"
+        if category.weights or "sequence" not in category.places:
+            what = "has weights" if category.weights else "has one value in each row"
             raise bound.fail(
                 f"SEQUENCE takes lists of ids, and {', '.join(inner.columns)} {what}",
                 hint='a text of several ids has a delimiter: SEQUENCE(VOCABULARIZE(x, delimiter=","), 20)',
             )
-        return spec.Sequence(category, length)
+        return spec.Sequence(category, length)  # type: ignore[arg-type]  # of lists
 
     return replace(inner, fit=fit, span=bound.span, is_category=False)
 

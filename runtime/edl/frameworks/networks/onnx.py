@@ -18,7 +18,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.frameworks.networks import stored
-from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardize_input
+from edl.frameworks.networks.features import NUMBERS, compute_values
 from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import find_unsupported_column, ids
 from edl.frameworks.onnx.graph import (
@@ -30,8 +30,7 @@ from edl.frameworks.onnx.graph import (
     logits_of,
     of_columns,
 )
-from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels, label_offset
-from edl.spec import Periodic as PeriodicFeature
+from edl.spec import ClassLabel, JobSpec, SeveralLabels, label_offset
 
 
 def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
@@ -126,18 +125,12 @@ class _Graph:
 
     def _block(self, block: FeatureBlock) -> GraphValue:
         graph, entry = self._graph, block.entry
-        if entry.kind == "dense":
-            return self._joined([dense_values(graph, feature) for feature in entry.features])
-        if entry.kind == "positions":
-            return self._encoded(block)
-        if block.periodic is not None:
-            numbers = [
-                column_of(graph, standardize_input(graph, feature))
-                for feature in entry.features
-                if isinstance(feature, PeriodicFeature)
-            ]
-            return self._periodic(self._joined(numbers), block.periodic, entry.width)
-        positions = self._ids(block)
+        if entry.kind in ("dense", "positions", "periodic"):
+            values = self._joined([compute_values(graph, feature) for feature in entry.features])
+            if entry.kind == "positions":
+                return self._encoded(block, values)
+            return values if block.periodic is None else self._periodic(values, block.periodic, entry.width)
+        positions = ids(graph, entry.category)
         if block.table is not None:
             if (shared := id(block.table)) not in self._tables:
                 self._tables[shared] = self._constant(block.table)
@@ -145,17 +138,9 @@ class _Graph:
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
         return graph.add("OneHot", positions, graph.constant(np.array(entry.num_ids)), ends)
 
-    def _ids(self, block: FeatureBlock) -> GraphValue:
-        feature = block.entry.feature
-        if not isinstance(feature, OneHot | Embedding):
-            raise TypeError(f"{type(feature).__name__} has no ids")
-        return ids(self._graph, feature.category)
-
-    def _encoded(self, block: FeatureBlock) -> GraphValue:
+    def _encoded(self, block: FeatureBlock, positions: GraphValue) -> GraphValue:
         graph = self._graph
         columns, first = block.entry.encodings
-        features = [member for member in block.entry.features if isinstance(member, PiecewiseLinear)]
-        positions = self._joined([position(graph, feature) for feature in features])
         of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
         shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
         return graph.add("Clip", shifted, self._constant(np.array(0.0)), self._constant(np.array(1.0)))
@@ -175,7 +160,9 @@ class _Graph:
 
     def _wide(self, block: FeatureBlock, weight: Floats) -> GraphValue:
         if block.entry.kind == "category":
-            return self._graph.add("Gather", self._constant(weight), self._ids(block), axis=0)
+            return self._graph.add(
+                "Gather", self._constant(weight), ids(self._graph, block.entry.category), axis=0
+            )
         return self._graph.add("MatMul", self._block(block), self._constant(weight))
 
     # Arrays --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from edl.frameworks.networks.network import (
     shape_of,
     split_rows,
 )
-from edl.spec import Embedding, JobSpec, Label, SeveralLabels, source_columns
+from edl.spec import JobSpec, Label, SeveralLabels, source_columns
 
 REAL_MLP = "RealMLP"
 MODELS = ("DNN", "DNNLinearCombined", "Linear", REAL_MLP)  # before Classifier or Regressor
@@ -96,7 +96,7 @@ def _check(plain: Network, shape: Shape) -> None:
 
 
 def _is_embedding(entry: Entry) -> bool:
-    return entry.kind == "category" and isinstance(entry.feature, Embedding)
+    return entry.kind == "category" and entry.feature.dim > 0
 
 
 def _refuse_lists(entries: Sequence[Entry]) -> None:

@@ -30,7 +30,6 @@ from edl.embeddings.placement import (
 )
 from edl.features import NUMBERS, Entry, Features
 from edl.frameworks.base import check_model
-from edl.spec import Embedding as EmbeddingFeature
 
 BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
 
@@ -342,4 +341,4 @@ def _kind(entry: Entry) -> type[nn.Module]:
         return _Periodic
     if entry.kind == "list":
         return _ListRows
-    return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot
+    return _Vectors if entry.feature.dim else _OneHot
