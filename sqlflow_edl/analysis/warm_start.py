@@ -79,7 +79,7 @@ def choice(
         )
     if entry is None and statement.model is None:
         errors.append(parent.refuse(f"{parent.reference} is a {name}", None, f"write TO TRAIN {name}"))
-    if entry is not None and isinstance(parent.spec.label, spec.SeveralLabels):
+    if entry is not None and parent.spec.label.labels:
         return Choice(None, name.removesuffix("Regressor").removesuffix("Classifier"))  # by each label
     return Choice(entry) if entry else choice_written
 
@@ -135,7 +135,7 @@ def wants(features: ModelInputs) -> dict[str, Want]:
 
 def _compared_by(column: Fitted) -> Want:
     """Return the statistics by which rows are compared with a feature or category; none of most kinds."""
-    if isinstance(column, spec.Standardize):
+    if column.moments is not None and not column.part:
         return Want.MOMENTS
     return Want.COUNTS if column.levels and not column.has_lists else Want.NONE
 
@@ -155,9 +155,9 @@ def label(parent: Parent, own_label: spec.Label, span: Span | None) -> spec.Labe
 
 
 def _label(parent: Parent, theirs: spec.Label, own_label: spec.Label, span: Span | None) -> spec.Label:
-    if isinstance(own_label, spec.SeveralLabels) or isinstance(theirs, spec.SeveralLabels):
+    if own_label.labels or theirs.labels:
         return _several(parent, spec.each_label(theirs), spec.each_label(own_label), span)
-    if isinstance(theirs, spec.ClassLabel) and isinstance(own_label, spec.ClassLabel):
+    if theirs.has_classes and own_label.has_classes:
         unknown = [value for value in own_label.classes if value not in theirs.classes]
         if unknown:
             shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
@@ -165,7 +165,7 @@ def _label(parent: Parent, theirs: spec.Label, own_label: spec.Label, span: Span
             hint = did_you_mean(str(unknown[0]), texts, list_up_to=20)
             message = f"{own_label.column} has classes that {parent.reference} does not know: {shown}"
             raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")
-    if isinstance(own_label, spec.RankingLabel):
+    if own_label.group:
         return own_label
     return msgspec.structs.replace(theirs, column=own_label.column)
 
@@ -177,12 +177,8 @@ def _several(
         columns = ", ".join(one_label.column for one_label in theirs)
         hint = "name as many labels of the same kinds, in that order"
         raise parent.refuse(f"{parent.reference} predicts {columns}", span, hint)
-    parts = [_label(parent, *pair, span) for pair in zip(theirs, own_labels, strict=True)]
-    return spec.SeveralLabels(
-        tuple(
-            one_label for one_label in parts if isinstance(one_label, spec.RegressionLabel | spec.ClassLabel)
-        )
-    )
+    pairs = zip(theirs, own_labels, strict=True)
+    return spec.several_labels(_label(parent, *pair, span) for pair in pairs)
 
 
 def check_written(
@@ -219,17 +215,18 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
     """Return notes on the origin of the features, and on rows far from the parent's."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):
-        if isinstance(feature, spec.Standardize):
-            column_statistics = statistics[str(feature.column)]
+        want, columns = _compared_by(feature), ", ".join(map(str, spec.sources(feature)))
+        if want is Want.MOMENTS and feature.moments is not None:
+            column_statistics, (mean, std) = statistics[columns], feature.moments
             if (
                 column_statistics.rows > column_statistics.nulls
-                and abs(column_statistics.mean - feature.mean) > FAR * feature.std
+                and abs(column_statistics.mean - mean) > FAR * std
             ):
-                now = f"{feature.column} is {column_statistics.mean:.4g} on average"
-                said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
-        elif _compared_by(feature) is Want.COUNTS and (share := _unknown(feature, statistics)) > MANY:
+                now = f"{columns} is {column_statistics.mean:.4g} on average"
+                said.append(f"{now}, and was {mean:.4g} for {parent.reference}")
+        elif want is Want.COUNTS and (share := _unknown(feature, statistics)) > MANY:
             values = f"values that {parent.reference} does not know in {share:.0%} of the rows"
-            said.append(f"{next(spec.source_columns(feature))} holds {values}")
+            said.append(f"{columns} holds {values}")
     return said
 
 

@@ -16,8 +16,7 @@ from edl.features import Entry
 from edl.features.encodings import Encoder
 from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
-    Embedding,
-    Encoding,
+    Category,
     Feature,
     Log,
     Normalize,
@@ -91,7 +90,7 @@ class FeatureColumns:
             if feature.array == "ids" and (block.table is None or not feature.dim):
                 result += self._ids(block.entry, feature)
             elif feature.dim:
-                result += self._of(feature, lambda vector: self._vectors(vector, block.table))
+                result += self._of(feature, lambda _: self._looked_up(block.entry.category, block.table))
             else:
                 result += self._of(feature, self._values)
         return result
@@ -111,14 +110,11 @@ class FeatureColumns:
             raise unsupported_column_error(category_of(feature), tuple(source_columns(feature)))
         return [Id(self._columns.id(entry.category), entry.num_ids)]
 
-    def _vectors(self, feature: Embedding, table: Floats | None) -> Iterator[Expression]:
+    def _looked_up(self, category: Category, table: Floats | None) -> Iterator[Expression]:
+        """Yield the columns of a table by id, (ids, width)."""
         if table is None:
             raise TypeError("an embedding without its vectors")
-        yield from self._looked_up(feature, table)
-
-    def _looked_up(self, feature: Embedding | Encoding, table: Floats) -> Iterator[Expression]:
-        """Yield the columns of a table by id, (ids, width)."""
-        of = self._columns.id(feature.category)
+        of = self._columns.id(category)
         for values in table.T.tolist():
             yield self._target.real(looked_up(of, values))
 
@@ -126,9 +122,9 @@ class FeatureColumns:
         if is_encoding(feature):
             encoder = Encoder(feature)
             table = encoder.values(np.arange(feature.category.size + 1), pa.record_batch({}))
-            yield from self._looked_up(feature, table.astype(np.float32).astype(np.float64))
-        elif type(feature) in _VALUES:
-            yield from _VALUES[type(feature)](self, feature)
+            yield from self._looked_up(feature.category, table.astype(np.float32).astype(np.float64))
+        elif type(feature) in VALUES:
+            yield from VALUES[type(feature)](self, feature)
         else:
             raise unsupported_column_error(feature, tuple(source_columns(feature)))
 
@@ -238,7 +234,7 @@ def _alone(
     return lambda columns, feature: (make(columns, feature),)
 
 
-_VALUES: Mapping[type, Callable[[FeatureColumns, Any], Iterable[Expression]]] = {
+VALUES: Mapping[type, Callable[[FeatureColumns, Any], Iterable[Expression]]] = {
     Numeric: _alone(FeatureColumns._numeric),
     Standardize: _alone(FeatureColumns._standardize),
     Normalize: _alone(FeatureColumns._normalize),

@@ -19,9 +19,7 @@ from edl.frameworks.networks.network import Floats
 from edl.frameworks.networks.stored import network
 from edl.models.archive import Archive
 from edl.spec import (
-    ClassLabel,
     Feature,
-    SeveralLabels,
     category_of,
     is_category,
     label_offset,
@@ -54,7 +52,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     another model.
     """
     spec = archive.spec
-    if spec.model.name not in _LINEAR or isinstance(spec.label, SeveralLabels):
+    if spec.model.name not in _LINEAR or spec.label.labels:
         raise SemanticError(
             "only a linear model of one label has a weight for each column",
             hint="write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees",
@@ -70,7 +68,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         rows |= _split(block.entry.features, of_block if block.table is None else block.table @ of_block)
         first += block.entry.width
     parts = _parts(archive, rows)
-    classes = spec.label.classes if isinstance(spec.label, ClassLabel) and not spec.label.is_binary else ()
+    classes = () if spec.label.is_binary else spec.label.classes
     types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
     if classes:
         types["class_label"] = pa.string()
@@ -180,7 +178,7 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
         is_plain = (is_vocabulary or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)
         moments = None
-        if feature.moments is not None:
+        if feature.line is not None and feature.moments is not None:
             moments = feature.moments
         elif is_line and _reads_column(feature) and (of := summaries.get(column)):
             moments = None if of.mean is None or of.std is None else (of.mean, of.std)

@@ -14,8 +14,6 @@ from edl.models.fitting import ColumnSummary
 from edl.spec import (
     NO_FRAMEWORK,
     TREES,
-    ClassLabel,
-    ClusterLabel,
     Component,
     Feature,
     JobSpec,
@@ -157,8 +155,8 @@ def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
 def _label(planned: Planned) -> Rows:
     for label in each_label(planned.spec.label):
         seen = planned.columns.get(label.column)
-        kind = "a logit per class" if isinstance(label, ClassLabel) and not label.is_binary else "one output"
-        if isinstance(label, ClusterLabel):
+        kind = "a logit per class" if label.has_classes and not label.is_binary else "one output"
+        if label.clusters:
             kind = "a distance per cluster"
         yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 

@@ -34,19 +34,18 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
 
     types: Arrow types by column; figures of dates and times are written as such.
     """
-    describe = _DESCRIPTIONS.get(type(column))
+    describe = DESCRIPTIONS.get(type(column))
     if describe is not None:
         return describe(column, types)
-    name = str(column.__struct_config__.tag).replace("_", " ")
     type_ = _type(column, types)
     facts = [
         _fact(field, value, type_)
         for field, value in msgspec.structs.asdict(column).items()
-        if field not in ("column", "columns")
+        if field not in ("column", "columns", "part")
         and value not in ((), "", None)
         and not (field == "limit" and value == 0)
     ]
-    return ", ".join([name, *facts])
+    return ", ".join([column.noun, *facts])
 
 
 def column_types(query: spec.Query) -> Types:
@@ -116,7 +115,7 @@ def _cross(crossed: spec.Cross, types: Types) -> str:
     return f"cross{of}, buckets {crossed.size:,}"
 
 
-_DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
+DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.Cross: _cross,
     spec.Sequence: lambda found, types: (
         f"sequence of {feature(found.category, types)}; the last {found.length:,}"
@@ -128,8 +127,6 @@ _DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.TargetMean: _target_mean,
     spec.LogCount: lambda found, types: f"log of the number of rows of {feature(found.category, types)}",
     spec.Codes: lambda found, types: f"codes of {feature(found.category, types)}",
-    spec.DatePart: lambda found, types: found.part,
-    spec.Raw: lambda found, types: found.part or "number",
     spec.ListOf: lambda found, types: (
         f"list of {feature(found.category, types)}{', weighted' if found.weights else ''}"
     ),
@@ -152,30 +149,31 @@ def model(job: spec.JobSpec) -> str:
 
 
 def _has_several(job: spec.JobSpec) -> bool:
-    return isinstance(job.label, spec.SeveralLabels) and job.own is None
+    return bool(job.label.labels) and job.own is None
 
 
 def label(spec_label: spec.Label) -> str:
     """Describe what is predicted."""
-    if isinstance(spec_label, spec.SeveralLabels):
-        return "; ".join(f"{part.column}: {label(part)}" for part in spec_label.labels)
-    if isinstance(spec_label, spec.ClassLabel):
-        return f"{len(spec_label.classes):,} classes: {join_first(spec_label.classes)}"
-    if isinstance(spec_label, spec.RankingLabel):
-        return f"a relevance, which orders the rows of each {spec_label.group}"
-    if isinstance(spec_label, spec.ClusterLabel):
-        return f"one of {spec_label.clusters:,} clusters, found without a label"
-    if isinstance(spec_label, spec.AnomalyLabel):
-        return "true for unusual rows, found without a label"
-    if isinstance(spec_label, spec.ForecastLabel):
-        return "a number, relative to the level and the scale of its series"
-    if isinstance(spec_label, spec.RawLabel):
-        return "the model's outputs as they are"
-    if isinstance(spec_label, spec.NoLabel):
-        return "none"
+    return LABELS[type(spec_label)](spec_label)
+
+
+def _number_label(spec_label: spec.RegressionLabel) -> str:
     offset = spec.label_offset(spec_label)
     mean = f"{offset + spec_label.mean:.12g}" if offset else number(spec_label.mean)
     return f"a number, mean {mean}, std {number(spec_label.std)}"
+
+
+LABELS: Mapping[type, Callable[[Any], str]] = {
+    spec.RegressionLabel: _number_label,
+    spec.ClassLabel: lambda found: f"{len(found.classes):,} classes: {join_first(found.classes)}",
+    spec.RankingLabel: lambda found: f"a relevance, which orders the rows of each {found.group}",
+    spec.ClusterLabel: lambda found: f"one of {found.clusters:,} clusters, found without a label",
+    spec.AnomalyLabel: lambda _: "true for unusual rows, found without a label",
+    spec.ForecastLabel: lambda _: "a number, relative to the level and the scale of its series",
+    spec.RawLabel: lambda _: "the model's outputs as they are",
+    spec.NoLabel: lambda _: "none",
+    spec.SeveralLabels: lambda found: "; ".join(f"{part.column}: {label(part)}" for part in found.labels),
+}
 
 
 def columns(column: spec.Feature | spec.Category) -> str:

@@ -114,7 +114,7 @@ def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[floa
     stay on a server.
     """
     label = planned.label
-    if planned.kind != "evaluate" or not isinstance(label, spec.ClassLabel):
+    if planned.kind != "evaluate" or not label.has_classes:
         return []
     if pinned.table is not None and pinned.rows > MOST_ROWS:
         return []

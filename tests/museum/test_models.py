@@ -37,6 +37,7 @@ BY_STATEMENT = [name for name in collection.names() if name not in IN_MEMORY]
 NEVER_STORED = {
     "Column": "the base of feature columns",
     "CategoryColumn": "the base of categories",
+    "BaseLabel": "the base of labels",
     "Struct": "the base of the parts of a JobSpec",
     "_Version": "reads the version alone",
     "RowLimits": "is made of fields of Training",

@@ -224,12 +224,17 @@ def _check_concat(column: Concat) -> None:
 
 def encoder(category: Category) -> Encoder:
     """Return the function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
-    return _ENCODERS[type(category)](category)
+    return ENCODERS[type(category)](category)
+
+
+def level_encoder(column: str, values: tuple[str | int, ...]) -> Encoder:
+    """Return the function from a batch to the positions of a column's values in the list."""
+    return encoder(Vocabulary(column, values))
 
 
 def _encode_column(category: Bucket | CategoryId | HashBucket | Vocabulary | DatePart) -> Encoder:
     """Return the encoder of a category of one column."""
-    encode, column, missing = _ARRAY_ENCODERS[type(category)](category), category.column, category.size
+    encode, column, missing = ARRAY_ENCODERS[type(category)](category), category.column, category.size
     return lambda batch: _by_dictionary(column_of(batch, column), encode, missing)
 
 
@@ -353,7 +358,7 @@ def _text_of(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
 
 
 def _list_of(category: ListOf) -> Encoder:
-    encode_items = _ARRAY_ENCODERS[type(category.category)](category.category)
+    encode_items = ARRAY_ENCODERS[type(category.category)](category.category)
 
     def encode(batch: pa.RecordBatch) -> Ragged:
         column = column_of(batch, category.category.column)
@@ -398,15 +403,15 @@ def _weights(ids: Ragged) -> npt.NDArray[np.float32]:
     return np.ones(len(ids.values), np.float32) if ids.weights is None else ids.weights
 
 
-_ARRAY_ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
+ARRAY_ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
     Bucket: _bucket,
     CategoryId: _category_id,
     HashBucket: _hash_bucket,
     Vocabulary: _vocabulary,
     DatePart: _date_part,
 }
-_ENCODERS: Mapping[type, Callable[[Any], Encoder]] = {
-    **dict.fromkeys(_ARRAY_ENCODERS, _encode_column),
+ENCODERS: Mapping[type, Callable[[Any], Encoder]] = {
+    **dict.fromkeys(ARRAY_ENCODERS, _encode_column),
     Cross: _cross,
     ListOf: _list_of,
     NGrams: _ngrams,

@@ -114,7 +114,7 @@ class Encoder:
     def _table(self, code: int | None) -> Floats:
         """Return the values of each id, (ids, width). code: of the folds that are left out, none of None."""
         if code not in self._of:
-            self._of[code] = _TABLES[type(self._feature)](self._feature, code)
+            self._of[code] = TABLES[type(self._feature)](self._feature, code)
         return self._of[code]
 
 
@@ -166,4 +166,4 @@ def _encoding(feature: Encoding, rows: RowsOfBatch) -> Floats:
     return values
 
 
-_TABLES: Mapping[type, Callable[[Any, int | None], Floats]] = {TargetMean: _means, LogCount: _log_counts}
+TABLES: Mapping[type, Callable[[Any, int | None], Floats]] = {TargetMean: _means, LogCount: _log_counts}

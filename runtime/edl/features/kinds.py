@@ -22,17 +22,17 @@ from edl.spec import Category, Computed, Feature
 from edl.spec.column import Column, Place
 
 AnyColumn = TypeVar("AnyColumn", bound=Column)
-_WHERE: dict[Place, tuple[str, str]] = {  # what stands there, and what makes one
-    "item": ("the category of an item", "category_id, hash_bucket and vocabulary make one"),
-    "encoding": (
-        "a category with one id per row",
-        "bucket, category_id, hash_bucket, vocabulary and cross make one; lists become one_hot",
-    ),
-    "sequence": ("lists", "list_of and ngrams make them"),
-    "model": (
-        "a category",
-        "bucket, category_id, hash_bucket, vocabulary, cross, list_of and concat make one",
-    ),
+_TAKES: Mapping[Place, str] = {  # what stands there
+    "item": "the category of an item",
+    "encoding": "a category with one id per row",
+    "sequence": "lists",
+    "model": "a category",
+}
+_MAKERS: Mapping[Place, str] = {  # what makes one
+    "item": "category_id, hash_bucket and vocabulary make one",
+    "encoding": "bucket, category_id, hash_bucket, vocabulary and cross make one; lists become one_hot",
+    "sequence": "list_of and ngrams make them",
+    "model": "bucket, category_id, hash_bucket, vocabulary, cross, list_of and concat make one",
 }
 
 
@@ -134,8 +134,7 @@ def fits(column: object, place: Place) -> bool:
 def check_category(category: object, place: Place, function: str) -> None:
     """Check the category that the function is called with. Raises SemanticError if it is none that may stand there."""
     if not fits(category, place):
-        what, hint = _WHERE[place]
-        raise SemanticError(f"{function} takes {what}, not {category!r}", hint=hint)
+        raise SemanticError(f"{function} takes {_TAKES[place]}, not {category!r}", hint=_MAKERS[place])
     check_fields(category)
 
 

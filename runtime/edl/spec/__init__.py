@@ -89,10 +89,10 @@ from edl.spec.labels import (
     RawLabel,
     RegressionLabel,
     SeveralLabels,
-    Unlabelled,
     each_label,
     label_columns,
     label_offset,
+    several_labels,
 )
 from edl.spec.residuals import Residuals
 
@@ -173,7 +173,6 @@ __all__ = [
     "TargetMean",
     "Training",
     "Uncertainty",
-    "Unlabelled",
     "Vector",
     "Vocabulary",
     "Weights",
@@ -192,6 +191,7 @@ __all__ = [
     "mean_importances",
     "num_ids",
     "parts_of",
+    "several_labels",
     "source_columns",
     "sources",
     "to_json",

@@ -52,6 +52,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         return None
 
     @property
+    def noun(self) -> str:
+        """Name for people, without the columns."""
+        return str(self.__struct_config__.tag).replace("_", " ")
+
+    @property
     def line(self) -> tuple[float, float] | None:
         """Shift and scale of a number that enters as (x - shift) / scale, or as 0 with a scale of 0; else None."""
         return self.moments

@@ -58,7 +58,11 @@ class Standardize(Column, frozen=True, tag="standardize"):
 
     @property
     def moments(self) -> tuple[float, float] | None:
-        return None if self.limit else (self.mean, self.std)
+        return self.mean, self.std
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        return None if self.limit else self.moments
 
 
 class Normalize(Column, frozen=True, tag="normalize"):
@@ -268,6 +272,10 @@ class DatePart(CategoryColumn, frozen=True, tag="date_part"):
 
     @property
     def function(self) -> str:
+        return self.part
+
+    @property
+    def noun(self) -> str:
         return self.part
 
 
@@ -507,6 +515,10 @@ class Raw(Column, frozen=True, tag="raw"):
 
     column: Source
     part: Literal["", "year", "month", "day", "weekday", "hour", "minute"] = ""
+
+    @property
+    def noun(self) -> str:
+        return self.part or "number"
 
 
 Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Periodic | Vector

@@ -129,9 +129,7 @@ class DataChecks:
         if self._sample is None or not every_label:
             return [*_ids_and_constants(statistics, used, named), *readings]
         label = every_label[0]
-        scores = {
-            score.column: score for score in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
-        }
+        scores = {score.column: score for score in self._sample.scores(classes=label.has_classes)}
         return [
             *_ids_and_constants(statistics, used, named),
             *readings,

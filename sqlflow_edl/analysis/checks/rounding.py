@@ -16,7 +16,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
     """Yield a warning if the model learns a label that float32, or even float64, rounds by too much."""
-    if not isinstance(label, spec.RegressionLabel):
+    if not label.is_number:
         return
     largest = max(abs(training.min), abs(training.max))
     advice = f"select it less a number near its mean: {label.column} - {training.mean:.0f} AS …"

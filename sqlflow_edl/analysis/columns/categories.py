@@ -9,6 +9,7 @@ from dataclasses import replace
 from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns import inputs
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
@@ -18,6 +19,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 LARGEST_VOCABULARY = 10_000
 FEW_WORDS = 16
 CHARACTERS, RUNS = 3, 4096  # of NGRAMS(x)
+BUCKETS = 1 << 15  # of more values than a pass counts
 
 
 def of_values(
@@ -59,6 +61,17 @@ def vocabulary(
         return spec.Vocabulary(column, values)
 
     return of_values(cells, Want.COUNTS, fit, span)
+
+
+def frequent_values(column: str, statistics: Statistics, span: Span, *, max_size: int) -> spec.features.Plain:
+    """Return the category of a column's values: the most frequent ones, or hashes of too many to count."""
+    counts = statistics[column].counts
+    if counts is None:
+        return spec.HashBucket(column, BUCKETS)
+    values = counts.vocabulary(max_size=max_size)
+    if not values:
+        raise SemanticError(f"{column} has no value in the training rows", span=span, hint="leave it out")
+    return spec.Vocabulary(column, values)
 
 
 def hash_buckets(cells: Cells, size: int | None, span: Span | None) -> Draft:
@@ -135,10 +148,9 @@ def presence(column: str, *, why: str, applies: Callable[[Statistics], bool]) ->
 
 
 def one_hot(inner: Draft, span: Span | None) -> Draft:
-    def fit(statistics: Statistics) -> spec.OneHot:
-        return spec.OneHot(inner.fit(statistics))  # type: ignore[arg-type]
-
-    return replace(inner, fit=fit, span=span, is_category=False)
+    return replace(
+        inner, fit=lambda statistics: inputs.one_hot(inner.fit(statistics)), span=span, is_category=False
+    )
 
 
 # Builders, one for each function of the language ---------------------------------------------------------

@@ -13,7 +13,7 @@ from edl.errors import did_you_mean
 from edl.spec.features import COMBINERS, INITIALS
 from sqlflow_edl.analysis.columns import categories, encodings, numeric, reused
 from sqlflow_edl.analysis.columns.drafts import Bound, ColumnFunction, Draft, FunctionParameter, Statistics
-from sqlflow_edl.analysis.columns.inputs import embedding_dim
+from sqlflow_edl.analysis.columns.inputs import Fitted, embed
 
 
 def _embedding(bound: Bound) -> Draft:
@@ -22,10 +22,8 @@ def _embedding(bound: Bound) -> Draft:
     initial = _word(bound, "initializer", INITIALS)
     dim: int | None = bound["dim"]
 
-    def fit(statistics: Statistics) -> spec.Embedding:
-        category = inner.fit(statistics)
-        width = dim or embedding_dim(spec.num_ids(category))  # type: ignore[arg-type]
-        return spec.Embedding(category, width, combiner, initial, inner.table)  # type: ignore[arg-type]
+    def fit(statistics: Statistics) -> Fitted:
+        return embed(inner.fit(statistics), dim or 0, combiner, initial, inner.table)  # type: ignore[arg-type]
 
     return replace(inner, fit=fit, span=bound.span, is_category=False, dim=dim or 0)
 

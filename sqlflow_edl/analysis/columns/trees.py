@@ -13,7 +13,7 @@ from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Draft
-from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.columns.inputs import Fitted, one_hot
 
 WIDEST = 1000  # columns of the ids of lists
 
@@ -60,7 +60,7 @@ def wide_decision(column: Fitted) -> Decision | None:
     return Decision(columns, f"{why}; VOCABULARIZE(x, max_size=500) in COLUMN keeps the frequent ones")
 
 
-def _count_ids(category: spec.Category, span: Span | None) -> spec.OneHot:
+def _count_ids(category: spec.Category, span: Span | None) -> spec.Feature:
     """Return a column for each id of a list."""
     if spec.num_ids(category) > WIDEST:
         raise SemanticError(
@@ -71,4 +71,4 @@ def _count_ids(category: spec.Category, span: Span | None) -> spec.OneHot:
             if category.n
             else "keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer",
         )
-    return spec.OneHot(category)
+    return one_hot(category)

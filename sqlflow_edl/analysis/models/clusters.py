@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
@@ -68,7 +68,7 @@ def _feature(placed: Placed) -> spec.Feature:
             span=placed.span,
             hint="leave it out of the SELECT, or group its values there",
         )
-    return spec.OneHot(column)
+    return one_hot(column)
 
 
 DEEP = (

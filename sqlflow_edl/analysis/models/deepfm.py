@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, embed
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import CLASSES, HIDDEN_LAYERS, deep_size, linear_size
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
@@ -40,7 +40,7 @@ def _assemble(
 def _field(placed: Placed, dim: int) -> spec.Feature:
     column = placed.column
     if spec.is_category(column):
-        return spec.Embedding(column, dim)
+        return embed(column, dim)
     category = spec.category_of(column)
     if column.array != "ids" or not spec.is_category(category):
         return column
@@ -50,7 +50,7 @@ def _field(placed: Placed, dim: int) -> spec.Feature:
             span=placed.span,
             hint=f"write the category itself, and model.embedding_dim = {column.dim} for all",
         )
-    return column if column.dim else spec.Embedding(category, dim)
+    return column if column.dim else embed(category, dim)
 
 
 def _values(job: spec.JobSpec) -> dict[str, object]:

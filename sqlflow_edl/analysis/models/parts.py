@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from edl import spec
 from edl.errors import Span
 from edl.spec.features import with_tables
-from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embedding_dim
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
@@ -86,9 +86,9 @@ def deep_feature(column: Fitted, label: spec.Label) -> spec.Feature:
         return column
     ids = spec.num_ids(column)
     if ids <= LARGEST_ONE_HOT_DEEP or column.part:
-        return spec.OneHot(column)
+        return one_hot(column)
     combiner = "mean" if column.n else "sum"  # whatever the length of the text
-    return spec.Embedding(column, embedding_dim(ids), combiner)
+    return embed(column, combiner=combiner)
 
 
 def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
@@ -96,7 +96,7 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
     if not spec.is_category(column):
         return column
     few = spec.num_ids(column) <= LARGEST_ONE_HOT_LINEAR
-    return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
+    return one_hot(column) if few else embed(column, label.outputs)
 
 
 def linear_size(features: Iterable[spec.Feature]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.entries import Task
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 
@@ -36,7 +36,7 @@ def _feature(placed: Placed) -> spec.Feature:
             span=placed.span,
             hint="write it in COLUMN of the models that use the transform",
         )
-    return spec.OneHot(column) if spec.is_category(column) else column
+    return one_hot(column)
 
 
 def check_predicts(job: spec.JobSpec, reference: str) -> None:

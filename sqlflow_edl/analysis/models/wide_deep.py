@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import (
     CLASSES,
@@ -68,9 +68,7 @@ def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )
-    if not spec.is_category(column):
-        return column
-    return linear_feature(column, label) if column.has_lists else spec.OneHot(column)
+    return linear_feature(column, label) if column.has_lists else one_hot(column)
 
 
 def _size(job: spec.JobSpec) -> int:

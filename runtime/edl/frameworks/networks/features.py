@@ -28,7 +28,7 @@ def compute_values(graph: Graph, feature: Feature) -> GraphValue:
     """Return the values of a feature, or the number that the network encodes, float32 (rows, width)."""
     if is_encoding(feature):
         return graph.cast(statistics(graph, feature), "FLOAT")
-    return _narrow(graph, _VALUES[type(feature)](graph, feature))
+    return _narrow(graph, VALUES[type(feature)](graph, feature))
 
 
 def _position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
@@ -112,7 +112,7 @@ def _log(graph: Graph, feature: Log) -> GraphValue:
     return graph.add("Log", graph.add("Where", has_one, value, graph.constant(np.array(feature.mean))) + 1.0)
 
 
-_VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
+VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Numeric: _numeric,
     Standardize: _standardize,
     Normalize: _normalize,
@@ -121,4 +121,4 @@ _VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     PiecewiseLinear: _position,
     Periodic: _standardize_number,
 }
-NUMBERS = frozenset(_VALUES)  # features of a number
+NUMBERS = frozenset(VALUES)  # features of a number

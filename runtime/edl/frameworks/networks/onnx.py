@@ -30,7 +30,7 @@ from edl.frameworks.onnx.graph import (
     logits_of,
     of_columns,
 )
-from edl.spec import ClassLabel, JobSpec, SeveralLabels, label_offset
+from edl.spec import JobSpec, Label, label_offset
 
 
 def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
@@ -53,7 +53,7 @@ class NetworkFile:
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
         label, scores_of_labels = self.spec.label, {}
-        if isinstance(label, SeveralLabels):
+        if label.labels:
             columns = (one_label.column for one_label in label.labels)
             scores_of_labels = dict(zip(columns, label.score_places, strict=True))
         return of_columns(self.spec.columns, label.outputs, self.results, scores_of_labels)
@@ -62,9 +62,9 @@ class NetworkFile:
         """Return the outputs and the scores of the model, float64; numbers have no scores."""
         network = stored.network(self.spec, self.weights)
         outputs = _Graph(graph).outputs(network)
-        if isinstance(self.spec.label, SeveralLabels):
+        if self.spec.label.labels:
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
-        outputs_value, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        outputs_value, scores = _results(graph, outputs, network, self.spec.label.has_classes)
         if scores is None:
             return add_centre(graph, outputs_value, self.spec.label), None
         return outputs_value, apply_temperature(graph, scores, self.spec.temperature)
@@ -180,13 +180,13 @@ class _Graph:
 _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
-def _of_each(graph: Graph, outputs: GraphValue, label: SeveralLabels) -> Results:
+def _of_each(graph: Graph, outputs: GraphValue, label: Label) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
     parts, scores = [], []
     for one_label, (first, last) in zip(label.labels, label.places, strict=True):
         part = add_centre(graph, graph.columns(outputs, first, last), one_label)
         parts.append(part)
-        if isinstance(one_label, ClassLabel):
+        if one_label.has_classes:
             part = _two(graph, part) if one_label.is_binary else graph.add("Softmax", part, axis=-1)
         scores.append(part)
     if any(map(label_offset, label.labels)):

@@ -76,9 +76,9 @@ def network(spec: JobSpec, weights: Weights) -> Network:
 
 def _in_units(plain: Network, label: Label) -> Network:
     """Return the network with last layers for several labels in their own units; with one label it is unchanged."""
-    if not isinstance(label, SeveralLabels):
+    if not label.labels:
         return plain
-    target = SeveralTarget(label)
+    target = SeveralTarget(SeveralLabels(label.labels))
     std, mean, last = np.array(target.std), np.array(target.mean), plain.output
     output = Layer(last.weight * std, last.bias * std + mean, last.activation)
     return replace(plain, output=output, wide=tuple((block, weight * std) for block, weight in plain.wide))

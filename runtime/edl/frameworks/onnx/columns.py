@@ -36,11 +36,12 @@ from edl.spec import (
 from edl.spec.computed import is_portable
 from edl.spec.features import Category, category_of
 
+TREE_NUMBERS = frozenset({Raw})  # features of trees that are made of a number
 _FROM_ZERO = ("year", "hour", "minute")  # parts with their number as their id
 _DAY = 86_400
 
 
-def find_unsupported_column(features: Sequence[Feature], numbers: Collection[type] = frozenset({Raw})) -> str:
+def find_unsupported_column(features: Sequence[Feature], numbers: Collection[type] = TREE_NUMBERS) -> str:
     """Return the column that has a feature without an operator, or is needed as text and as a number; empty if none.
 
     A value in a JSON text and a function of a user's own have none.
@@ -50,7 +51,7 @@ def find_unsupported_column(features: Sequence[Feature], numbers: Collection[typ
     text = {name for member in features if is_text(member) for name in source_columns(member)}
     for feature in features:
         names = tuple(source_columns(feature))
-        if type(feature) not in numbers and type(category_of(feature)) not in _CODES:
+        if type(feature) not in numbers and type(category_of(feature)) not in CODES:
             return " and ".join(names)
         if not all(map(is_portable, sources(feature))):
             return " and ".join(names)
@@ -115,7 +116,7 @@ def statistics(graph: Graph, feature: Encoding) -> GraphValue:
 
 def code(graph: Graph, category: Category) -> GraphValue:
     """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
-    if (make := _CODES.get(type(category))) is None:
+    if (make := CODES.get(type(category))) is None:
         raise TypeError(f"{type(category).__name__} has no operator")
     return make(graph, category)
 
@@ -206,7 +207,7 @@ _COMPUTED: Mapping[str, Callable[..., GraphValue]] = {
 }
 
 
-_CODES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
+CODES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Bucket: _bucket,
     CategoryId: _category_id,
     DatePart: _date_part,
