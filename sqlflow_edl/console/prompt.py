@@ -43,7 +43,7 @@ class Prompt:
         self._time = datetime.now()
         self._modes = Modes(config)
         self._statements: PromptSession[str] = PromptSession(
-            self.shown,
+            self.get_text,
             multiline=True,
             enable_suspend=True,
             prompt_continuation=_continuation_prompt,
@@ -87,12 +87,12 @@ class Prompt:
         self._time = datetime.now()
         return self._statements.prompt(default=default, pre_run=begin)
 
-    def shown(self) -> str:
+    def get_text(self) -> str:
         """Return the text of the prompt."""
         return prompt_text(self._form, self._source(), self._time)
 
     @property
-    def typed(self) -> str:
+    def typed_text(self) -> str:
         """Text typed last, sent or not."""
         return self._statements.default_buffer.text
 

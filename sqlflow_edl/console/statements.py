@@ -16,7 +16,7 @@ from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import duration
-from sqlflow_edl.session.interrupts import interrupting
+from sqlflow_edl.session.interrupts import stop_on_interrupt
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import code_tokens
@@ -70,7 +70,7 @@ class Statements:
             return False
         began = time.monotonic()
         try:
-            with interrupting(session.source.interrupt):
+            with stop_on_interrupt(session.source.interrupt):
                 self._show(session.execute(statement), began, vertical, types=_gives_data(statement))
         finally:
             if _makes(statement, session.dialect):

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.display.files import OutputFile, path_of, writing
+from sqlflow_edl.display.files import OutputFile, name_write_errors, path_of
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.errors import CellError
 
@@ -47,7 +47,7 @@ class Chart:
             if not self.svg:
                 raise SemanticError("the chart has no rows to draw")
             with OutputFile(file) as output:
-                with writing(file):
+                with name_write_errors(file):
                     output.out.write(self.svg)
                 output.keep()
         except SQLFlowError as error:

@@ -199,11 +199,11 @@ class Pages:
         """Predict the row of a form. A script asks for the part of the page with the prediction alone."""
         reference = request.query_params.get("model", "")
         if request.method == "GET":
-            return await run_in_threadpool(self._predicted, reference, None, False)
+            return await run_in_threadpool(self._answer_prediction, reference, None, False)
         form = await self._accepted_form(request)
-        return await run_in_threadpool(self._predicted, reference, form, PART in request.headers)
+        return await run_in_threadpool(self._answer_prediction, reference, form, PART in request.headers)
 
-    def _predicted(self, reference: str, values: dict[str, str] | None, is_part: bool) -> Response:
+    def _answer_prediction(self, reference: str, values: dict[str, str] | None, is_part: bool) -> Response:
         model = self._model(reference)
         form = _form_of(model, values)
         if form is None or model.archive is None or self._predictor is None:
@@ -230,7 +230,7 @@ class Pages:
 
     def archive(self, request: Request) -> Response:
         """Return the archive of a model."""
-        model, downloads = self._downloaded(request)
+        model, downloads = self._find_downloads(request)
         return _file(model, ".zip", *downloads.archive(model.version))
 
     async def onnx(self, request: Request) -> Response:
@@ -238,12 +238,12 @@ class Pages:
         await self._accepted_form(request)
 
         def exported() -> Response:
-            model, downloads = self._downloaded(request)
+            model, downloads = self._find_downloads(request)
             return _file(model, ".onnx", *downloads.onnx(model.version))
 
         return await run_in_threadpool(exported)
 
-    def _downloaded(self, request: Request) -> tuple[ModelDetails, Downloads]:
+    def _find_downloads(self, request: Request) -> tuple[ModelDetails, Downloads]:
         model = self._model(request.query_params.get("model", ""))
         if model.archive is None or self._downloads is None:
             raise SemanticError(f"{model.version.reference} has no archive: its training failed")

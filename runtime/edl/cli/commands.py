@@ -36,7 +36,7 @@ from edl.models.commit import kept_outcome
 from edl.models.pending import Intent, destination, is_of_statement, write_intent
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.run import job_runner
-from edl.run.foreground import ending, job_folder
+from edl.run.foreground import job_folder, remove_at_end
 from edl.run.search import driver
 from edl.spec import JobSpec, Rows
 from edl.spec.job import ROW_LIMITS
@@ -124,7 +124,7 @@ def _resume(options: argparse.Namespace) -> None:
     prepare_output(options)
     position = resume.prepare(job)
     _remember_output(job, options)
-    with ending(job):
+    with remove_at_end(job):
         print(f"job {job.id}: {position}", file=sys.stderr)
         outcome = distributed.follow_again(job, _narrator(options))
         _finish(outcome, job, options)

@@ -33,9 +33,9 @@ class JoinedReader:
             raise ValueError(f"rows [{start}, {end}) lie on both sides of {border}")
         if columns is None:
             columns = [name for name in self.schema.names if name.casefold() in self._names]
-        return self._renamed(start - border, end - border, list(columns))
+        return self._rename_columns(start - border, end - border, list(columns))
 
-    def _renamed(self, start: int, end: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _rename_columns(self, start: int, end: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
         names = [self._name(column) for column in columns]
         for batch in self._second.read(start, end, names):
             yield batch.rename_columns(columns)

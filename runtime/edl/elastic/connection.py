@@ -98,7 +98,7 @@ class JobConnection:
         self._channel.close()
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
-        position = TrainerPosition(self.member.step, unconcluded=self.source.unconcluded)
+        position = TrainerPosition(self.member.step, unconcluded=self.source.unconcluded_epoch)
         cut = self._state.cut()
         return lambda: TrainerCheckpoint(position, *cut())
 

@@ -92,7 +92,7 @@ class ElasticSession:
 
     def _alone(self) -> Steps:
         """Return the steps of a process without a master."""
-        rows = self.workload.bounded
+        rows = self.workload.bounded_dataset
         training = STEPWISE if rows is None else _training(rows)
         plan = Plan("train", rows.rows if rows is not None else MOST_STEPS, training=training, measured=False)
         return Steps(LocalTasks(plan), Alone(), self.positions, bounded=rows is not None)
@@ -208,7 +208,7 @@ class ElasticSession:
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
-        bounded = self.workload.bounded is not None
+        bounded = self.workload.bounded_dataset is not None
         state = ScriptState((*_declared.objects, self.positions))
         connection = JobConnection(worker, state, self._notice)
         self._connection = connection

@@ -33,7 +33,7 @@ def main(role: str) -> NoReturn:
     try:
         folder, passwords = make_folder(os.environ)
         spec = read_spec(folder)
-        if (job := JobFolder(folder.job)).unindexed.exists():
+        if (job := JobFolder(folder.job)).unindexed_files.exists():
             from edl.entrypoints.pod_rows import place_rows  # loads more than other jobs need
 
             place_rows(job, role)

@@ -64,7 +64,7 @@ class Folds(NamedTuple):
             return np.zeros_like(pinned)
         return np.minimum((self.rows - 1 - pinned) // (self.rows // self.blocks), self.blocks - 1)
 
-    def kept(self, code: int) -> Bools:
+    def statistics_mask(self, code: int) -> Bools:
         """Return a mask of the folds that the statistics of rows with that code contain."""
         block, fold = divmod(code, self.number + 1)
         folds = np.arange(self.number)

@@ -146,7 +146,7 @@ class Series:
         if not self.known and not _has_rows_ahead(series_grid):
             rows = with_next_steps(rows, series_grid, spec)
             series_grid = self._grid(rows, series_grid.step)
-        origins, steps = _ahead(series_grid, rows, self.label, spec)
+        origins, steps = _future_rows(series_grid, rows, self.label, spec)
         return Examples(self._table(series_grid, rows, origins, steps), 0)
 
     def _table(self, series_grid: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
@@ -274,7 +274,7 @@ def _has_rows_ahead(series_grid: Grid) -> bool:
     return bool((series_grid.last > series_grid.known).any())
 
 
-def _ahead(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
+def _future_rows(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
     """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
     if not _has_rows_ahead(series_grid):
         raise SemanticError(

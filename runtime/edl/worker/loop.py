@@ -184,7 +184,7 @@ class Worker:
             if self._flush():
                 self.source.give_back(drained.part)
         except Exception as error:
-            if not self.source.failed(task, error):
+            if not self.source.report_failure(task, error):
                 raise
         else:
             if task.type == "train":
@@ -273,14 +273,14 @@ class Worker:
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
         """Yield the blocks of a task in order, read ahead by a thread unless they are in memory."""
-        blocks_of_task = self.blocks.stream(task, kind, self.scorer.streamed)
-        if self.blocks.are_kept(task, self.scorer.streamed):
-            yield self._counted(task, blocks_of_task, meter)
+        blocks_of_task = self.blocks.stream(task, kind, self.scorer.block_rows)
+        if self.blocks.are_kept(task, self.scorer.block_rows):
+            yield self._count_blocks(task, blocks_of_task, meter)
             return
         with Prefetch(blocks_of_task, AHEAD) as blocks:
-            yield self._counted(task, blocks, meter)
+            yield self._count_blocks(task, blocks, meter)
 
-    def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
+    def _count_blocks(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
         done = 0
         for block in blocks:
             self._check_cancelled()

@@ -137,7 +137,7 @@ class DataChecks:
             *readings,
             *_predictors(label.column, [scores[column] for column in used if column in scores]),
             *_unused_predictors(label.column, [score for name, score in scores.items() if name not in used]),
-            *self._copied(statistics, scores, used),
+            *self._check_copied_rows(statistics, scores, used),
             *(labels.fractional_classes(label) if self._is_number(label) else ()),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
@@ -146,7 +146,7 @@ class DataChecks:
                 for one_label in every_label
                 for warning in rounding.rounded_label(one_label, statistics[one_label.column], job)
             ),
-            *self._merged(job),
+            *self._check_merged_numbers(job),
             *(
                 warning
                 for one_label in every_label
@@ -177,7 +177,7 @@ class DataChecks:
             if reading := read_texts(statistics[column].counts):
                 yield _reading_warning(column, reading, self._schema.dialect, column in self._labels)
 
-    def _merged(self, job: spec.JobSpec) -> Iterator[DataWarning]:
+    def _check_merged_numbers(self, job: spec.JobSpec) -> Iterator[DataWarning]:
         """Warn of numbers that the model takes in float32, where that makes values equal."""
         for feature in dict.fromkeys(job.features):
             if self._sample is not None and rounding.is_in_float32(feature, job.framework):
@@ -185,7 +185,7 @@ class DataChecks:
                 values, temporal = self._sample.numbers(column)
                 yield from rounding.merged_numbers(feature, values, temporal=temporal)
 
-    def _copied(
+    def _check_copied_rows(
         self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]
     ) -> Iterator[DataWarning]:
         """Warn of validation rows that are also training rows, if there are more than chance explains."""

@@ -90,7 +90,7 @@ def select_new_rows(query: spec.Query, column: str, last: spec.Query | None) -> 
     return msgspec.structs.replace(query, increment=spec.Increment(column, after))
 
 
-def greatest(plan: RowPlan) -> str:
+def greatest_query(plan: RowPlan) -> str:
     """Return a query of one value, `last`: the greatest one of the column among the rows that are new."""
     increment = plan.query.increment
     if increment is None:

@@ -34,7 +34,7 @@ class HistogramBuilder:
             return
         self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
         exponent, first, bins = _grid(self.min, self.max)
-        counts = self._merged(exponent, first, bins)
+        counts = self._merge_bins(exponent, first, bins)
         counts += np.bincount(_numbers(values, exponent) - first, minlength=bins)
         self.exponent, self.first, self.counts = exponent, first, counts
 
@@ -47,7 +47,7 @@ class HistogramBuilder:
             return None
         if whole and self.exponent < 0:
             first = math.floor(self.min)
-            self.counts = self._merged(0, first, math.floor(self.max) - first + 1)
+            self.counts = self._merge_bins(0, first, math.floor(self.max) - first + 1)
             self.exponent, self.first = 0, first
         width = math.ldexp(1.0, self.exponent)
         start = self.first * width
@@ -55,7 +55,7 @@ class HistogramBuilder:
             return None
         return Histogram(start, width, tuple(self.counts.tolist()))
 
-    def _merged(self, exponent: int, first: int, bins: int) -> Ints:
+    def _merge_bins(self, exponent: int, first: int, bins: int) -> Ints:
         """Return the counts in wider bins."""
         if not len(self.counts):
             return np.zeros(bins, dtype=np.int64)

@@ -29,7 +29,7 @@ _TELLING = frozenset(
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
-def waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
+def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
         yield "the master", exit_reason.waits_in_queue(job.queue)
@@ -42,7 +42,7 @@ def waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterato
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
         name = instance_name(pod)
-        if text := exit_reason.pending(pod):
+        if text := exit_reason.pending_reason(pod):
             yield name, text.partition(" preemption: ")[0]  # the rest repeats the reason for preemption
         elif asked < MOST_ASKED:
             asked += 1

@@ -54,7 +54,7 @@ def follow(handle: JobHandle) -> int:
         narrator.clear()
     for note in outcome.notes:
         narrator.note(note)
-    narrator.say(_ending(job, outcome))
+    narrator.say(_describe_end(job, outcome))
     if outcome.kind == "explain":
         for line in bars(outcome.figures):
             narrator.say(line)
@@ -74,7 +74,7 @@ def _wait_for_commit(job: JobFolder) -> None:
         time.sleep(POLL)
 
 
-def _ending(job: JobFolder, outcome: Outcome) -> str:
+def _describe_end(job: JobFolder, outcome: Outcome) -> str:
     measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
     status = job.status()

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.display.files import OutputFile, writing
+from sqlflow_edl.display.files import OutputFile, name_write_errors
 
 
 @report_errors
@@ -24,7 +24,7 @@ def report(options: argparse.Namespace) -> int:
     model = ModelReader(ModelStore(options.source or "", options.model_store)).model(options.model)
     output = options.output or Path(f"{model.version.name}.html")
     with OutputFile(output) as file:
-        with writing(output):
+        with name_write_errors(output):
             file.out.write(report_of(model))
         file.keep()
     print(f"wrote the report of {model.version.reference} to {output}", file=sys.stderr)

@@ -58,7 +58,7 @@ def _no_limit(look: Look) -> Span | None:
     """Return the place of LIMIT 0 in the program."""
     for limit, number in itertools.pairwise(look.tokens):
         if limit.word == "LIMIT" and number.text == "0":
-            return look.placed(Span(limit.start, number.end))
+            return look.locate(Span(limit.start, number.end))
     return None
 
 
@@ -93,7 +93,7 @@ def _find_comparison(look: Look, last: str, column: str) -> Span | None:
         if first < at - 1 and column.endswith(look.tokens[first].text):
             begin = look.tokens[first].end - len(column)
             if look.select[begin : look.tokens[first].end] == column:
-                places.append(look.placed(Span(begin, token.end)))
+                places.append(look.locate(Span(begin, token.end)))
     return places[0] if len(places) == 1 else None
 
 
@@ -126,7 +126,7 @@ def _label_value(condition: exp.Expr, look: Look) -> str | None:
             known = list_texts(look.values(column.name), _MOST_SHOWN)
             hint = f"{column.name}, the label, is {known}: leave the condition out, for one class teaches nothing"
             where = [token for token in look.tokens if token.word == "WHERE"]
-            place = look.placed(Span(where[0].start, look.tokens[-1].end)) if len(where) == 1 else None
+            place = look.locate(Span(where[0].start, look.tokens[-1].end)) if len(where) == 1 else None
             is_last = place is not None and [*look.conditions()] == [condition] and not _has_more(look)
             return Advice(hint, "", place) if place and is_last else hint
     return None
@@ -189,7 +189,7 @@ def _pattern(condition: exp.Expr, look: Look) -> str | None:
     ):
         return None
     instead = look.sql(exp.ILike(this=condition.this, expression=condition.expression))
-    place = next((look.placed(token) for token in look.tokens if token.word == "LIKE"), None)
+    place = next((look.locate(token) for token in look.tokens if token.word == "LIKE"), None)
     if place is None or not look.has_rows(instead):
         values = look.values(condition.this.name) if isinstance(condition.this, exp.Column) else []
         return f"{condition.this.name} is {list_texts(values, _MOST_SHOWN)}" if values else None

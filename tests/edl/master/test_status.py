@@ -47,7 +47,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     counts = ServerCounts(7, staleness=Staleness(20, 20, 4, 1))
     figures = {"ps-0": Figures(), "ps-1": Figures()}
     servers: Any = _Servers(
-        losses=(6, 384), torn=(1, 64), all_figures=figures, counts=counts, wanted=0, change_under_way=""
+        losses=(6, 384), torn=(1, 64), all_figures=figures, counts=counts, target_count=0, change_under_way=""
     )
     reporter = StatusReporter(
         job,
@@ -58,7 +58,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
         servers,
         Obstacles(other),
     )
-    snapshot, end = reporter.snapshot(), reporter.ended
+    snapshot, end = reporter.snapshot(), reporter.outcome
     assert snapshot.counts == counts
     assert (snapshot.lost_updates, snapshot.lost_rows) == (6, 384)
     assert isinstance(end, Outcome)

@@ -22,7 +22,7 @@ class BadNodes:
         self._known: set[str] = set()
 
     @property
-    def avoided(self) -> dict[str, int]:
+    def avoided_nodes(self) -> dict[str, int]:
         """Nodes to avoid, sorted by name, with the failures on them."""
         bad = {node for node, failures in self._failures.items() if self._limit and failures >= self._limit}
         return {node: self._failures[node] for node in sorted(bad)} if bad < self._known else {}

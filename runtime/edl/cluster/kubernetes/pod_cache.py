@@ -54,14 +54,16 @@ class PodCache:
 
     # Versions of pods -----------------------------------------------------------------------------------------
 
-    def listed(self, pods: Iterable[Pod]) -> list[Change]:
+    def replace_pods(self, pods: Iterable[Pod]) -> list[Change]:
         """Replace the cache by a complete list; return the state of each name's newest pod, including deleted ones."""
         present = {pod.instance.key: pod for pod in pods if pod.instance is not None}
         changes = [
-            change for key in self._known.keys() - present.keys() if (change := self._gone(key)) is not None
+            change
+            for key in self._known.keys() - present.keys()
+            if (change := self._delete_pod(key)) is not None
         ]
         for pod in present.values():
-            self.seen(pod)
+            self.update_pod(pod)
         newest: dict[str, Change] = {}
         for change in [*changes, *(entry.change for entry in self._known.values())]:
             before = newest.get(change.instance.name)
@@ -69,7 +71,7 @@ class PodCache:
                 newest[change.instance.name] = change
         return [newest[name] for name in sorted(newest)]
 
-    def seen(self, pod: Pod) -> Change | None:
+    def update_pod(self, pod: Pod) -> Change | None:
         """Return the change by a new version of an existing pod, or None."""
         instance = pod.instance
         if instance is None:
@@ -88,14 +90,14 @@ class PodCache:
         self._known[instance.key] = _Known(pod, change)
         return change if entry is None or entry.change != change else None
 
-    def gone(self, pod: Pod) -> Change | None:
+    def delete_pod(self, pod: Pod) -> Change | None:
         """Return the change by the deletion of a pod, given its last version, or None."""
         if pod.instance is None:
             return None
-        self.seen(pod)
-        return self._gone(pod.instance.key)
+        self.update_pod(pod)
+        return self._delete_pod(pod.instance.key)
 
-    def _gone(self, key: Key) -> Change | None:
+    def _delete_pod(self, key: Key) -> Change | None:
         entry = self._known.pop(key)
         stopped = key in self._stopped
         self._stopped.discard(key)
@@ -137,7 +139,7 @@ class PodCache:
         )
         return entry.change
 
-    def superseded(self) -> list[Pod]:
+    def list_superseded(self) -> list[Pod]:
         """Return ended pods to delete, each once. The last one of a name is kept for its log until the next runs."""
         newest: dict[str, int] = {}  # last started incarnation by name
         for (name, incarnation), entry in self._known.items():
@@ -156,14 +158,14 @@ class PodCache:
         return record[1] if record else None
 
     @property
-    def avoided(self) -> dict[str, int]:
+    def avoided_nodes(self) -> dict[str, int]:
         """Nodes that the next pods avoid, with the failures on them."""
-        return self._nodes.avoided
+        return self._nodes.avoided_nodes
 
     @property
     def unfit(self) -> frozenset[str]:
         """Names of the instances that run on nodes to avoid."""
-        if not (avoided := self.avoided):
+        if not (avoided := self.avoided_nodes):
             return frozenset()
         entries = self._known.values()
         return frozenset(

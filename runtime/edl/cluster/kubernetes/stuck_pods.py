@@ -8,7 +8,7 @@ import msgspec
 
 from edl.cluster import Instance, Reason
 from edl.cluster.kubernetes.deployment import Policy
-from edl.cluster.kubernetes.exit_reason import is_unscheduled, obstacle, pending
+from edl.cluster.kubernetes.exit_reason import is_unscheduled, obstacle, pending_reason
 from edl.cluster.kubernetes.pods import Pod
 
 OVERDUE_SECS = 10.0  # after its grace period, until a pod counts as lost with its node
@@ -44,9 +44,9 @@ class PodWaits:
             wait = self._waits[pod.metadata.name] = _Wait(what, now)
         match what:
             case "node" if instance.role == "ps" and now - wait.since > self._policy.pending_secs:
-                return GivenUp("no room", pending(pod))
+                return GivenUp("no room", pending_reason(pod))
             case "obstacle":
-                return self._obstructed(pod, now - wait.since)
+                return self._judge_obstacle(pod, now - wait.since)
             case "end" if now - wait.since > (pod.metadata.deletion_grace_period_seconds or 0) + OVERDUE_SECS:
                 return GivenUp("lost", "its node does not report its end", withdraw=False)
             case "":
@@ -56,7 +56,7 @@ class PodWaits:
     def forget(self, pod: str) -> None:
         self._waits.pop(pod, None)
 
-    def _obstructed(self, pod: Pod, secs: float) -> GivenUp | None:
+    def _judge_obstacle(self, pod: Pod, secs: float) -> GivenUp | None:
         """Return a verdict for a pod with an obstacle.
 
         After one pod was given up, others with the same image and an obstacle are given up at once, until a pod runs

@@ -51,13 +51,13 @@ class RankingAdapter(TreeAdapter):
     def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
         matrix = matrix_of(rows.features)
         with self._undone_without(workers, begins=matrix is not self._held):
-            self._grow_from(matrix, rows, workers, lambda: self._sorted(matrix, rows, workers))
+            self._grow_from(matrix, rows, workers, lambda: self._sort_rows(matrix, rows, workers))
             mean = self._mean(workers)
         return np.array([1 - mean], dtype=np.float32)
 
     def _mean(self, workers: Group | None) -> float:
         """Return the metric of the training rows, the mean over the groups of all workers."""
-        total, weight = self._relevant(self.engine.ranked())
+        total, weight = self._relevant(self.engine.measure_ranking())
         if workers is not None:
             total, weight = workers.gather(np.array([total, weight])).sum(axis=0).tolist()
         return total / weight
@@ -66,7 +66,7 @@ class RankingAdapter(TreeAdapter):
         """Return the scores, and a loss of 0: the rows of a ranking have none."""
         return Evaluated(self._known_margins(matrix_of(features)), 0.0)
 
-    def _sorted(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
+    def _sort_rows(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
         """Give the engine the rows in the order of their groups; with several workers, of this one's groups."""
         ranked = Ranked(matrix, rows.labels, rows.weights)
         if workers is not None:

@@ -78,7 +78,7 @@ class StatusReporter:
             self._write()
 
     @property
-    def ended(self) -> End:
+    def outcome(self) -> End:
         """Outcome of a finished job."""
         state = self._tasks.state
         if state.failed:
@@ -150,7 +150,7 @@ class StatusReporter:
             workers=self._instances.wanted,
             paused=self._instances.kept == "none",
             servers=len(self._servers or ()),
-            wanted_servers=self._servers.wanted if self._servers is not None else 0,
+            wanted_servers=self._servers.target_count if self._servers is not None else 0,
             server_change=self._servers.change_under_way if self._servers is not None else "",
             phase=self._phase,
             total=self._total,

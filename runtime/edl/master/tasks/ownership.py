@@ -20,7 +20,7 @@ class Ownership:
         """Return the owner of a reported task, or an empty string if the report does not count."""
         return request.instance
 
-    def listed(self, request: Request) -> list[str]:
+    def list_owners(self, request: Request) -> list[str]:
         """Return the owners of the tasks that the request lists completely."""
         return [request.instance]
 
@@ -48,7 +48,7 @@ class GroupOwnership(Ownership):
         counts = self._rendezvous.was_in if update.kind == "failed" else self._rendezvous.has_led
         return GROUP if counts(request) else ""
 
-    def listed(self, request: Request) -> list[str]:
+    def list_owners(self, request: Request) -> list[str]:
         return [request.instance, GROUP] if self._rendezvous.leads(request) else [request.instance]
 
     def of_worker(self, instance: str) -> list[str]:

@@ -98,11 +98,11 @@ class StoredRegistry(EventRegistry):
 
     # Steps of reading ------------------------------------------------------------------------------------
 
-    def _listed(self, like: str | None) -> Versions:
+    def _list_versions(self, like: str | None) -> Versions:
         pattern = _pattern(like if like is not None else "%")
         return [version for version in fold_events(self._events(MODELS)) if pattern.fullmatch(version.name)]
 
-    def _happened(self, name: str) -> Events:
+    def _read_events(self, name: str) -> Events:
         return [event for event in self._events(_folder(name)) if event.name == name]
 
     def _events(self, folder: str) -> Events:

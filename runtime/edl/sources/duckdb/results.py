@@ -104,7 +104,7 @@ class DuckDBResults(Staging):
         """Return the columns of the staging table behind the task."""
         return list(self._source.schema(f"FROM {place.stage_table(job)}").names[1:])
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         query = (
             "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND lower(schema_name) = lower(?)"
             " AND lower(table_name) = lower(?) AND NOT is_nullable AND column_default IS NULL ORDER BY column_index"

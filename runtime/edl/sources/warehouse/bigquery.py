@@ -77,7 +77,7 @@ class BigQuerySource(WarehouseSource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> BigQuerySource:
         """Open the dataset. `create` has no effect: CREATE SCHEMA makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             from google.api_core.exceptions import GoogleAPIError
             from google.auth.exceptions import GoogleAuthError

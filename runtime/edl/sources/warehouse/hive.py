@@ -111,7 +111,7 @@ class HiveSource(DBAPISource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> HiveSource:
         """Open the database. `create` has no effect: CREATE DATABASE makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             import impala.dbapi
             from impala.error import Error
@@ -161,12 +161,12 @@ class HiveSource(DBAPISource):
             self._check(pause)
             pause = min(2 * pause, longest)
         self._cursor._wait_to_finish()  # raises its error
-        described = self._described(sql)
+        described = self._describe_query(sql)
         if not described:
             return None
-        return self._reader(described, self._fetched)
+        return self._reader(described, self._fetch_all)
 
-    def _described(self, sql: str) -> Sequence[Any]:
+    def _describe_query(self, sql: str) -> Sequence[Any]:
         try:
             columns = self._cursor.description or ()
         except KeyError:
@@ -177,7 +177,7 @@ class HiveSource(DBAPISource):
         is_query = self.lexicon.first_word(sql) in _HAVE_ROWS
         return () if [column[0] for column in columns] == _NO_ROWS and not is_query else columns
 
-    def _fetched(self) -> list[Any]:
+    def _fetch_all(self) -> list[Any]:
         self._check()
         return list(self._cursor.fetchmany(FETCH_ROWS))
 
@@ -219,7 +219,7 @@ class HiveSource(DBAPISource):
         for batch in rechunk_rows(batches, batches.schema, INSERTED):
             values = [
                 pc.binary_join_element_wise(
-                    "CAST(", self.texts.literals(_zoneless(column)), f" AS {kind})", ""
+                    "CAST(", self.texts.literals(_drop_zone(column)), f" AS {kind})", ""
                 )
                 for column, kind in zip(batch.columns, kinds, strict=True)
             ]
@@ -280,5 +280,5 @@ def _last_text(row: tuple[Any, ...]) -> str:
     return str([value for value in row if isinstance(value, str)][-1])
 
 
-def _zoneless(column: pa.Array) -> pa.Array:
+def _drop_zone(column: pa.Array) -> pa.Array:
     return column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column

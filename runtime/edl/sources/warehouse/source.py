@@ -210,7 +210,7 @@ class WarehouseSource(EmbeddedSource):
     # Inside ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def _checked(cls, url: ServerURL) -> dict[str, str]:
+    def _check_options(cls, url: ServerURL) -> dict[str, str]:
         """Return the options of the URL. Raises SourceError for an unknown one."""
         for option, _ in url.options:
             if option not in cls.options:
@@ -253,9 +253,9 @@ class WarehouseSource(EmbeddedSource):
         try:
             yield
         except self.driver_errors as error:
-            raise self.translated(error, sent, query) from None
+            raise self.translate(error, sent, query) from None
 
-    def translated(self, error: Exception, sent: str, query: str) -> SourceError:
+    def translate(self, error: Exception, sent: str, query: str) -> SourceError:
         """Translate an error of running a text."""
         asked = errors.Asked(sent, query, lambda: self._asked(self.tables), lambda: self._columns(query))
         return errors.translate_message(self.message(error), self.patterns, self.lexicon, asked)

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from edl.arrays import Array
 from edl.data.batch_reader import BatchReader
-from edl.data.names import fitting, unique_names
+from edl.data.names import fit_name, unique_names
 from edl.errors import JobError
 from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
@@ -121,13 +121,13 @@ class Explainer(Scorer):
         if block.batch is None:
             raise RuntimeError("what is explained was read to be predicted")
         scores = self._scores_of(block)
-        chosen = self._chosen(scores)
+        chosen = self._explained_scores(scores)
         row_scores = _pick(scores, chosen)
         values = self._values(self._like_starts(block.batch), row_scores, chosen)
         return np.column_stack([scores, self._without[chosen], values])
 
     @property
-    def streamed(self) -> int:
+    def block_rows(self) -> int:
         return explained_rows(self.program.spec)
 
     @cached_property
@@ -168,9 +168,9 @@ class Explainer(Scorer):
         It is computed by all walks, or by those that begin before `until`, as of `time.monotonic`, and at least one.
         """
         scores = self._scores_of(self._block(batch))
-        chosen = self._chosen(scores)
+        chosen = self._explained_scores(scores)
         total, walked = np.zeros((len(scores), len(self._columns))), 0
-        for walk in self._walked(batch, _pick(scores, chosen), chosen):
+        for walk in self._walk(batch, _pick(scores, chosen), chosen):
             total, walked = total + walk, walked + 1
             if time.monotonic() >= until:
                 break
@@ -186,11 +186,11 @@ class Explainer(Scorer):
         # Every walk ends where it begins; the values would be rounding errors.
         if self.walks.of_query and self.blocks.reader.rows == 1:
             return total
-        for walk in self._walked(batch, row_scores, chosen):
+        for walk in self._walk(batch, row_scores, chosen):
             total += walk
         return total / len(self.walks.orders)
 
-    def _walked(
+    def _walk(
         self, batch: pa.RecordBatch, row_scores: Floats, chosen: npt.NDArray[np.intp]
     ) -> Iterator[Floats]:
         """Yield the contributions of each walk, the mean of both directions, (rows, columns)."""
@@ -205,11 +205,11 @@ class Explainer(Scorer):
             for order in (order_forth, order_forth[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
-                passed = self._passed(batch, starts, first, order, differ, chosen)
+                passed = self._score_walk(batch, starts, first, order, differ, chosen)
                 changes[:, order] += np.diff(np.vstack([passed, row_scores]), axis=0).T
             yield changes / 2
 
-    def _passed(
+    def _score_walk(
         self,
         batch: pa.RecordBatch,
         start: pa.RecordBatch,
@@ -258,7 +258,7 @@ class Explainer(Scorer):
             )
         return scores.reshape(-1, 1).astype(np.float64)
 
-    def _chosen(self, scores: Floats) -> npt.NDArray[np.intp]:
+    def _explained_scores(self, scores: Floats) -> npt.NDArray[np.intp]:
         """Return the position of the explained score of each row; of a forecast the first, before its quantiles."""
         if isinstance(self.program.spec.label, ForecastLabel):
             return np.zeros(len(scores), dtype=np.intp)
@@ -326,5 +326,5 @@ def row_values(program: Program) -> Values:
     spec, plain = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
     columns = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
-    names = unique_names([fitting(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
+    names = unique_names([fit_name(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
     return Values(plain.target, plain.keep, plain.names, plain.interval, plain.threshold, (), names)

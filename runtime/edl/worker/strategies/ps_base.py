@@ -89,19 +89,23 @@ class ServerStrategy(ABC):
         self._servers.ask(
             msg.TakeCheckpoint(generation, name, wait=True), msg.CheckpointTaken, CHECKPOINT_SECS
         )
-        for old in self._kept()[:-KEPT]:
+        for old in self._list_best_checkpoints()[:-KEPT]:
             self._store.remove(old)
 
     def weights(self, epoch: int) -> Weights:
         with self.scoring():
             if not epoch:
                 return export_parameters(self._parameters)
-            of_epoch = [name for name in self._kept() if name.startswith(f"{manifests.BEST}{epoch:06d}-")]
+            of_epoch = [
+                name
+                for name in self._list_best_checkpoints()
+                if name.startswith(f"{manifests.BEST}{epoch:06d}-")
+            ]
             if not of_epoch:
                 raise GoneError(f"the weights of epoch {epoch} are gone")
             return with_own(self._adapter, manifests.stream_weights(self._store.fetch(of_epoch[-1])))
 
-    def _kept(self) -> list[str]:
+    def _list_best_checkpoints(self) -> list[str]:
         """Return the names of the best epochs' checkpoints, oldest first."""
         names = [name for name in self._store.names(manifests.MANIFEST) if name.startswith(manifests.BEST)]
         return sorted(names, key=lambda name: name.rpartition("-")[::-1])  # by generation

@@ -147,7 +147,7 @@ class JobManifests:
             ),
         )
 
-    def owned(self, uid: str) -> list[Object]:
+    def owned_objects(self, uid: str) -> list[Object]:
         """Return all other objects. uid: of the Job, their owner."""
         deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
         [described] = pack({DEPLOYMENT: deployment})

@@ -63,7 +63,7 @@ class PromptPeer(Peer):
     """Peer that has its reason reported before `failed` returns, so that no answer can come before it."""
 
     def on_failure(self, find: Callable[[], str] | None = None) -> None:
-        super().failed(find)
+        super().on_failure(find)
         for thread in threading.enumerate():
             if thread.name == "edl-reachability":
                 thread.join()

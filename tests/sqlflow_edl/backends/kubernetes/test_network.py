@@ -61,7 +61,9 @@ def test_the_model_store_of_the_job_is_among_its_destinations() -> None:
     settings = read_configuration(pairs=[("network_policy", "true")]).settings()
     given = jobs.submission(settings=settings)
     given = jobs.submission(settings=settings, files={**given.files, "intent.json": intent})
-    [every, _] = [each for each in JobManifests(given).owned(jobs.UID) if each["kind"] == "NetworkPolicy"]
+    [every, _] = [
+        each for each in JobManifests(given).owned_objects(jobs.UID) if each["kind"] == "NetworkPolicy"
+    ]
     assert ports(every) == [("", [443]), ("", [3306])]
 
 

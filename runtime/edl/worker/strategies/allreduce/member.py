@@ -60,7 +60,7 @@ class GroupMember(Local, ABC):
     def warm_up(self, rows: Minibatches) -> None:
         """Prepare the step on a few rows, so that other members don't wait for that."""
 
-    def _ranked(self, members: tuple[str, ...]) -> Sequence[str]:
+    def _order_by_rank(self, members: tuple[str, ...]) -> Sequence[str]:
         """Return the members in the order of their ranks in collectives."""
         return members
 
@@ -96,7 +96,7 @@ class GroupMember(Local, ABC):
 
         Both are taken together: no call that may fail stands between them.
         """
-        ranked = self._ranked(worker_group.members)
+        ranked = self._order_by_rank(worker_group.members)
         rank, size = ranked.index(self._name), len(ranked)
         places = [worker_group.members.index(name) for name in ranked]  # the holders come first
         timeout = self._timeout(self._seconds)

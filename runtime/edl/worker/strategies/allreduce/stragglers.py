@@ -37,12 +37,12 @@ class StragglerDetector:
     def seconds(self) -> float:
         return statistics.median(self._own) if self._own else 0.0
 
-    def computed(self, rows: int, seconds: float) -> None:
+    def record_slice(self, rows: int, seconds: float) -> None:
         """Record the time of one slice."""
         self._own.append(seconds)
         self._since += seconds, rows
 
-    def own(self) -> Array:
+    def take_own_sums(self) -> Array:
         """Return seconds and rows since the last call, float64 (2,), to be exchanged with the group."""
         seconds, self._since = self._since, np.zeros(2)
         return seconds

@@ -79,7 +79,7 @@ class AllReduce(GroupMember):
         fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
         began = time.monotonic()
         share = self._network.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
-        self._stragglers.computed(last - first, time.monotonic() - began)
+        self._stragglers.record_slice(last - first, time.monotonic() - began)
         group.sum(share.numbers)
         rate = None if rates is None else float(rates(self.step, 1)[0])
         loss = self._network.take_step(share, fetched, rate)
@@ -88,7 +88,7 @@ class AllReduce(GroupMember):
 
     def _compare(self, group: Group) -> None:
         """Adapt the timeout to the slowest member, and regroup without members that are far slower than the median."""
-        slow = self._stragglers.compare(group.gather(self._stragglers.own()))
+        slow = self._stragglers.compare(group.gather(self._stragglers.take_own_sums()))
         group.timeout = self._timeout(self._stragglers.slowest)
         if slow and group.rank == 0:
             self._rendezvous.leave_out([self._members[rank] for rank in slow])
