@@ -95,7 +95,7 @@ def plan(statement: ast.Statement, query: Query, schema: Schema) -> Measurement:
     return _Planner(statement, attributes, query, schema).measurement()
 
 
-def notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
+def measurement_notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
     """Return notes on what the statement left open. label: with the classes of the rows, once they are known."""
     sentences = []
     if planned.kind == "classification" and not planned.probabilities:

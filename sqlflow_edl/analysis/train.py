@@ -294,7 +294,7 @@ class TrainingPlan(RowPlan):
         """Return the parent's features; written columns must be among them."""
         form = tree_columns.fit_column if self.settings.is_trees else None
         errors += warm_start.check_written(parent, self.drafts, self.kept, statistics, form)
-        self.notes.extend(warm_start.notes(parent, self.kept, statistics))
+        self.notes.extend(warm_start.warm_start_notes(parent, self.kept, statistics))
         for features in self.kept.values():
             whose = (
                 Decision(tuple(spec.source_columns(feature)), f"of {parent.reference}", feature)

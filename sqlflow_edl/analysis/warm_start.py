@@ -211,7 +211,7 @@ def check_written(
     return errors
 
 
-def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
+def warm_start_notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
     """Return notes on the origin of the features, and on rows far from the parent's."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):

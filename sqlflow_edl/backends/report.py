@@ -113,7 +113,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         total=snapshot.total,
         elapsed=snapshot.seconds,
         limit=snapshot.limit,
-        share=snapshot.share,
+        share=snapshot.done_share,
     )
 
 

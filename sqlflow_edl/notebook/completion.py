@@ -12,7 +12,7 @@ from sqlflow_edl.console.completion import fitting_offers
 from sqlflow_edl.console.completion_rules import Offer, list_offers
 from sqlflow_edl.console.context import context
 from sqlflow_edl.notebook.arguments import format_option
-from sqlflow_edl.notebook.frames import is_frame
+from sqlflow_edl.notebook.frames import is_persistable
 from sqlflow_edl.notebook.magics import OF_A_CELL, OF_A_CONNECTION
 from sqlflow_edl.notebook.variables import sql_variable_names
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -114,7 +114,9 @@ class CellCompletion:
         if option == "source" or magic == "sqlflow_close":
             return self._connections.names
         if option == "persist":
-            return [name for name, value in self._namespace.items() if is_frame(value) and name[0] != "_"]
+            return [
+                name for name, value in self._namespace.items() if is_persistable(value) and name[0] != "_"
+            ]
         if option or not word.startswith("-"):
             return ()
         return map(format_option, OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.reports.sparkline import sparkline
-from sqlflow_edl.reports.text import figures, number
+from sqlflow_edl.reports.text import format_figures, number
 
 if TYPE_CHECKING:
     from edl.models.archive import Figures
@@ -57,4 +57,4 @@ def draw_sparkline(values: Sequence[float | None]) -> str:
 
 
 def _epoch(row: Figures, names: Sequence[str]) -> str:
-    return f"epoch {row.get('epoch') or 0:.0f}: {figures({name: row[name] for name in names if name in row})}"
+    return f"epoch {row.get('epoch') or 0:.0f}: {format_figures({name: row[name] for name in names if name in row})}"

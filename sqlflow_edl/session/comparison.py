@@ -67,7 +67,7 @@ def drift(
     return compare(read(list(summaries)), summaries, features, limit=limit)
 
 
-def notes(
+def comparison_notes(
     fitting: Fitting | None, trained: JobSpec, planned: JobSpec, pinned: Pinned, job: JobFolder
 ) -> tuple[str, ...]:
     """Return a note on values that the model has not met, or none: categories that it does not know, by column, and

@@ -30,7 +30,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     """Solve the problem over pinned rows; store its solution if the statement names a table."""
     spec, source = compiler.optimization(statement), compiler.source
     (job.path / SPEC).write_bytes(msgspec.json.encode(spec))
-    notes = plan.notes(statement)
+    notes = plan.optimization_notes(statement)
     report(observer, notes)
     observer.doing("pinning the rows")
     with shift_spans(statement.select_span):

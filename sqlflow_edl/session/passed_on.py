@@ -99,13 +99,17 @@ def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None)
             return error
         return None
     doubt = (
-        _error(statement.text, dialect, partial(_doubt, dialect=dialect)) if statement.kind == "sql" else None
+        _error(statement.text, dialect, partial(_find_parser_error, dialect=dialect))
+        if statement.kind == "sql"
+        else None
     )
     if doubt is None:
         return None
     is_placed = doubt.span is not None
     doubt.span = doubt.span.shift(statement.span.start) if doubt.span else None
-    _add_correction(doubt, statement, dialect, partial(_doubt, dialect=dialect), parser_knows=False)
+    _add_correction(
+        doubt, statement, dialect, partial(_find_parser_error, dialect=dialect), parser_knows=False
+    )
     return doubt if is_placed or doubt.hint else None
 
 
@@ -180,7 +184,7 @@ def _error(sql: str, dialect: str, parser: Parser) -> SQLFlowError | None:
     )
 
 
-def _doubt(sql: str, dialect: str) -> StatementSyntaxError | None:
+def _find_parser_error(sql: str, dialect: str) -> StatementSyntaxError | None:
     """Return what sqlglot has against SQL; an error without a place if it knows no such kind of statement."""
     from sqlglot import exp
 

@@ -338,7 +338,7 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
         with shift_spans(span):
             last = source.stream(increments.greatest_query(plan)).read_all()["last"][0].as_py()
         plan = increments.bound_rows(plan, last)
-        plan.notes.extend(increments.notes(plan.query.increment))
+        plan.notes.extend(increments.increment_notes(plan.query.increment))
         select = RowFilter(tuple(increments.conditions(plan))).of(select)
     bad = BadRows.of(plan)
     if bad.columns:

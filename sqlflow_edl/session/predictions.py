@@ -127,9 +127,9 @@ class Predictions:
         inner = predict_calls(call.query, self._dialect, begin)
         if inner:
             select = self._replace_calls(call.query, begin, statement, inner)
-        return used(call, statement, self._with_shared(select, around, place), span)
+        return used(call, statement, self._prepend_ctes(select, around, place), span)
 
-    def _with_shared(self, select: str, around: str, place: int) -> str:
+    def _prepend_ctes(self, select: str, around: str, place: int) -> str:
         """Return the query with the common table expressions in front of the call that it reads."""
         word, shared = shared_queries(around, self._dialect)
         before = [common for common in shared if common.span.end <= place]

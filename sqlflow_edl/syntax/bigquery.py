@@ -206,7 +206,7 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
 
 
 def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialect) -> Statement:
-    option_list = _options(text, span, head, dialect)
+    option_list = _option_attributes(text, span, head, dialect)
     options = {option.key.casefold(): option for option in option_list}
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))
@@ -274,7 +274,7 @@ def _columns(
     )
 
 
-def _options(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
+def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
     """Return the options as attributes of WITH, at their places."""
     inside = text[head.options.start : head.options.end]
     return _clauses(span, head.options.start, "WITH", inside, dialect).attributes

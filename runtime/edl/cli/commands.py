@@ -72,7 +72,7 @@ def run_command(options: argparse.Namespace) -> None:
     train = options.kind == "train"
     with job_folder(options.kind) as job, _pin_rows(folder, spec, job, train=train) as pinned:
         _remember_output(job, options)
-        spec = _adapt_spec(spec, options, pinned)
+        spec = _apply_options(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
             shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
@@ -262,7 +262,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
     return pinned
 
 
-def _adapt_spec(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
+def _apply_options(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
     """Return the JobSpec with the settings of the command line."""
     changes = {
         name: value

@@ -36,7 +36,7 @@ def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
     _copy(files, job)
     folder = ClusterFolder(job)
     folder.write_token(_secret(secrets / "token"))
-    folder.write_address(master)
+    folder.write_master_address(master)
     if (secrets / SCRIPT).exists():
         replace_file(job / SCRIPT, (secrets / SCRIPT).read_bytes())
     return folder, _secret(secrets / "secrets.json")

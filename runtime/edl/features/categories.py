@@ -152,7 +152,7 @@ def _date_part(category: DatePart) -> _ArrayEncoder:
 
 
 def _cross(category: Cross) -> Encoder:
-    parts = [_text_of(part) for part in category.columns]
+    parts = [_make_text_reader(part) for part in category.columns]
 
     def encode(batch: pa.RecordBatch) -> Ints:
         columns = [part(batch) for part in parts]
@@ -163,7 +163,7 @@ def _cross(category: Cross) -> Encoder:
     return encode
 
 
-def _text_of(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
+def _make_text_reader(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return the function from a batch to the texts of a column, or of a category's ids; NULL for missing ones."""
     if isinstance(part, str):
         return lambda batch: texts(batch.column(part), part)

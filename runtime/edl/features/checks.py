@@ -96,7 +96,7 @@ def _count(value: object, what: str) -> None:
         raise SemanticError(f"{what} must be a positive integer, not {value!r}")
 
 
-def _numbers(*fields: str) -> Callable[[Any], None]:
+def _check_numbers(*fields: str) -> Callable[[Any], None]:
     def rule(column: Any) -> None:
         _source(column)
         for field in fields:
@@ -116,7 +116,7 @@ def _check_limit(column: Standardize) -> None:
 
 
 def _standardize(column: Standardize | Year | Periodic) -> None:
-    _numbers("mean", "std")(column)
+    _check_numbers("mean", "std")(column)
     if column.std < 0:
         raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
 
@@ -152,13 +152,13 @@ def _date_part(column: DatePart) -> None:
 
 
 def _normalize(column: Normalize) -> None:
-    _numbers("min", "max", "mean")(column)
+    _check_numbers("min", "max", "mean")(column)
     if column.min > column.max:
         raise SemanticError(f"min of column {column.column} is {column.min}, above its max {column.max}")
 
 
 def _log(column: Log) -> None:
-    _numbers("mean")(column)
+    _check_numbers("mean")(column)
     if column.mean <= -1:
         raise SemanticError(
             f"mean of column {column.column} is {column.mean}, which has no log(1 + x)",
@@ -379,7 +379,7 @@ def _category(category: object, what: str) -> None:
 
 
 _RULES: Mapping[type, Callable[[Any], None]] = {
-    Numeric: _numbers("mean"),
+    Numeric: _check_numbers("mean"),
     Standardize: _check_limit,
     Normalize: _normalize,
     Log: _log,

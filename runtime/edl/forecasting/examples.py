@@ -109,8 +109,8 @@ class Series:
         """Return the series of the rows, less the centre."""
         series_grid = grid(rows, self.label, self.spec.time, self.spec.series, step)
         return (
-            replace(series_grid, values=series_grid.values - self.spec.offset)
-            if self.spec.offset
+            replace(series_grid, values=series_grid.values - self.spec.centre_or_zero)
+            if self.spec.centre_or_zero
             else series_grid
         )
 
@@ -128,7 +128,9 @@ class Series:
             np.concatenate, zip(trained, _keep_known_pairs(series_grid, *held_out), strict=True)
         )
         return Examples(
-            self._table(series_grid, rows, origins, steps), count, (*notes, *_sampling_notes(origins[count:]))
+            self._table(series_grid, rows, origins, steps),
+            count,
+            (*notes, *_backtest_window_notes(origins[count:])),
         )
 
     def _refit(self, series_grid: Grid, rows: pa.Table) -> Examples:
@@ -171,7 +173,7 @@ def _with_baseline(examples: Examples, series_grid: Grid, spec: Forecast) -> Exa
         forecasts[chosen] = auto_ets(
             series_grid.values, ends, series_grid.first[series_grid.of[ends - 1]], spec.horizon, spec.season
         )
-    values = np.r_[np.full(examples.training, np.nan), forecasts[place, steps - 1] + spec.offset]
+    values = np.r_[np.full(examples.training, np.nan), forecasts[place, steps - 1] + spec.centre_or_zero]
     position = examples.rows.column_names.index(AUTO_ETS)
     return examples._replace(rows=examples.rows.set_column(position, AUTO_ETS, pa.array(values)))
 
@@ -181,7 +183,7 @@ def _choose_windows(windows: int) -> Ints:
     return np.unique(np.linspace(0, windows - 1, min(windows, MOST_WINDOWS)).astype(np.int64))
 
 
-def _sampling_notes(origins: Ints) -> tuple[str, ...]:
+def _backtest_window_notes(origins: Ints) -> tuple[str, ...]:
     """Return a note if AutoETS does not forecast the whole backtest."""
     windows = len(np.unique(origins))
     if windows <= MOST_WINDOWS:
@@ -345,8 +347,8 @@ def _features(series_grid: Grid, spec: Forecast, origins: Ints, steps: Ints) -> 
         origins, len(standardised.values), firsts=firsts
     )
     of_values = {LEVEL: level * unit + centre, NAIVE: naive * unit + centre}
-    if spec.offset:
-        of_values = {name: values + spec.offset for name, values in of_values.items()}
+    if spec.centre_or_zero:
+        of_values = {name: values + spec.centre_or_zero for name, values in of_values.items()}
     facts = {LEVEL: of_values[LEVEL], SCALE: scale * unit, NAIVE: of_values[NAIVE]}
     return {STEP: steps, **kept, **facts, NAIVE_ERROR: errors * unit}
 

@@ -140,7 +140,7 @@ class Precision(PerClass):
     name = "precision"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(right, predicted)
+        return divide_or_zero(right, predicted)
 
 
 class Recall(PerClass):
@@ -149,7 +149,7 @@ class Recall(PerClass):
     name = "recall"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(right, true)
+        return divide_or_zero(right, true)
 
 
 class F1(PerClass):
@@ -158,7 +158,7 @@ class F1(PerClass):
     name = "f1"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(2 * right, predicted + true)
+        return divide_or_zero(2 * right, predicted + true)
 
 
 @dataclass(frozen=True)
@@ -197,5 +197,5 @@ def decide_class(probabilities: Floats, threshold: float) -> Floats:
     return decided
 
 
-def share(part: Floats, whole: Floats) -> Floats:
+def divide_or_zero(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

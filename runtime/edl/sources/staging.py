@@ -72,7 +72,7 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True)
-class Existing:
+class ExistingTable:
     """Table or view that a result would replace. `mark` is empty for a table that was not made by a job."""
 
     is_view: bool
@@ -204,7 +204,7 @@ class Staging(ABC):
         """Resolve the target as a query would. Raises SourceError if there can be no such table."""
 
     @abstractmethod
-    def _existing(self, place: TablePlace, target: str) -> Iterable[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterable[ExistingTable]:
         """Return the tables and views that the target would replace or hide. `target` is the user's text."""
 
     @abstractmethod

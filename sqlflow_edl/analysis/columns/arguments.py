@@ -39,7 +39,7 @@ def _frequencies(value: ast.Value) -> int | None:
     return number if number is not None and number <= MOST_FREQUENCIES else None
 
 
-def _numbers(value: ast.Value) -> tuple[float, ...] | None:
+def _parse_numbers(value: ast.Value) -> tuple[float, ...] | None:
     items = value.items if isinstance(value, ast.ListValue) else (value,)
     numbers = tuple(
         float(item.value)
@@ -93,7 +93,7 @@ CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
     "buckets": _buckets,
     "characters": _characters,
     "frequencies": _frequencies,
-    "numbers": _numbers,
+    "numbers": _parse_numbers,
     "text": _text,
     "names": _names,
     "scalar": _scalar,

@@ -98,7 +98,7 @@ def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
     )
 
 
-def notes(statement: Statement) -> tuple[str, ...]:
+def optimization_notes(statement: Statement) -> tuple[str, ...]:
     """Return a sentence for each thing of the statement that has another effect than in SQLFlow."""
     sentences: list[str] = []
     _DICTIONARY.resolve(statement.attributes, [], sentences)

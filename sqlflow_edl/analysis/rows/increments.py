@@ -132,7 +132,7 @@ def conditions(plan: RowPlan) -> Iterator[str]:
             yield f"{name} {operator} {_literal(value, kind)}"
 
 
-def notes(increment: spec.Increment | None) -> Iterator[str]:
+def increment_notes(increment: spec.Increment | None) -> Iterator[str]:
     """Yield the words for the rows that are trained on."""
     if increment is not None and increment.after is None:
         yield f"all rows are trained on, up to {increment.column} {increment.until}"

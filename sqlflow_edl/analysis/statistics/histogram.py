@@ -35,7 +35,7 @@ class HistogramBuilder:
         self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
         exponent, first, bins = _grid(self.min, self.max)
         counts = self._merge_bins(exponent, first, bins)
-        counts += np.bincount(_numbers(values, exponent) - first, minlength=bins)
+        counts += np.bincount(_bin_indices(values, exponent) - first, minlength=bins)
         self.exponent, self.first, self.counts = exponent, first, counts
 
     def end(self, *, whole: bool = False) -> Histogram | None:
@@ -71,13 +71,13 @@ def _grid(least: float, most: float) -> tuple[int, int, int]:
     if span > 0:
         exponent = max(exponent, math.frexp(span / MOST_BINS)[1])
     while True:
-        first, last = _numbers(np.array([least, most]), exponent).tolist()
+        first, last = _bin_indices(np.array([least, most]), exponent).tolist()
         if last - first < MOST_BINS:
             return exponent, first, last - first + 1
         exponent += 1
 
 
-def _numbers(values: Floats, exponent: int) -> Ints:
+def _bin_indices(values: Floats, exponent: int) -> Ints:
     """Return the numbers of the values' bins. The quotient of a number just below 0 may underflow to 0."""
     floors = np.floor(np.ldexp(values, -exponent))
     return np.where(values < 0, np.minimum(floors, -1), floors).astype(np.int64)

@@ -20,7 +20,7 @@ from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.reports.text import duration, figures
+from sqlflow_edl.reports.text import duration, format_figures
 
 COMMIT_SECS = 10.0  # longest wait for the commit of a detached job's results
 POLL = 0.05
@@ -75,7 +75,7 @@ def _wait_for_commit(job: JobFolder) -> None:
 
 
 def _describe_end(job: JobFolder, outcome: Outcome) -> str:
-    measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
+    measured = f"; {format_figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
     status = job.status()
     intent = read_intent(job.path) if status.state == "done" else None

@@ -206,12 +206,12 @@ def _range(condition: exp.Expr, look: Look) -> str | None:
         least, most = extremes[0]
         hint = f"{column.name} is from {least} to {most}"
         place = look.only(text(literal.name) if literal.is_string else literal.name)
-        middle = _middle(look, column.name)
+        middle = _median_literal(look, column.name)
         return Advice(f"{hint}: write, for example, {middle}", middle, place) if place and middle else hint
     return None
 
 
-def _middle(look: Look, column: str) -> str:
+def _median_literal(look: Look, column: str) -> str:
     """Return a value of the column near its middle, as a literal; empty if it has none."""
     name = look.name(column)
     count = look.rows(look.probe("COUNT(*) AS n", f"{name} IS NOT NULL"))
@@ -259,7 +259,7 @@ def _advise_literal(error: SourceError, look: Look, column: str, literal_text: s
     error.span = place
     if types.is_temporal(kind):
         date = _date(literal_text)
-        instead = text(f"{date:%Y-%m-%d}") if date else _middle(look, column)
+        instead = text(f"{date:%Y-%m-%d}") if date else _median_literal(look, column)
         why = f"{column} is a date, which is written {instead}"
     elif types.is_boolean(kind):
         instead = (
@@ -267,6 +267,6 @@ def _advise_literal(error: SourceError, look: Look, column: str, literal_text: s
         )
         why = f"{column} is a boolean: TRUE or FALSE"
     else:
-        instead = _middle(look, column)
+        instead = _median_literal(look, column)
         why = f"{column} is a number: write, for example, {instead}"
     error.hint = Advice(why, instead, place) if instead else why

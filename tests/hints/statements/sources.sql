@@ -59,14 +59,14 @@ SELECT 1;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «a.b.c.d.e» USING of_numbers;
 
--- site: edl.sources.staging Existing.check
+-- site: edl.sources.staging ExistingTable.check
 -- hint: write the results into another table
 -- take: write the results into another
 -- first: CREATE OR REPLACE VIEW seen AS SELECT x FROM t; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: results
 SELECT x FROM t TO PREDICT «seen» USING of_numbers;
 
--- site: edl.sources.staging Existing.check
+-- site: edl.sources.staging ExistingTable.check
 -- hint: write the results into another table
 -- take: write the results into another table
 -- first: CREATE OR REPLACE TABLE mine AS SELECT x FROM t; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;

@@ -34,7 +34,7 @@ def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
 
     Raises JobError if there are fewer groups than workers, GroupError if a member is lost.
     """
-    group_numbers = _numbers(rows.labels[:, 1], workers)
+    group_numbers = _group_numbers(rows.labels[:, 1], workers)
     if len(group_numbers) < workers.size:
         raise JobError(
             f"the training rows have {len(group_numbers)} groups for {workers.size} workers",
@@ -61,7 +61,7 @@ def exchange_groups(rows: Ranked, workers: Group) -> Ranked:
     )
 
 
-def _numbers(group_column: Array, workers: Group) -> Array:
+def _group_numbers(group_column: Array, workers: Group) -> Array:
     """Return the numbers of the groups of all members, sorted."""
     numbers = np.unique(group_column)
     sent = (

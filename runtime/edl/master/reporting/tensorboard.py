@@ -39,7 +39,7 @@ class Curves:
         self._trained = progress.sum_epochs(tasks)  # at the last point
         self._step = self._trained.steps or progress.rows(tasks)
         self._last_steps: dict[str, int] = {}  # last step of each curve
-        with self._given_up():
+        with self._stop_on_disk_error():
             name = f"{tasks.state.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
         self._repeat()
@@ -78,7 +78,7 @@ class Curves:
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
         self._last_steps = {name: min(step, before.steps) for name, step in self._last_steps.items()}
-        with self._given_up():
+        with self._stop_on_disk_error():
             if self._file is not None:
                 self._file.restart(before.steps + 1)
         self._repeat()
@@ -92,13 +92,13 @@ class Curves:
     def _write(self, step: int, values: Mapping[str, float | None]) -> None:
         new = {name: value for name, value in values.items() if step > self._last_steps.get(name, -1)}
         defined = {name: value for name, value in new.items() if value is not None}
-        with self._given_up():
+        with self._stop_on_disk_error():
             if self._file is not None and defined:
                 self._file.write(step, defined)
                 self._last_steps |= dict.fromkeys(defined, step)
 
     @contextlib.contextmanager
-    def _given_up(self) -> Iterator[None]:
+    def _stop_on_disk_error(self) -> Iterator[None]:
         """Stop writing curves when the disk does not accept them."""
         try:
             yield

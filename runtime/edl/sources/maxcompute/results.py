@@ -27,7 +27,7 @@ from edl.errors import SourceError
 from edl.sources.appending import columns_for, is_added
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.sql import check_column, quote_name, split_name, text
-from edl.sources.staging import MARK, STAGE, Existing, columns_differ
+from edl.sources.staging import MARK, STAGE, ExistingTable, columns_differ
 from edl.sources.staging_tables import check_complete
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class MaxComputeResults:
         existing = self._source.table(parts[-1])
         if existing is not None:
             append = appended is not None
-            Existing(existing.is_virtual_view, existing.comment or "").check(target, job, append=append)
+            ExistingTable(existing.is_virtual_view, existing.comment or "").check(target, job, append=append)
         if existing is not None and appended is not None:
             self._columns_for(existing, appended)
         return existing is not None

@@ -28,7 +28,7 @@ from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -86,10 +86,10 @@ class MySQLResults(NumberedStaging):
                 )
         return TablePlace((database, table), quote_part(database, "`") + ".", "`")
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         row = self._source.look_up(queries.table, *place.parts)
         if row is not None:
-            yield Existing(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
+            yield ExistingTable(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]

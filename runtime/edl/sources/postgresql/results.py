@@ -20,7 +20,7 @@ from edl.data.source import MissingRightError
 from edl.errors import SourceError
 from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -62,13 +62,15 @@ class PostgreSQLResults(NumberedStaging):
             first = f"CREATE SCHEMA {quote_part(place.parts[0])}; {first}"
         return [first, *others]
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         schema, table = place.parts
         hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries
         for kind, comment, temporary in self._source.look_up(
             queries.list_relations, schema, table, hidden=hidden
         ):
-            yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary)
+            yield ExistingTable(
+                kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary
+            )
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         home = place.parts[0]

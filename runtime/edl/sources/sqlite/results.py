@@ -23,7 +23,7 @@ import pyarrow.types as types
 from edl.data.names import quote_part, split_name
 from edl.errors import SourceError, did_you_mean
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
@@ -75,10 +75,12 @@ class SQLiteResults(NumberedStaging):
                 )
         raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         for kind, name, sql in self._find_objects(*place.parts):
             prefix = f"CREATE TABLE {quote_part(name)} ( /* "
-            yield Existing(kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else "")
+            yield ExistingTable(
+                kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else ""
+            )
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         columns = ", ".join(map(declare_column, schema))

@@ -23,7 +23,7 @@ from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS
-from edl.sources.staging import Existing
+from edl.sources.staging import ExistingTable
 from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse.drivers import DBAPISource
 from edl.sources.warehouse.source import Parts
@@ -249,7 +249,7 @@ class HiveSource(DBAPISource):
             raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
         return parts
 
-    def existing(self, parts: Parts) -> Existing | None:
+    def existing(self, parts: Parts) -> ExistingTable | None:
         inside = f" IN {self.texts.name(*parts[:-1])}" if len(parts) == 2 else ""
         like = f"{inside} LIKE {self.texts.text(parts[-1])}"
 
@@ -259,9 +259,9 @@ class HiveSource(DBAPISource):
         if not listed("TABLES"):
             return None
         if listed("VIEWS"):
-            return Existing(True, "")
+            return ExistingTable(True, "")
         rows = few_rows(self, f"SHOW TBLPROPERTIES {self.texts.name(*parts)}")
-        return Existing(False, {str(key): str(value) for key, value in rows}.get(_MARK, ""))
+        return ExistingTable(False, {str(key): str(value) for key, value in rows}.get(_MARK, ""))
 
     def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         table = f"CREATE TABLE {self.texts.name(*parts)} ({columns}) STORED AS PARQUET"

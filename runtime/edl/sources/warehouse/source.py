@@ -25,7 +25,7 @@ from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.sources.common import EmbeddedSource, pin_file
-from edl.sources.staging import Existing
+from edl.sources.staging import ExistingTable
 from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse import errors
 from edl.sources.warehouse.results import WarehouseResults
@@ -180,10 +180,10 @@ class WarehouseSource(EmbeddedSource):
         """Return the parts of a target's name as the warehouse stores them."""
         return tuple(self.stored_name(part) for part in split_name(target))
 
-    def existing(self, parts: Parts) -> Existing | None:
+    def existing(self, parts: Parts) -> ExistingTable | None:
         """Return the table or view of this name."""
         for kind, mark in few_rows(self, self.existing_query(parts)):
-            return Existing("VIEW" in str(kind).upper(), str(mark or ""))
+            return ExistingTable("VIEW" in str(kind).upper(), str(mark or ""))
         return None
 
     def make(self, parts: Parts, mark: str, batches: pa.RecordBatchReader) -> None:

@@ -75,7 +75,7 @@ class ServerStrategy(ABC):
         buffers = self._adapter.get_buffers()
         tables = self._adapter.tables
         self._take(self._parameters.pull({}, state=True).result())
-        tables.source = _WeightReader(self._parameters)
+        tables.source = _ServerRows(self._parameters)
         try:
             yield
         finally:
@@ -156,7 +156,7 @@ class ServerStrategy(ABC):
         return state
 
 
-class _WeightReader:
+class _ServerRows:
     """Reader of rows from the servers."""
 
     def __init__(self, parameters: ServerParameters) -> None:
