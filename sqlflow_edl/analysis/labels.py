@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.checks.query_errors import (
     TextLabelError,
 )
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
-from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
+from sqlflow_edl.analysis.checks.warning import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl import data, spec
-from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
+from edl.data.readers import JoinedReader
 from edl.errors import SemanticError, Span, SQLFlowError, UnfitValueError
 from edl.features import own_functions
 from edl.features.computed import arguments, with_computed

@@ -34,7 +34,7 @@ from sqlflow_edl.web.model_view import view
 from sqlflow_edl.web.prediction import RowPredictor
 from sqlflow_edl.web.prediction_form import PredictionForm, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
-from sqlflow_edl.web.report import report_of
+from sqlflow_edl.web.server import render_report
 
 PART = "x-part"  # header of a request for a part of a page
 RECENT = 8  # jobs and models of the overview
@@ -226,7 +226,7 @@ class Pages:
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
         model = self._model(request.query_params.get("model", ""))
-        return HTMLResponse(report_of(model), headers=_attachment(model, ".html"))
+        return HTMLResponse(render_report(model), headers=_attachment(model, ".html"))
 
     def archive(self, request: Request) -> Response:
         """Return the archive of a model."""

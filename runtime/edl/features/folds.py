@@ -3,7 +3,7 @@
 A training row must not find its own label in its features. So the training rows are divided into folds by their place
 in the pinned order, and the statistics are kept for each fold: a row has the statistics of all other folds.
 
-A search with several folds validates on one block of the rows after another (`edl.data.rotated`), so that its rows are
+A search with several folds validates on one block of the rows after another (`edl.data.readers`), so that its rows are
 divided into as many blocks first, and each block into folds. A row of a trial has the statistics without its own fold
 and without the block that validates the trial, if one does.
 

@@ -33,8 +33,7 @@ from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.health import life_shown
 from edl.master.reporting.metrics_server import MetricsServer
 from edl.master.reporting.status import StatusReporter
-from edl.master.reporting.tensorboard import Curves
-from edl.master.reporting.tensorboard_copies import CurveCopies
+from edl.master.reporting.tensorboard import CurveCopies, Curves
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop

@@ -20,7 +20,7 @@ from edl.jobs.failure import to_failed
 from edl.master.pace import SECS, Pace
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import Timed
-from edl.master.reporting.obstacles import Obstacles
+from edl.master.reporting.status import Obstacles
 from edl.master.state_store import StateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.reachability import advice

@@ -18,7 +18,7 @@ from pyarrow import types
 
 from edl.features.arrays import Bools, Ints, is_text, plain_array, valid_mask
 from edl.features.hashing import Hashes, combine
-from sqlflow_edl.analysis.checks.thresholds import HELD_OUT_ROWS
+from sqlflow_edl.analysis.checks.warning import HELD_OUT_ROWS
 from sqlflow_edl.analysis.statistics.accumulators import hashes
 
 _TELLING = 3  # columns that are hashed for every training row

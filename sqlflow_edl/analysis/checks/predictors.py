@@ -34,7 +34,7 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, is_text, numbers, plain_array
 from sqlflow_edl.analysis.checks.groups import disorder
-from sqlflow_edl.analysis.checks.thresholds import (
+from sqlflow_edl.analysis.checks.warning import (
     FEWEST_OTHERS,
     FEWEST_ROWS,
     LONGEST_TEXT,

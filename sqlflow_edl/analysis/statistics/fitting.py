@@ -28,7 +28,7 @@ from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain_array, texts
 from edl.features.lists import Lists
 from edl.models.fitting import Bins, Histogram
-from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.checks.warning import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.statistics.accumulators import (
     Calendar,

@@ -17,7 +17,7 @@ def report(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from sqlflow_edl.serving.store import ModelStore
     from sqlflow_edl.web.model_reader import ModelReader
-    from sqlflow_edl.web.report import report_of
+    from sqlflow_edl.web.server import render_report
 
     if not (options.source or options.model_store):
         return no_source(options)
@@ -25,7 +25,7 @@ def report(options: argparse.Namespace) -> int:
     output = options.output or Path(f"{model.version.name}.html")
     with OutputFile(output) as file:
         with name_write_errors(output):
-            file.out.write(report_of(model))
+            file.out.write(render_report(model))
         file.keep()
     print(f"wrote the report of {model.version.reference} to {output}", file=sys.stderr)
     return exit_codes.OK

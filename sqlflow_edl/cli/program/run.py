@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from edl.data.url import names_file
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
-from sqlflow_edl.cli.commands_meant import as_statement, is_statement
+from sqlflow_edl.cli.arguments import as_statement, is_statement
 from sqlflow_edl.cli.program.entries import ProgramEntry, entries, select_entries
 from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.cli.program.output import OBJECTS, ProgramOutput, complaint

@@ -12,8 +12,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import ServerCounts, Staleness
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.instances.instance_manager import InstanceManager
-from edl.master.reporting.obstacles import Obstacles
-from edl.master.reporting.status import StatusReporter
+from edl.master.reporting.status import Obstacles, StatusReporter
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Figures

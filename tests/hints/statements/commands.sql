@@ -649,7 +649,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ sqlflow copy m --source duckdb:///d.duckdb --to {URL} --as m_odd
 $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USING m_odd"
 
--- site: sqlflow_edl.notebook.charts draw_explained
+-- site: sqlflow_edl.notebook.result_set draw_explained
 -- hint: SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO
 -- take: (TO EXPLAIN) m (WITH explain.level = rows), or
 -- as: \1 m \2
@@ -752,7 +752,7 @@ $ «sqlflow retrain m --if-better --source duckdb:///d.duckdb»
 $ sqlflow run my.sql --source duckdb:///d.duckdb --create || true
 $ «sqlflow retry»
 
--- site: edl.models.registry.objects open_objects
+-- site: edl.models.registry.object_store open_objects
 -- hint: leave it out; the store's library finds its credentials in the environment, see sqlflow help models
 -- take: leave it out
 $ sqlflow run --source duckdb: --model-store "file://«user:secret@»models" -e "SHOW MODELS"

@@ -25,8 +25,8 @@ from edl.jobs.failure import Failed
 from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
-from edl.master.tasks.done_rows import DoneRows
 from edl.master.tasks.lease_table import LeaseCheckpoints, LeaseTable, report_of, task_key, task_name, task_of
+from edl.master.tasks.ownership import DoneRows
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.checkpoint.content import Progress

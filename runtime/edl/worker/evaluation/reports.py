@@ -14,7 +14,7 @@ from edl.data import metric_tables
 from edl.data.names import unique_names
 from edl.jobs.events import Figures, finite
 from edl.metrics import AUC, Metric, OfLabel, at_threshold
-from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.classification import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
 from edl.spec import ClassLabel, JobSpec, Label

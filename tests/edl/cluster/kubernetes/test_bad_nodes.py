@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.cluster import Change, Instance, Reason
-from edl.cluster.kubernetes.bad_nodes import BadNodes
+from edl.cluster.kubernetes.pod_cache import BadNodes
 from tests.edl.cluster.kubernetes.conftest import Following, Site, followed, site
 from tests.kubernetes.process import api_server
 

@@ -11,9 +11,8 @@ from edl.cluster import Change, Instance
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy
 from edl.cluster.kubernetes.memory import Memory
-from edl.cluster.kubernetes.pod_cache import PodCache
+from edl.cluster.kubernetes.pod_cache import OVERDUE_SECS, GivenUp, PodCache
 from edl.cluster.kubernetes.pods import Pod
-from edl.cluster.kubernetes.stuck_pods import OVERDUE_SECS, GivenUp
 
 MANIFEST = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": "100Mi"}}}]}}
 MEBI = 1 << 20

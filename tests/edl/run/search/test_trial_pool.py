@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edl.data.rotated import RotatedReader
+from edl.data.readers import RotatedReader
 from edl.jobs.outcome import Outcome
 from edl.program import read_spec
 from edl.run.search import trial_pool, trial_runner

@@ -17,7 +17,7 @@ import pytest
 
 from edl import frameworks
 from edl.data import Reader
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.jobs.outcome import JobCancelledError

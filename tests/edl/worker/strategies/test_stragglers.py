@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edl.worker.strategies.allreduce.stragglers import LEAST_SECS, WINDOW, StragglerDetector
+from edl.worker.strategies.allreduce.strategy import LEAST_SECS, WINDOW, StragglerDetector
 
 
 def compared(seconds: list[float], rows: list[int], times: int = 1) -> list[list[int]]:

@@ -8,14 +8,16 @@ import msgspec
 import pytest
 
 from edl.models.pending import Intent
-from sqlflow_edl.backends.kubernetes.manifests import network
+from sqlflow_edl.backends.kubernetes.manifests import objects
 from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests
 from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 
 def policies(*urls: str, first: Any = "master") -> list[dict[str, Any]]:
-    return network.policies("sqlflow-edl-m-1", first, lambda name: {"name": name, "namespace": "team"}, urls)
+    return objects.network_policies(
+        "sqlflow-edl-m-1", first, lambda name: {"name": name, "namespace": "team"}, urls
+    )
 
 
 def ports(policy: dict[str, Any]) -> list[tuple[str, list[int]]]:
