@@ -306,7 +306,7 @@ LABELS: Mapping[type, tuple[str, Callable[[Any], Iterable[Expression | tuple[str
             literal(label.column),
             ("mean", literal(label.mean)),
             ("std", literal(label.std)),
-            *_centre(label),
+            *_centre_argument(label),
         ),
     ),
     ClassLabel: ("class_label", lambda label: (literal(label.column), _list("", label.classes)[1])),
@@ -318,14 +318,14 @@ LABELS: Mapping[type, tuple[str, Callable[[Any], Iterable[Expression | tuple[str
         lambda label: (
             literal(label.column),
             *([_list("quantiles", label.quantiles)] if label.quantiles else []),
-            *_centre(label),
+            *_centre_argument(label),
         ),
     ),
     SeveralLabels: ("labels", lambda label: map(_label, label.labels)),
 }
 
 
-def _centre(label: Label) -> tuple[tuple[str, Expression], ...]:
+def _centre_argument(label: Label) -> tuple[tuple[str, Expression], ...]:
     """Return the argument of the centre of a number; none without one."""
     offset = label_offset(label)
     return (("centre", literal(offset)),) if offset else ()

@@ -117,25 +117,27 @@ def _cross(crossed: spec.Cross, types: Types) -> str:
 
 DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.Cross: _cross,
-    spec.Sequence: lambda found, types: (
-        f"sequence of {feature(found.category, types)}; the last {found.length:,}"
+    spec.Sequence: lambda column, types: (
+        f"sequence of {feature(column.category, types)}; the last {column.length:,}"
     ),
-    spec.OneHot: lambda found, types: (
-        f"one-hot of {feature(found.category, types)}; {spec.width(found):,} wide"
+    spec.OneHot: lambda column, types: (
+        f"one-hot of {feature(column.category, types)}; {spec.width(column):,} wide"
     ),
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,
-    spec.LogCount: lambda found, types: f"log of the number of rows of {feature(found.category, types)}",
-    spec.Codes: lambda found, types: f"codes of {feature(found.category, types)}",
-    spec.ListOf: lambda found, types: (
-        f"list of {feature(found.category, types)}{', weighted' if found.weights else ''}"
+    spec.LogCount: lambda column, types: f"log of the number of rows of {feature(column.category, types)}",
+    spec.Codes: lambda column, types: f"codes of {feature(column.category, types)}",
+    spec.ListOf: lambda column, types: (
+        f"list of {feature(column.category, types)}{', weighted' if column.weights else ''}"
     ),
-    spec.NGrams: lambda found, types: f"n-grams of {format_count(found.n, 'character')}, size {found.size:,}",
-    spec.Concat: lambda found, types: (
-        f"concat of {' and '.join(feature(each, types) for each in found.categories)}"
+    spec.NGrams: lambda column, types: (
+        f"n-grams of {format_count(column.n, 'character')}, size {column.size:,}"
     ),
-    spec.Vector: lambda found, types: (
-        f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
+    spec.Concat: lambda column, types: (
+        f"concat of {' and '.join(feature(each, types) for each in column.categories)}"
+    ),
+    spec.Vector: lambda column, types: (
+        f"vector, {spec.width(column):,} numbers{', standardised' if column.std else ''}"
     ),
     spec.PiecewiseLinear: _piecewise_linear,
     spec.Periodic: _periodic,
@@ -165,14 +167,18 @@ def _number_label(spec_label: spec.RegressionLabel) -> str:
 
 LABELS: Mapping[type, Callable[[Any], str]] = {
     spec.RegressionLabel: _number_label,
-    spec.ClassLabel: lambda found: f"{len(found.classes):,} classes: {join_first(found.classes)}",
-    spec.RankingLabel: lambda found: f"a relevance, which orders the rows of each {found.group}",
-    spec.ClusterLabel: lambda found: f"one of {found.clusters:,} clusters, found without a label",
+    spec.ClassLabel: lambda spec_label: (
+        f"{len(spec_label.classes):,} classes: {join_first(spec_label.classes)}"
+    ),
+    spec.RankingLabel: lambda spec_label: f"a relevance, which orders the rows of each {spec_label.group}",
+    spec.ClusterLabel: lambda spec_label: f"one of {spec_label.clusters:,} clusters, found without a label",
     spec.AnomalyLabel: lambda _: "true for unusual rows, found without a label",
     spec.ForecastLabel: lambda _: "a number, relative to the level and the scale of its series",
     spec.RawLabel: lambda _: "the model's outputs as they are",
     spec.NoLabel: lambda _: "none",
-    spec.SeveralLabels: lambda found: "; ".join(f"{part.column}: {label(part)}" for part in found.labels),
+    spec.SeveralLabels: lambda spec_label: "; ".join(
+        f"{part.column}: {label(part)}" for part in spec_label.labels
+    ),
 }
 
 
@@ -297,7 +303,7 @@ def nulls(column_summary: ColumnSummary) -> str:
     return f"{percent(share)} NULL" if share >= 0.001 else "below 0.1 % NULL"
 
 
-def figures(by_name: Mapping[str, float | None]) -> str:
+def format_figures(by_name: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {number(value)}" for name, value in by_name.items())
 
 

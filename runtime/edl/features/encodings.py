@@ -120,10 +120,10 @@ class Encoder:
 
 def _means(feature: TargetMean, code: int | None) -> Floats:
     folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _ = _smooth_means(feature, folds.kept(feature.folds if code is None else code))
+    means, _ = _smooth_means(feature, folds.statistics_mask(feature.folds if code is None else code))
     if not feature.scaled:
         return means.T
-    of_all, rows = _smooth_means(feature, folds.kept(feature.folds))
+    of_all, rows = _smooth_means(feature, folds.statistics_mask(feature.folds))
     return _scale_values(means, of_all[:, -1:], of_all, rows)
 
 

@@ -84,9 +84,9 @@ class _Graph:
     def outputs(self, network: Network) -> GraphValue:
         """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
         graph = self._graph
-        rows = self._joined([self._block(block) for block in network.blocks])
+        rows = self._join([self._block(block) for block in network.blocks])
         if network.scales is not None:
-            rows = graph.add("Mul", self._unsqueezed(rows, 1), self._constant(network.scales))
+            rows = graph.add("Mul", self._unsqueeze(rows, 1), self._constant(network.scales))
         for layer in network.hidden:
             rows = self._layer(rows, layer)
         rows = self._layer(rows, network.output)
@@ -103,9 +103,9 @@ class _Graph:
             product = graph.add("Einsum", inputs, weight, equation="rmw,mwo->rmo")
         else:
             product = graph.add("MatMul", inputs, weight)
-        return self._activated(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
+        return self._activate(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
 
-    def _activated(self, value: GraphValue, activation: str) -> GraphValue:
+    def _activate(self, value: GraphValue, activation: str) -> GraphValue:
         graph = self._graph
         if activation in _OPERATORS:
             return graph.add(_OPERATORS[activation], value)
@@ -126,9 +126,9 @@ class _Graph:
     def _block(self, block: FeatureBlock) -> GraphValue:
         graph, entry = self._graph, block.entry
         if entry.kind in ("dense", "positions", "periodic"):
-            values = self._joined([compute_values(graph, feature) for feature in entry.features])
+            values = self._join([compute_values(graph, feature) for feature in entry.features])
             if entry.kind == "positions":
-                return self._encoded(block, values)
+                return self._encode(block, values)
             return values if block.periodic is None else self._periodic(values, block.periodic, entry.width)
         positions = ids(graph, entry.category)
         if block.table is not None:
@@ -138,7 +138,7 @@ class _Graph:
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
         return graph.add("OneHot", positions, graph.constant(np.array(entry.num_ids)), ends)
 
-    def _encoded(self, block: FeatureBlock, positions: GraphValue) -> GraphValue:
+    def _encode(self, block: FeatureBlock, positions: GraphValue) -> GraphValue:
         graph = self._graph
         columns, first = block.entry.encodings
         of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
@@ -147,7 +147,7 @@ class _Graph:
 
     def _periodic(self, numbers: GraphValue, periodic: Periodic, width: int) -> GraphValue:
         graph, turn = self._graph, self._constant(np.array(2 * math.pi))
-        values = self._unsqueezed(numbers, 2)
+        values = self._unsqueeze(numbers, 2)
         frequencies = self._constant(periodic.frequencies)
         if periodic.frequency_first:
             angles = graph.add("Mul", turn, graph.add("Mul", values, frequencies))
@@ -170,10 +170,10 @@ class _Graph:
     def _constant(self, values: Array) -> GraphValue:
         return self._graph.constant(np.asarray(values).astype(np.float32))
 
-    def _joined(self, blocks: Sequence[GraphValue]) -> GraphValue:
+    def _join(self, blocks: Sequence[GraphValue]) -> GraphValue:
         return blocks[0] if len(blocks) == 1 else self._graph.add("Concat", *blocks, axis=1)
 
-    def _unsqueezed(self, value: GraphValue, axis: int) -> GraphValue:
+    def _unsqueeze(self, value: GraphValue, axis: int) -> GraphValue:
         return self._graph.add("Unsqueeze", value, self._graph.constant(np.array([axis], dtype=np.int64)))
 
 

@@ -207,11 +207,11 @@ class WeightedSum(nn.Module):
         parts = [self.numbers(torch.cat(blocks, dim=1) if len(blocks) > 1 else blocks[0])] if blocks else []
         if self.categories:
             ids = [features[name] for name in self.categories]
-            parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
+            parts.append(self.ids(*ids) if self.outside else self._sum_rows(torch.stack(ids, dim=1)))
         parts += [rows(features) for rows in self.lists]
         return parts[0] if len(parts) == 1 else sum(parts[1:], start=parts[0])
 
-    def _summed(self, ids: torch.Tensor) -> torch.Tensor:
+    def _sum_rows(self, ids: torch.Tensor) -> torch.Tensor:
         weights: torch.Tensor = self.ids(ids + self.first)
         return weights.sum(dim=1)
 
