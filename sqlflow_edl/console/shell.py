@@ -10,7 +10,7 @@ from sqlflow_edl.console.commands import Leave, find_command
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.config import DEFAULTS, Config
 from sqlflow_edl.console.connection import ConsoleConnection, Opener, UnopenedError
-from sqlflow_edl.console.input import Called, command
+from sqlflow_edl.console.keys import Called, command
 from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements

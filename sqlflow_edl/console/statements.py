@@ -10,7 +10,7 @@ from edl.errors import SQLFlowError
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.analysis.programs.outline import Thing, effects, title
 from sqlflow_edl.console.connection import ConsoleConnection
-from sqlflow_edl.console.input import statements
+from sqlflow_edl.console.keys import statements
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.errors.render import render, traceback_of
