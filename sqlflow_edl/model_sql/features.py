@@ -76,7 +76,7 @@ class FeatureColumns:
 
     def __init__(self, target: Target, columns: Columns, stages: Stages) -> None:
         self._target = target
-        self._columns = columns
+        self.columns = columns
         self._scaled = stages.stage("scaled")
         self._rounded = stages.stage("rounded")
         self._features = stages.stage("features")
@@ -108,13 +108,13 @@ class FeatureColumns:
     def _ids(self, entry: Entry, feature: Feature) -> list[Item]:
         if entry.kind != "category":
             raise unsupported_column_error(category_of(feature), tuple(source_columns(feature)))
-        return [Id(self._columns.id(entry.category), entry.num_ids)]
+        return [Id(self.columns.id(entry.category), entry.num_ids)]
 
     def _looked_up(self, category: Category, table: Floats | None) -> Iterator[Expression]:
         """Yield the columns of a table by id, (ids, width)."""
         if table is None:
             raise TypeError("an embedding without its vectors")
-        of = self._columns.id(category)
+        of = self.columns.id(category)
         for values in table.T.tolist():
             yield self._target.real(looked_up(of, values))
 
@@ -145,7 +145,7 @@ class FeatureColumns:
         part = divide(scaled, number(feature.limit))
         root = exp.Sqrt(this=add(number(1), times(parenthesize(part), parenthesize(part.copy()))))
         limited = divide(scaled.copy(), root)
-        if np.isfinite(self._columns.reach(feature.column)):
+        if np.isfinite(self.columns.reach(feature.column)):
             return limited
         is_tiny = exp.LT(this=exp.Abs(this=scaled.copy()), expression=number(1e-100))  # its square underflows
         return case([(is_tiny, scaled.copy())], limited)
@@ -158,12 +158,12 @@ class FeatureColumns:
     def _year(self, feature: Year) -> Expression:
         if not feature.std:
             return number(0)
-        year = exp.cast(self._columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
+        year = exp.cast(self.columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
         shifted = divide(parenthesize(subtract(year, number(feature.mean))), number(feature.std))
         return exp.Coalesce(this=shifted, expressions=[number(0)])
 
     def _log(self, feature: Log) -> Expression:
-        value = self._columns.number(feature.column)
+        value = self.columns.number(feature.column)
         has_one = exp.GT(this=value, expression=number(-1))
         return case([(has_one, logarithm(add(number(1), value.copy())))], number(np.log1p(feature.mean)))
 
@@ -180,7 +180,7 @@ class FeatureColumns:
 
         It is ±`beyond` where it would exceed ±`most`.
         """
-        value, reach = self._columns.number(column), self._columns.reach(column)
+        value, reach = self.columns.number(column), self.columns.reach(column)
         low, high = by - scale * most, by + scale * most
         branches = [(is_null(value), number((mean - by) / scale))]
         if -reach < low:
@@ -209,7 +209,7 @@ class FeatureColumns:
 
     def _position(self, feature: PiecewiseLinear) -> exp.Column:
         if feature not in self._positions:
-            value, bounds = self._columns.number(feature.column), feature.boundaries
+            value, bounds = self.columns.number(feature.column), feature.boundaries
             missing = number(-1.0 if feature.nulls else feature.bins / 2)
             branches = [
                 (is_null(value), missing),

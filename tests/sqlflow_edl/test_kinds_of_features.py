@@ -64,7 +64,7 @@ ENCODINGS = {*get_args(Encoding)}
     ],
 )
 def test_a_table_has_every_kind(name: str, table: Collection[type], wanted: set[type]) -> None:
-    lacking = {*table} ^ wanted
+    lacking = {kind for kind in table if not kind.__module__.startswith("tests")} ^ wanted
     assert not lacking, (
         f"{name} lacks {', '.join(sorted(kind.__name__ for kind in lacking))}, or has too many"
     )

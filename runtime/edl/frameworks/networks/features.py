@@ -121,4 +121,4 @@ VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     PiecewiseLinear: _position,
     Periodic: _standardize_number,
 }
-NUMBERS = frozenset(VALUES)  # features of a number
+NUMBERS = VALUES.keys()  # features of a number
