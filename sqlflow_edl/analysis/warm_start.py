@@ -137,7 +137,7 @@ def _compared_by(column: Fitted) -> Want:
     """Return the statistics by which rows are compared with a feature or category; none of most kinds."""
     if column.moments is not None and not column.part:
         return Want.MOMENTS
-    return Want.COUNTS if column.levels and not column.has_lists else Want.NONE
+    return Want.COUNTS if column.levels else Want.NONE
 
 
 def computed_columns(features: ModelInputs) -> dict[str, spec.Computed]:

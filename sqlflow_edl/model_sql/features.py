@@ -87,7 +87,7 @@ class FeatureColumns:
         """Return the values and ids of a block, as many numbers together as its width."""
         result: list[Item] = []
         for feature in block.entry.features:
-            if feature.array == "ids" and (block.table is None or not feature.dim):
+            if feature.is_one_hot or (block.table is None and feature.dim):
                 result += self._ids(block.entry, feature)
             elif feature.dim:
                 result += self._of(feature, lambda _: self._looked_up(block.entry.category, block.table))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from edl.data.names import free_name
 from edl.features import Entry, Features
 from edl.ragged import Ragged
-from edl.spec import Category, Feature, JobSpec, category_of, is_category, is_dense, num_ids, width
+from edl.spec import Category, Feature, JobSpec, category_of, is_category, is_dense, item_of, num_ids, width
 from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.reports.text import number
 
@@ -103,10 +103,11 @@ def _levels(category: Category, ids: Any) -> pa.Array:
 
 def levels(category: Category, ids: Any) -> pa.Array:
     """Return the levels of the ids, NULL for missing or unseen."""
-    if category.levels:
-        is_long = any(isinstance(value, int) and value > _LARGEST for value in category.levels)
+    item = item_of(category)
+    if item.levels:
+        is_long = any(isinstance(value, int) and value > _LARGEST for value in item.levels)
         kind = pa.decimal128(38, 0) if is_long else None
-        return pa.array([*category.levels, None], kind).take(pa.array(ids))
+        return pa.array([*item.levels, None], kind).take(pa.array(ids))
     if category.boundaries:
         return pa.array([*_intervals(category.boundaries), None]).take(pa.array(ids))
     first = _FIRST[category.part] if category.part else 0

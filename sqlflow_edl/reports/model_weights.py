@@ -173,7 +173,7 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
     for feature in features:
         [column, *others] = source_columns(feature)
         category = category_of(feature)
-        is_vocabulary = feature.array == "ids" and bool(category.levels) and not category.has_lists
+        is_vocabulary = feature.array == "ids" and bool(category.levels)
         is_line = feature.line is not None and not feature.part  # of its column
         is_plain = (is_vocabulary or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)

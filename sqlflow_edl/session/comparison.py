@@ -82,7 +82,7 @@ def comparison_notes(
     vocabularies = {
         source: one_category
         for one_category in map(spec.category_of, planned.features)
-        if spec.is_category(one_category) and one_category.levels and not one_category.has_lists
+        if spec.is_category(one_category) and one_category.levels
         for source in spec.sources(one_category)
         if isinstance(source, str)
     }

@@ -38,6 +38,7 @@ from edl.spec.features import (
     is_category,
     is_dense,
     is_encoding,
+    item_of,
     num_ids,
     width,
 )
@@ -185,6 +186,7 @@ __all__ = [
     "is_category",
     "is_dense",
     "is_encoding",
+    "item_of",
     "label_columns",
     "label_offset",
     "matrix_columns",

@@ -112,6 +112,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         return 0
 
     @property
+    def is_one_hot(self) -> bool:
+        """True if the ids of its category enter the model without vectors."""
+        return self.array == "ids" and not self.dim
+
+    @property
     def combiner(self) -> str:
         """How the vectors of several ids in one row become one."""
         return "sum"

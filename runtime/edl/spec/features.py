@@ -174,15 +174,16 @@ class Vector(Column, frozen=True, tag="vector"):
         return msgspec.structs.replace(self, std=())
 
 
+# Categories ----------------------------------------------------------------------------------------------
+
+
+# Places of categories with one id per row, of lists, and of those that may be parts of others.
 _MODEL: frozenset[Place] = frozenset({"model"})
 _SINGLE: frozenset[Place] = _MODEL | {"concat"}
 _LISTS: frozenset[Place] = _SINGLE | {"sequence"}
 _ONE_ID: frozenset[Place] = _SINGLE | {"encoding"}
 _CROSSED: frozenset[Place] = _ONE_ID | {"cross"}
 _ITEM: frozenset[Place] = _CROSSED | {"item"}
-
-
-# Categories ----------------------------------------------------------------------------------------------
 
 
 class CategoryColumn(Column, frozen=True):
@@ -325,10 +326,6 @@ class ListOf(CategoryColumn, frozen=True, tag="list_of"):
     @property
     def is_fitted(self) -> bool:
         return self.category.is_fitted
-
-    @property
-    def levels(self) -> tuple[str | int, ...]:
-        return self.category.levels
 
 
 class NGrams(CategoryColumn, frozen=True, tag="ngrams"):
@@ -564,6 +561,13 @@ def with_tables(features: Iterable[Feature]) -> Iterator[Embedding]:
         if feature.table not in seen:
             seen |= {feature.table} - {0}
             yield feature
+
+
+def item_of(category: Feature | Category) -> Feature | Category:
+    """Return the category of the items of a list, or the category itself."""
+    is_list = category.made_of == "category" and is_category(category)
+    item: Feature | Category = getattr(category, "category") if is_list else category  # noqa: B009
+    return item
 
 
 def category_of(column: Feature | Category) -> Feature | Category:

@@ -72,7 +72,7 @@ def compare(
     vocabularies = {
         source: category
         for category in categories
-        if spec.is_category(category) and category.levels and not category.has_lists
+        if spec.is_category(category) and category.levels
         for source in spec.sources(category)
     }
     columns = [_ComparedColumn(name, summary, vocabularies.get(name)) for name, summary in summaries.items()]

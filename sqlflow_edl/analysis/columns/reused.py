@@ -106,7 +106,7 @@ def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
     embedded = {embedding.category for embedding in spec.embeddings(distinct)}
     together: dict[object, list[spec.Feature]] = {}  # features of one table are neighbours
     for feature in distinct:
-        if feature.array == "ids" and not feature.dim and spec.category_of(feature) in embedded:
+        if feature.is_one_hot and spec.category_of(feature) in embedded:
             continue
         together.setdefault(feature.table or feature, []).append(feature)
     return [feature for features in together.values() for feature in features]
@@ -189,9 +189,7 @@ def _kept_statistics(columns: tuple[str, ...], schema: Schema) -> Want:
 def form(column: Fitted, draft: Draft, *, trees: bool) -> Fitted:
     """Return the feature in the form that the new model starts from. Raises SemanticError for numbers of trees."""
     category = spec.category_of(column)
-    if category is not column and (
-        column.is_for_trees or (column.array == "ids" and (trees or not column.dim))
-    ):
+    if category is not column and (column.is_for_trees or column.is_one_hot or (trees and column.dim)):
         return category
     if column.is_for_trees and not trees:
         raise SemanticError(

@@ -110,7 +110,7 @@ def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
                 span=span,
                 hint="write one function with one size, as in EMBEDDING([CATEGORY_ID(a, 9), CATEGORY_ID(b, 9)], 8)",
             )
-    if len(set(map(type, fitted[0].levels))) > 1:
+    if len(set(map(type, spec.item_of(fitted[0]).levels))) > 1:
         raise SemanticError(
             "columns that share vectors must have values of one type; "
             f"{_describe_category(fitted[0])} of texts and numbers",
@@ -121,8 +121,8 @@ def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
 
 def _describe_category(category: Fitted) -> str:
     """Return such as `tags: list of vocabulary, 20 ids`."""
-    inner = [part for part in spec.parts_of(category) if spec.is_category(part)]
-    listed, item = ("list of ", inner[0]) if category.made_of == "category" else ("", category)
+    item = spec.item_of(category)
+    listed = "list of " if item is not category else ""
     kind = str(item.__struct_config__.tag).replace("_", " ")
     names = ", ".join(map(str, spec.sources(category)))
     return f"{names}: {listed}{kind}, {spec.num_ids(category):,} ids"  # type: ignore[arg-type]

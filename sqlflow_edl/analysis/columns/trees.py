@@ -28,7 +28,7 @@ def fit_column(column: Fitted, span: Span | None) -> spec.Feature:
         )
     if not spec.is_category(column) and (column.is_for_trees or column.array == "sequence"):
         return column
-    category = spec.category_of(column) if column.array == "ids" else column
+    category = spec.category_of(column) if column.is_one_hot else column
     if not spec.is_category(category):
         return _raw(category) if category.computed or category.part else category.tree_form
     # A bucket without boundaries is present or not: NaN is missing in trees anyway.
@@ -52,7 +52,7 @@ def describe_draft(draft: Draft) -> Draft:
 
 def wide_decision(column: Fitted) -> Decision | None:
     """Return the decision to leave out a column of lists with more ids than trees take; None of other columns."""
-    category = spec.category_of(column) if column.array == "ids" and not column.dim else column
+    category = spec.category_of(column) if column.is_one_hot else column
     if not spec.is_category(category) or not category.has_lists or spec.num_ids(category) <= WIDEST:
         return None
     columns = tuple(spec.source_columns(category))

@@ -45,7 +45,7 @@ def _assemble(
 
 
 def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
-    if column.made_of == "columns" or (column.array == "ids" and not column.dim):  # a cross, or one-hot
+    if column.is_one_hot or column.made_of == "columns":  # or a cross
         return ("wide",)
     return ("wide", "deep") if spec.is_category(column) else ("deep",)
 

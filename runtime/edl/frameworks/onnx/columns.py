@@ -218,4 +218,4 @@ CODES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
 def is_text(feature: Feature | Category) -> bool:
     """Return True if the feature reads its column as text."""
     category = category_of(feature)
-    return bool(category.levels) and isinstance(category.levels[0], str) and not category.has_lists
+    return bool(category.levels) and isinstance(category.levels[0], str)
