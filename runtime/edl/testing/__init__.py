@@ -7,7 +7,7 @@ master, before its third write of durable state. Several are separated by semico
 
 `EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor and its whole job die.
 `EDL_TESTING_SEVER` has them for servers. Their connections are closed there: their response to the call is lost
-(`edl.testing_proxy`).
+(`edl.testing.proxy`).
 
 `EDL_TESTING_NO_ROOM` names instances that the cluster refuses to start, such as `ps-1/1`, separated by semicolons.
 
@@ -183,7 +183,7 @@ def server(job: Path, instance: Instance) -> int:
     install(instance.name, instance.incarnation)
     orders = [*_orders(SEVER, instance.name, instance.incarnation)]
     if orders:
-        from edl.testing_proxy import interpose
+        from edl.testing.proxy import interpose
 
         sever = interpose()
         for point, times in orders:
