@@ -310,7 +310,3 @@ def _watch(note: Note) -> None:
 
     tasks.progress, tasks.report, groups.follow = noted_progress, noted_report, noted_group
     setattr(Outbox, "on_answer", noted_answer)  # noqa: B010
-
-
-if __name__ == "__main__":
-    sys.exit(master(sys.argv[1:]))
