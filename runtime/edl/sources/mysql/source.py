@@ -230,8 +230,8 @@ class MySQLSource(Transactional, BaseSource):
         """Return the number that an internal query yields."""
         return int(self.few(query)[0][0])
 
-    def create(self, sql: str) -> None:
-        """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks.
+    def create(self, sql: str, settings: str = "") -> None:
+        """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks. settings: of this statement alone.
 
         Raises DeniedError without the right.
         """
@@ -240,7 +240,7 @@ class MySQLSource(Transactional, BaseSource):
             try:
                 connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 with self._runs():
-                    connection.run(sql)
+                    connection.run(settings + sql)
             except ERRORS as error:
                 if code(error) in errors.DENIED:
                     raise DeniedError(str(error.args[-1])) from None
