@@ -559,3 +559,15 @@ def test_a_limit_that_the_calling_program_has_set_for_a_database_stays(tmp_path:
         with connect(f"duckdb:///{path}") as source:
             assert isinstance(source, DuckDBSource)
             assert limit(source.connection) == limit(own) == 2**30
+
+
+def test_the_rows_of_a_slow_query_are_estimated_by_the_optimizer() -> None:
+    with connect("duckdb:") as source:
+        many = "FROM range(1000000) a, range(1000000) b"
+        found = source.estimate_rows(f"SELECT a.range AS x {many} WHERE hash(a.range, b.range) = 7")
+        assert found is not None
+        assert not found.is_counted
+        assert found.seconds is None
+        assert found.rows > 1
+        assert found.size == 8 * found.rows
+        assert list(source.stream("SELECT 1 AS a").read_all()["a"].to_pylist()) == [1]

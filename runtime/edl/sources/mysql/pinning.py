@@ -19,7 +19,7 @@ from msgspec import UNSET
 from edl.data.arrow_types import fields, schema_of
 from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
-from edl.data.source import Pinned, PinnedTable
+from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError, UnfitValueError
 from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, queries, types
@@ -32,6 +32,8 @@ from edl.spec import Split
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
+
+RATES = PinningRates(copy=60e-9, order=80e-9, in_server=True)
 
 # MariaDB would join by hash, with a scan of the second table for each buffer; to MySQL it is a comment
 _BY_KEY = "/*M! SET STATEMENT join_cache_level = 0 FOR */ "

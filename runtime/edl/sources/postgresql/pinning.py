@@ -26,7 +26,7 @@ from msgspec import UNSET
 from edl.data.arrow_types import fields, rechunk_rows, schema_of
 from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
-from edl.data.source import Pinned, PinnedTable
+from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
 from edl.sources.pinned_tables import PLACE, LostTableError, TableReader, number_places
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
 
 BATCH_BYTES = 4 << 20  # of ADBC's batches
+
+RATES = PinningRates(copy=26e-9, order=35e-9, in_server=True)
 
 _BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
 # settings with which a scan yields the rows of a table in the order in which they were written
