@@ -35,7 +35,7 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
 
 
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    planned = compiler.planned(statement)
+    planned = compiler.plan(statement)
     compiler.check_rights(statement)
     rows = _with_pinning(plan.training(planned), compiler, planned.read, shuffled=planned.plan.shuffle)
     return rows + _activation_rows(compiler, planned)

@@ -102,8 +102,8 @@ class Session:
         self._predictions = Predictions(
             self.source,
             self.dialect,
-            self._predicted,
-            lambda name: self.compiler.trained(name),
+            self._predict,
+            lambda name: self.compiler.load_spec(name),
             lambda name: models.centres(self.registry, name),
         )
         job_folder.sweep()
@@ -171,10 +171,19 @@ class Session:
                 add_correction(error, self.compiler, statement)
         return errors
 
-    def run(self, text: str) -> Results:
+    def run(self, text: str) -> list[Result]:
+        """Run the statements of the text one after another; return their results with all rows in memory.
+
+        Raises the errors that are found before anything runs together, and the error of the first statement that fails;
+        results that were stored before it stay.
+        """
+        return [result.fetch() for result in self.stream(text)]
+
+    def stream(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.
 
-        The rows of a result must be read before the next statement runs. Raises the errors of the check together.
+        The rows of a result must be read before the next statement runs: use it for results that do not fit in memory,
+        and to act between statements. Raises the errors of the check together.
         """
         return Results(map(self.execute, self.program(text)))
 
@@ -203,9 +212,9 @@ class Session:
         if statement.plan:
             return self.plan(statement)
         with correct_errors(self.compiler, statement):
-            return self._executed(statement)
+            return self._execute(statement)
 
-    def _executed(self, statement: Statement) -> Result:
+    def _execute(self, statement: Statement) -> Result:
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
         if statement.kind == "sql":
@@ -316,7 +325,7 @@ class Session:
             for job_id, why in refresh(unstarted).items():
                 self.observer.note(f"job {job_id} could not be deleted from the cluster yet: {why}")
 
-    def _predicted(self, statement: Statement) -> Result:
+    def _predict(self, statement: Statement) -> Result:
         """Return the rows of a call in a query."""
         if about_model := models.HANDLERS.get(statement.kind):
             answer = about_model(self.registry, statement)
@@ -346,7 +355,7 @@ class Session:
         return error
 
     def _sql(self, statement: Statement) -> Result:
-        text = self._predictions.staged(statement) if calls_predict(statement.text) else None
+        text = self._predictions.stage(statement) if calls_predict(statement.text) else None
         try:
             with shift_spans(statement.span):
                 reader = self.source.execute(statement.text if text is None else text)
@@ -354,7 +363,7 @@ class Session:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             confidence.add_hint(error, statement.text, self.source)
-            raise statement.refused or self._predictions.named(
+            raise statement.refused or self._predictions.restore_names(
                 self._with_correction(error, statement), statement
             ) from None
         if text is not None:

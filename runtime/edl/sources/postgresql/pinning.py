@@ -253,7 +253,11 @@ class PostgreSQLPinning:
         The table has no index yet: of two that are read once each, the first one is not worth one.
         """
         schema = self.schema.append(pa.field(table.key, pa.int64()))
-        nothing = {field.name: types.null(field.name, field.type) for field in schema if field.name in unfit}
+        nothing = {
+            field.name: types.null_expression(field.name, field.type)
+            for field in schema
+            if field.name in unfit
+        }
         values = ", ".join(nothing.get(name, quote_part(name)) for name in schema.names)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -295,7 +299,7 @@ class PostgreSQLPinning:
         )
         [values] = self.source.look_up(_fetch_few_rows, f"SELECT {examples} FROM {table.name} AS q")
         return {
-            column.name: types.unfit(column, value)
+            column.name: types.unfit_error(column, value)
             for (column, _), value in zip(conditions, values, strict=True)
             if value is not None
         }

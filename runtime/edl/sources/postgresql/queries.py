@@ -43,7 +43,7 @@ def estimate_rows(connection: PostgreSQLConnection, query: str) -> RowEstimate:
     return RowEstimate(rows, size, size * _READ_SECS)
 
 
-def existing(
+def list_relations(
     connection: PostgreSQLConnection, schema: str, name: str, *, hidden: bool
 ) -> list[tuple[str, str, bool]]:
     """Return kind (`r` is a table) and comment of the relations with this name, and True for temporary ones.
