@@ -26,7 +26,7 @@ from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
-from edl.sources.duckdb.engine import is_read_only, open_database
+from edl.sources.duckdb.engine import is_read_only, open_database, planning_wide_hashes
 from edl.sources.duckdb.errors import opening_error, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.estimating import estimate_rows
 from edl.sources.duckdb.results import DuckDBResults
@@ -164,7 +164,8 @@ class DuckDBSource(Transactional, EmbeddedSource):
             rows = OrderedRows(self._reader(select, BATCH_ROWS))
             return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=False)
         keyed = keyed_query(select, columns, split=split)
-        reader = self._reader(keyed.text, BATCH_ROWS)
+        with planning_wide_hashes(self.connection, len(columns)):
+            reader = self._reader(keyed.text, BATCH_ROWS)
         with order_rows(reader, reader.schema, keyed.keys, seed, folder, split) as rows:
             return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=True)
 
