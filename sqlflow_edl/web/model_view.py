@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
-from edl.spec import TREES, ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
+from edl.spec import TREES, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.web.model_reader import ModelDetails
+from sqlflow_edl.web.rendering import asset, render
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
 FEW_VALUES = 10  # of a column: its frequent values are shown
@@ -84,7 +85,7 @@ class ModelView:
     @property
     def classes(self) -> tuple[str, ...]:
         label = self.archive.spec.label if self.archive is not None else None
-        return tuple(map(words.value, label.classes)) if isinstance(label, ClassLabel) else ()
+        return tuple(map(words.value, label.classes)) if label is not None else ()
 
     @property
     def confusion(self) -> tuple[tuple[float, ...], ...]:
@@ -210,3 +211,8 @@ def _describe_feature(feature: Feature, types: words.Types) -> str:
     computed = any(isinstance(source, Computed) for source in sources(feature))
     described = words.feature(feature, types)
     return f"{words.columns(feature)}: {described}" if computed else described
+
+
+def render_report(model: ModelDetails) -> str:
+    """Render `sqlflow report`: a version of a model as one static page, without references to anything else."""
+    return render("report", view=view(model), style=asset("page.css"), script=asset("page.js"))
