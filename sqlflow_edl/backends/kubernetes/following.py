@@ -18,15 +18,18 @@ from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
 from edl.jobs.events import Output
 from edl.jobs.failure import Failed, to_error
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
+from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
 
 End = Outcome | Failed
 
@@ -37,18 +40,21 @@ class Following:
     def __init__(
         self,
         objects: JobObjects,
-        job_id: str,
+        folder: JobFolder,
         follower: Follower,
         clock: Callable[[], float] = time.monotonic,
+        date: Callable[[], float] = time.time,  # goes on while this machine sleeps
     ) -> None:
         self._objects = objects
-        self._job_id = job_id
+        self._folder = folder
         self._follower = follower
         self._clock = clock
+        self._date = date
         self._logs = MasterLogs(objects, clock)
         self._said: set[str] = set()
         self._over_at: float | None = None  # time at which the job was seen to be over
-        self._has_looked = self._has_seen_job = False
+        self._has_looked = False
+        self._seen_at: float | None = None  # time at which the Job was last there
         self._has_started = self._is_queued = False
         self._obstructed_since: float | None = None  # time since which the master cannot start
 
@@ -106,7 +112,9 @@ class Following:
         try:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
-            self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
+            self._has_looked = True
+            if job is not None:
+                self._seen_at = self._date()
             for pod in pods:
                 if pod.instance is not None:  # made by a master
                     self._has_started = True
@@ -130,7 +138,7 @@ class Following:
 
     def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod]) -> None:
         if wishes_of(job.metadata).paused:
-            self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
+            self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
         for name, why in status_text.waiting(self._objects, job, pods):
             self._say(status_text.sentence(name, why))
@@ -155,18 +163,30 @@ class Following:
         self._over_at = now if self._over_at is None else self._over_at
         if not self._logs.is_last and now < self._over_at + DRAIN:
             return None
-        if job is None and self._has_seen_job:
-            raise JobCancelledError("the job was deleted from the cluster")
         if job is None:
-            raise UnseenEndError("died", status_text.GONE)
+            return self._judge_absent()
         end = read_end(self._objects.status())
         if end is None and job.condition("Complete") is not None:
             raise UnseenEndError(
                 "done", status_text.SILENT, "check its results with SHOW MODELS, or in its table"
             )
         if end is None:
-            raise status_text.failure(job, pods, self._job_id)
+            raise status_text.failure(job, pods, self._folder.id)
         return end
+
+    def _judge_absent(self) -> End:
+        """Return the end of a job that is gone, by what it left. It was deleted if it ran when it was last seen."""
+        end, why = judge_absent(self._folder)
+        if end is not None:
+            return end
+        status = self._folder.status()
+        if status.state == "done":
+            raise UnseenEndError("done", f"the job is done, and {GONE}")
+        if status.state == "failed":
+            raise ClusterError(status.error)
+        if self._seen_at is not None and self._date() - self._seen_at < DELETED_SECS:
+            raise JobCancelledError("the job was deleted from the cluster")
+        raise UnseenEndError("unknown", why)
 
     def _say(self, text: str) -> None:
         """Report each message once."""

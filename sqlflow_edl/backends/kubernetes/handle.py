@@ -28,6 +28,7 @@ from sqlflow_edl.backends.kubernetes import status_text, steering
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
+from sqlflow_edl.backends.kubernetes.remains import judge_absent
 
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds to retry an API server that does not answer
@@ -56,11 +57,11 @@ class KubernetesJobHandle:
         status = self.folder.status()
         if status.state == "cancelled":
             raise JobCancelledError
-        return self._ending(Following(self._objects, self.folder.id, follower).until_end, "done")
+        return self._ending(Following(self._objects, self.folder, follower).until_end, "done")
 
     def wait_for_start(self, follower: Follower) -> None:
         """Wait until its master runs. Raises the job's error if it ends before."""
-        self._ending(Following(self._objects, self.folder.id, follower).until_start)
+        self._ending(Following(self._objects, self.folder, follower).until_start)
 
     def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
         """Follow, and record the job's end. end: the state if there is no error."""
@@ -128,7 +129,7 @@ class KubernetesJobHandle:
                 self._objects.delete()
             return self._ended("died", NOT_STARTED)
         if job is None:
-            return self._ended("died", status_text.GONE)
+            return self._settle_absent()
         if not job.is_over:
             return self._paused_or_running(status, job)
         end = read_end(self._objects.status())
@@ -142,6 +143,13 @@ class KubernetesJobHandle:
             )
         return self._ended("done")
 
+    def _settle_absent(self) -> Status:
+        """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
+        end, why = judge_absent(self.folder)
+        if isinstance(end, Failed):
+            return self._ended("failed", end.message)
+        return self._ended("unknown", why) if end is None else self._ended("done")
+
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it."""
         state: State = "paused" if wishes_of(job.metadata).paused else "running"
@@ -149,7 +157,7 @@ class KubernetesJobHandle:
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()
-        if status.is_alive:
+        if status.is_alive or status.state == "unknown":
             status = self.settle(job)
         if job is None:
             return JobDetails(status)
@@ -166,7 +174,8 @@ class KubernetesJobHandle:
     def _ended(self, state: State, error: str = "") -> Status:
         """Record the end, unless one is recorded already."""
         status = self.folder.status()
-        return self.folder.end(state, error) if status.is_alive else status
+        is_open = status.is_alive or status.state == "unknown"
+        return self.folder.end(state, error) if is_open else status
 
     @property
     def _deployment(self) -> Deployment | None:

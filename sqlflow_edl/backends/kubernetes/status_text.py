@@ -11,7 +11,6 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, KubernetesJob, instance_name
 
-GONE = "its Job is no longer in the cluster: it was deleted, or its time to live expired"
 SILENT = "the job is done, but the result from its master can no longer be read"
 MOST_ASKED = 5  # pods for which events are requested at a time
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from edl.errors import ClusterError, SemanticError
@@ -11,6 +13,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import add_time
 from sqlflow_edl.backends.base import UnseenEndError
 from sqlflow_edl.backends.find import summaries
+from sqlflow_edl.backends.kubernetes.following import Following
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
@@ -95,14 +98,26 @@ def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> No
     assert play.folder.status().state == "cancelled"
 
 
-def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: Told) -> None:
+def test_the_end_of_a_job_that_was_gone_before_anybody_looked_is_unknown(play: Play, told: Told) -> None:
     play.start()
     play.delete_job()
-    wait_until(lambda: play.handle.details().status.state == "died")
+    wait_until(lambda: play.handle.details().status.state == "unknown")
     play.folder.update(state="running")
     with pytest.raises(UnseenEndError, match="no longer in the cluster"):
         play.handle.follow(told)
-    assert play.folder.status().state == "died"
+    assert play.folder.status().state == "unknown"
+
+
+def test_a_follower_that_slept_through_the_end_of_a_job_does_not_say_that_it_was_deleted(
+    play: Play, told: Told
+) -> None:
+    dates = itertools.count(0.0, 3600.0)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, play.delete_job)
+    objects = play.handle._objects
+    with pytest.raises(UnseenEndError, match="nothing shows whether it was done"):
+        Following(objects, play.folder, told, date=lambda: next(dates)).until_end()
 
 
 def test_a_job_that_is_done_has_not_failed_though_nothing_tells_what_it_came_to(
