@@ -6,17 +6,19 @@ that breaks in between is resumed: the stream of a log, the master's pod, the co
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from edl.cluster.kubernetes import exit_reason
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
+from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end
 from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
-from edl.jobs.events import Output
+from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -26,9 +28,11 @@ from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
+from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
 DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
 
 End = Outcome | Failed
@@ -50,7 +54,10 @@ class Following:
         self._follower = follower
         self._clock = clock
         self._date = date
+        self._policy = objects.deployment.policy
         self._logs = MasterLogs(objects, clock)
+        self._outage = Outage(clock)
+        self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
@@ -100,21 +107,32 @@ class Following:
             if isinstance(event, Outcome | Failed):
                 return event
             if event is not None:
-                self._follower.progress(event)
+                if not (isinstance(event, EpochEnd) and self._is_repeated(event)):
+                    self._follower.progress(event)
             elif not self._objects.deployment.has_master:
                 self._follower.progress(Output((strip_time(line.rstrip()),)))
             elif line.strip():
                 self._follower.note(f"master: {strip_time(line.rstrip())}")
         return None
 
+    def _is_repeated(self, end: EpochEnd) -> bool:
+        """Return True if an earlier master has told of the same end of an epoch: it could not store that it had."""
+        key = end.epoch, end.step, end.final
+        before = self._epochs.setdefault(key, end)
+        if before is end:
+            return False
+        self._epochs[key] = end
+        if before.loss is None or end.loss is None:
+            return before.loss is end.loss
+        return math.isclose(before.loss, end.loss, rel_tol=SAME_LOSS)
+
     def _poll(self) -> End | None:
         """Return the end of the job if its objects show it."""
+        began = self._clock()
         try:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
-            self._has_looked = True
-            if job is not None:
-                self._seen_at = self._date()
+            self._on_answer(job)
             for pod in pods:
                 if pod.instance is not None:  # made by a master
                     self._has_started = True
@@ -131,10 +149,36 @@ class Following:
                 self._objects.delete()  # no controller gives up such a job
                 raise ClusterError(f"the {self._objects.deployment.first} of the job cannot start: {why}")
         except APIUnreachableError as error:
-            if not self._has_looked:
+            self._on_outage(error, began)
+        except APIRefusedError as error:
+            if not error.may_pass:
                 raise
-            self._say(f"{error.message}; retrying, while the job continues")
+            self._on_outage(error, began)
         return None
+
+    def _on_answer(self, job: KubernetesJob | None) -> None:
+        self._has_looked = True
+        if job is not None:
+            self._seen_at = self._date()
+        if secs := self._outage.on_answer():
+            self._follower.note(f"the API server of the cluster answers again, after {duration(secs)}")
+
+    def _on_outage(self, error: APIRefusedError | APIUnreachableError, began: float) -> None:
+        """Tell that the API server does not answer. Raises the error if that has lasted too long, or ever since.
+
+        A refusal of what was allowed before is part of an outage for a minute.
+        """
+        refused = isinstance(error, APIRefusedError)
+        if not self._has_looked or (refused and self._seen_at is None):
+            raise error
+        if refused and self._objects.is_namespace_ending():
+            raise self._deletion()
+        is_due = self._outage.on_failure(began, refused=refused)
+        if self._outage.refused_secs > REFUSAL_SECS or self._outage.secs > self._policy.longest_outage:
+            raise error
+        if is_due:
+            lasts = duration(self._outage.secs)
+            self._follower.note(f"{error.message}; that for {lasts}; retrying, while the job continues")
 
     def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod]) -> None:
         if wishes_of(job.metadata).paused:
@@ -154,7 +198,7 @@ class Following:
             return ""
         now = self._clock()
         self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
-        patience = self._objects.deployment.policy.image_secs
+        patience = self._policy.image_secs
         return obstruction.words if obstruction.final or now - self._obstructed_since > patience else ""
 
     def _end(self, job: KubernetesJob | None, pods: list[Pod]) -> End | None:
@@ -185,8 +229,15 @@ class Following:
         if status.state == "failed":
             raise ClusterError(status.error)
         if self._seen_at is not None and self._date() - self._seen_at < DELETED_SECS:
-            raise JobCancelledError("the job was deleted from the cluster")
+            raise self._deletion()
         raise UnseenEndError("unknown", why)
+
+    def _deletion(self) -> JobCancelledError:
+        """Return the error of a job that ran until it was deleted from the cluster."""
+        namespace = self._objects.deployment.namespace
+        if self._objects.is_namespace_ending():
+            return JobCancelledError(f"the namespace {namespace} was deleted, and with it the job")
+        return JobCancelledError("the job was deleted from the cluster")
 
     def _say(self, text: str) -> None:
         """Report each message once."""

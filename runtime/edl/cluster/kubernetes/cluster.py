@@ -19,7 +19,13 @@ import msgspec
 
 from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.kubernetes import names, pod_manifests
-from edl.cluster.kubernetes.api_calls import PATIENCE, APIRefusedError, APIUnreachableError, Calls
+from edl.cluster.kubernetes.api_calls import (
+    PATIENCE,
+    APIRefusedError,
+    APIUnreachableError,
+    Calls,
+    missing_right,
+)
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
@@ -78,6 +84,7 @@ class KubernetesCluster:
         """Create the instance's pod.
 
         Raises NoRoomError also if the server does not answer: repeating the request shows if the pod was created.
+        Raises MissingRightError if the account may not create pods, as `list` does if it may not list them.
         """
         name, incarnation = instance.key
         with self._lock:
@@ -89,7 +96,7 @@ class KubernetesCluster:
             raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
             manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
-            self._calls.ask("POST", self._path, manifest)
+            self._calls.ask("POST", self._path, manifest, is_needed=True)
         except APIUnreachableError as error:
             raise NoRoomError(error.message) from None
         except APIRefusedError as error:
@@ -118,7 +125,10 @@ class KubernetesCluster:
         self._delete(names.pod(self._deployment.name, instance), options)
 
     def list(self) -> list[Change]:
-        pods, version = _read_all(self._calls, self._path, self._selector)
+        try:
+            pods, version = _read_all(self._calls, self._path, self._selector)
+        except APIRefusedError as error:
+            raise missing_right(error, self._deployment.namespace) or error from None
         with self._lock:
             changes = self._cache.listed(pods)
             self._version = version
@@ -187,6 +197,8 @@ class KubernetesCluster:
             return
         if refused.status == 403 and "exceeded quota" in refused.message:
             raise NoRoomError(refused.message)
+        if (lacking := missing_right(refused, self._deployment.namespace)) is not None:
+            raise lacking
         raise ClusterError(f"the cluster refuses {instance.name}: {refused.message}")
 
     def _is_ours(self, name: str) -> bool:
@@ -260,7 +272,7 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
     pods: list[Pod] = []
     while True:
         try:
-            page = _lists.decode(calls.ask("GET", path, query=query))
+            page = _lists.decode(calls.ask("GET", path, query=query, is_needed=True))
         except APIRefusedError as error:
             if error.status != 410:
                 raise

@@ -11,7 +11,7 @@ import msgspec
 
 from edl import exit_codes
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
+from edl.cluster.kubernetes.deployment import OUTAGE_SECS, Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
 from edl.jobs.cluster_folder import SCRIPT_WORKER, WORKER, RunSpec, master_timeout
 from edl.jobs.script_run import FILE as SCRIPT
@@ -139,6 +139,7 @@ class JobManifests:
                 settings.number("memory_factor"),
                 settings.text("most_memory"),
                 settings.whole("node_failures"),
+                msgspec.UNSET if (outage := settings.number("outage_secs")) == OUTAGE_SECS else outage,
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

@@ -12,6 +12,7 @@ import pytest
 
 from edl.cluster import Instance, NoRoomError
 from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import MissingRightError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Policy, Priorities
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
@@ -155,6 +156,22 @@ def test_what_the_server_does_not_take_is_said_in_its_words(site: Sites) -> None
     template = pod_manifest("exit 0", resources={"limits": {"cpu": "lots"}})
     with pytest.raises(ClusterError, match=r"the cluster refuses worker-0: .*quantities must match"):
         place.cluster(worker=template).start(worker())
+
+
+@pytest.mark.parametrize(("verb", "method"), [("create", "POST"), ("list", "GET")])
+def test_a_right_that_every_instance_needs_is_named(
+    site: Sites, monkeypatch: pytest.MonkeyPatch, verb: str, method: str
+) -> None:
+    monkeypatch.setattr("edl.cluster.kubernetes.api_calls.LACKING_SECS", 0.3)
+    place = site()
+    words = (
+        f'pods is forbidden: User "system:serviceaccount:team:robot" cannot {verb} resource "pods" '
+        'in API group "" in the namespace "team"'
+    )
+    place.double.go_wrong(Fault("status", f"{method} .*/pods", times=1000, status=403, message=words))
+    cluster = place.cluster()
+    with pytest.raises(MissingRightError, match=f"the account robot of the job's master may not {verb} pods"):
+        cluster.start(worker()) if verb == "create" else cluster.list()
 
 
 def test_a_quota_that_is_used_up_is_no_room(site: Sites) -> None:

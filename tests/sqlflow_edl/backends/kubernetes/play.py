@@ -46,6 +46,7 @@ class Play:
         suspend: bool = False,
         image: str = "ours",
         image_secs: float = 120.0,
+        outage_secs: float = 3600.0,
         queue: str = "",
     ) -> None:
         container: dict[str, Any] = {
@@ -65,7 +66,7 @@ class Play:
         self._post(
             "configmaps", {"metadata": {"name": names.status(self.name), "ownerReferences": [self.owner]}}
         )
-        policy = Policy(image_secs=image_secs)
+        policy = Policy(image_secs=image_secs, outage_secs=outage_secs)
         write_deployment(
             self.folder.path,
             Deployment(self.name, self.namespace, self.folder.id, {}, {}, uid=self.uid, policy=policy),
