@@ -74,6 +74,7 @@ class Registry:
         self._admit(kind, namespace, found)
         validation.check_new(kind, found)
         if kind.namespaced:
+            quotas.check_ranges(self.store, kind, namespace, found)
             quotas.check(self.store, kind, namespace, found)
         existing = self.store.get(key)
         if existing is not None:

@@ -14,7 +14,7 @@ from edl.cluster.kubernetes import exit_reason
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
-from edl.cluster.kubernetes.status_map import read_end
+from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
@@ -28,6 +28,7 @@ from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
+from sqlflow_edl.backends.kubernetes.waiting import MOST_VAIN, VainMasters, Waits
 from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
@@ -59,6 +60,8 @@ class Following:
         self._outage = Outage(clock)
         self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
+        self._waits = Waits(follower.note, clock)
+        self._vain = VainMasters()
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = False
         self._seen_at: float | None = None  # time at which the Job was last there
@@ -142,7 +145,9 @@ class Following:
             if job is None or job.is_over:
                 return self._end(job, pods)
             self._is_queued = bool(job.queue) and job.spec.suspend
-            self._say_why_it_waits(job, pods)
+            masters = [pod for pod in pods if pod.instance is None]
+            self._say_why_it_waits(job, pods, masters)
+            self._give_up_vain_masters(masters)
             # A job that has started is never given up here.
             why = "" if self._has_started else self._obstacle(pods)
             if why:
@@ -180,14 +185,32 @@ class Following:
             lasts = duration(self._outage.secs)
             self._follower.note(f"{error.message}; that for {lasts}; retrying, while the job continues")
 
-    def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod]) -> None:
+    def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod], masters: list[Pod]) -> None:
+        """Tell who waits. Raises ClusterError if the first master can never start."""
         if wishes_of(job.metadata).paused:
             self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
-        for name, why in status_text.waiting(self._objects, job, pods):
-            self._say(status_text.sentence(name, why))
+        waits = list(status_text.waiting(self._objects, job, pods))
+        if not self._has_started:
+            for why in (why for name, why in waits if name == status_text.MASTER):
+                if (error := self._waits.never(why)) is not None:
+                    self._objects.delete()  # no controller gives up such a job
+                    raise error
+        if not job.spec.suspend and not waits and (why := self._waits.without_pod(masters)):
+            waits.append((status_text.MASTER, why))
+        self._waits.look(waits)
         for text in status_text.memory_notes(pods):
             self._say(text)
+
+    def _give_up_vain_masters(self, masters: list[Pod]) -> None:
+        """Delete the job and raise its error if its masters end one after another without progress."""
+        if not self._objects.deployment.has_master:
+            return
+        last = self._vain.look(masters, lambda: read_snapshot(self._objects.status()))
+        if last is not None:
+            error = status_text.hopeless(self._objects, last, MOST_VAIN, self._folder.id)
+            self._objects.delete()
+            raise error
 
     def _obstacle(self, pods: list[Pod]) -> str:
         """Return the reason why the first master cannot start; empty if it can, or may be able to later."""

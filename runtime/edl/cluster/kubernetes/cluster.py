@@ -27,10 +27,11 @@ from edl.cluster.kubernetes.api_calls import (
     missing_right,
 )
 from edl.cluster.kubernetes.deployment import Deployment
+from edl.cluster.kubernetes.exit_reason import is_never_admitted
 from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
-from edl.errors import ClusterError
+from edl.errors import ClusterError, JobError
 from edl.logs import log
 
 if TYPE_CHECKING:
@@ -103,6 +104,12 @@ class KubernetesCluster:
             self._accept(instance, error)
         with self._lock:
             self._newest[name] = max(incarnation, self._newest.get(name, -1))
+
+    @property
+    def _has_run(self) -> bool:
+        """True if an instance of the job has run: others may go on with it."""
+        with self._lock:
+            return self._cache.has_run
 
     @property
     def unfit(self) -> frozenset[str]:
@@ -195,6 +202,12 @@ class KubernetesCluster:
             if not self._is_ours(names.pod(self._deployment.name, instance)):
                 raise ClusterError(f"{refused.message}, and it belongs to another job")
             return
+        if not self._has_run and is_never_admitted(refused.message):
+            raise JobError(
+                f"the cluster never admits {instance.name}: {refused.message}",
+                hint=f"kubernetes.{instance.role}_memory and kubernetes.{instance.role}_cpu ask for less, or have the "
+                "limit of the namespace raised",
+            )
         if refused.status == 403 and "exceeded quota" in refused.message:
             raise NoRoomError(refused.message)
         if (lacking := missing_right(refused, self._deployment.namespace)) is not None:

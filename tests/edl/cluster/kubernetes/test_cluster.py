@@ -17,7 +17,7 @@ from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Policy, Priorities
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap, read_end
-from edl.errors import ClusterError
+from edl.errors import ClusterError, JobError
 from edl.jobs.failure import Failed
 from tests.edl.cluster.kubernetes.conftest import SECONDS, Following, Site, pod_manifest
 from tests.kubernetes.faults import Fault
@@ -180,6 +180,23 @@ def test_a_quota_that_is_used_up_is_no_room(site: Sites) -> None:
     place.double.go_wrong(Fault("status", "POST.*/pods", status=403, message=words))
     with pytest.raises(NoRoomError, match="exceeded quota: small"):
         place.cluster().start(worker())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'pods "p" is forbidden: exceeded quota: q, requested: memory=2Gi, used: memory=0, limited: memory=1Gi',
+        'pods "p" is forbidden: maximum memory usage per Container is 1Gi, but limit is 1792Mi',
+    ],
+    ids=["quota", "limit range"],
+)
+def test_a_pod_that_no_room_would_help_ends_a_job_of_which_nothing_has_run(site: Sites, words: str) -> None:
+    place = site()
+    cluster = place.cluster()
+    place.double.go_wrong(Fault("status", "POST.*/pods", status=403, message=words))
+    with pytest.raises(JobError, match="the cluster never admits worker-0: ") as raised:
+        cluster.start(worker())
+    assert "kubernetes.worker_memory" in (raised.value.hint or "")
 
 
 def test_a_server_that_stays_away_is_no_room_for_now(site: Sites) -> None:
