@@ -7,10 +7,12 @@ that breaks in between is resumed: the stream of a log, the master's pod, the co
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import exit_reason, names
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
@@ -33,10 +35,15 @@ from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+LEAVES = "terminated: "  # of a master that was asked to end
 SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
 DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
 
 End = Outcome | Failed
+
+
+# Lines of gRPC and other libraries, which stay in the log.
+_OF_LIBRARY = re.compile(r"[IWEF]\d{4} [\d:.]+\s+\d+ \S+\.cc:\d+\] |WARNING: All log messages before absl::")
 
 
 class Following:
@@ -114,9 +121,22 @@ class Following:
                     self._follower.progress(event)
             elif not self._objects.deployment.has_master:
                 self._follower.progress(Output((strip_time(line.rstrip()),)))
-            elif line.strip():
-                self._follower.note(f"master: {strip_time(line.rstrip())}")
+            elif line.strip() and not _OF_LIBRARY.match(line):
+                self._note_line(strip_time(line.rstrip()))
         return None
+
+    def _note_line(self, text: str) -> None:
+        """Pass on a line of the master's log, unless it leaves because the job was cancelled."""
+        if text.startswith(LEAVES):
+            with suppress(ClusterError):
+                self._check_cancelled(self._objects.job())
+        self._follower.note(f"master: {text}")
+
+    def _check_cancelled(self, job: KubernetesJob | None) -> None:
+        """Raise JobCancelledError if `sqlflow cancel` was called for the job."""
+        annotations = (job.metadata.annotations or {}) if job is not None else {}
+        if names.CANCELLED in annotations or self._folder.status().state == "cancelled":
+            raise JobCancelledError("cancelled from another terminal")
 
     def _is_repeated(self, end: EpochEnd) -> bool:
         """Return True if an earlier master has told of the same end of an epoch: it could not store that it had."""
@@ -136,6 +156,7 @@ class Following:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
             self._on_answer(job)
+            self._check_cancelled(job)
             for pod in pods:
                 if pod.instance is not None:  # made by a master
                     self._has_started = True
@@ -152,7 +173,7 @@ class Following:
             why = "" if self._has_started else self._obstacle(pods)
             if why:
                 self._objects.delete()  # no controller gives up such a job
-                raise ClusterError(f"the {self._objects.deployment.first} of the job cannot start: {why}")
+                raise status_text.no_start(self._objects.deployment.first, why)
         except APIUnreachableError as error:
             self._on_outage(error, began)
         except APIRefusedError as error:

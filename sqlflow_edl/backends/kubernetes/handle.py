@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import exit_reason, names
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
@@ -86,6 +86,8 @@ class KubernetesJobHandle:
 
     def cancel(self) -> None:
         objects = self._objects
+        with suppress(APIRefusedError):  # for those who follow it; the Job may be gone
+            objects.patch({"metadata": {"annotations": {names.CANCELLED: "true"}}})
         for pod in objects.pods():  # before the Job: a grace period that has begun cannot be shortened
             objects.end(pod, CANCEL_GRACE)
         objects.delete()

@@ -31,6 +31,11 @@ _TELLING = frozenset(
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
+_NO_ACCESS = re.compile(
+    r"\b(401|403)\b|unauthorized|authentication required|authorization failed|denied", re.I
+)
+
+
 def waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
@@ -88,6 +93,16 @@ def failure(job: KubernetesJob, pods: list[Pod], job_id: str) -> ClusterError:
             setting = "WITH kubernetes.master_memory" if name == "master" else "--set worker_memory=…"
             hint = f"{setting} sets its memory; {hint}"
     return ClusterError(message, hint=hint)
+
+
+def no_start(name: str, why: str) -> ClusterError:
+    """Return the error of a first pod that cannot start for a reason of its image or its container."""
+    error = ClusterError(f"the {name} of the job cannot start: {why}")
+    if _NO_ACCESS.search(why):
+        error.hint = "name a Secret with credentials of the registry in kubernetes.image_pull_secrets"
+    elif "not found" in why or "InvalidImageName" in why:
+        error.hint = "name an image that the nodes can pull in kubernetes.image"
+    return error
 
 
 def hopeless(objects: JobObjects, last: Pod, times: int, job_id: str) -> ClusterError:

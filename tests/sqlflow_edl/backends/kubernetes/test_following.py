@@ -7,6 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
+from edl.cluster.kubernetes import names
 from edl.errors import ClusterError, SemanticError
 from edl.jobs.events import EpochEnd, Tally
 from edl.jobs.failure import Failed
@@ -89,6 +90,33 @@ def test_the_end_is_in_the_config_map_when_no_log_says_it(play: Play, told: Told
     play.writes(end_json=DONE)
     play.says("exit 0")
     assert play.handle.follow(told) == DONE
+
+
+def test_a_job_that_is_cancelled_from_another_terminal_is_said_to_be(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    path = f"/apis/batch/v1/namespaces/{play.namespace}/jobs/{play.name}"
+
+    def cancel() -> None:
+        """As `sqlflow cancel` begins, and the master answers to its signal."""
+        job = play.cluster.ask("GET", path)
+        job["metadata"]["annotations"] = {names.CANCELLED: "true"}
+        play.cluster.ask("PUT", path, job)
+        play.says(add_time("terminated: the next master continues from here"))
+
+    told.on(FIRST, cancel)
+    with pytest.raises(JobCancelledError, match="cancelled from another terminal"):
+        play.handle.follow(told)
+    assert told.notes == []
+    assert play.folder.status().state == "cancelled"
+
+
+def test_lines_of_libraries_stay_in_the_log(play: Play, told: Told) -> None:
+    play.start()
+    handshake = "E0000 00:00:1795999663.063471   14249 ssl_transport_security.cc:2563] Handshake failed"
+    play.says(handshake, "WARNING: All log messages before absl::InitializeLog() is called", "ours", DONE)
+    assert play.handle.follow(told) == DONE
+    assert told.notes == ["master: ours"]
 
 
 def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> None:
