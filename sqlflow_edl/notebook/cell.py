@@ -10,7 +10,7 @@ from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.notebook.errors import Interrupted
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.text import duration
-from sqlflow_edl.session.interrupts import interrupting
+from sqlflow_edl.session.interrupts import stop_on_interrupt
 
 if TYPE_CHECKING:
     from sqlflow_edl.notebook.live import CellScreen
@@ -29,7 +29,7 @@ def run(
     statements = session.program(text)
     last: ResultSet | None = None
     session.observer = screen
-    with interrupting(session.source.interrupt):
+    with stop_on_interrupt(session.source.interrupt):
         for statement in statements:
             if last is not None:
                 show(last)

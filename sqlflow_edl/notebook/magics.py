@@ -106,7 +106,7 @@ class SQLFlowMagics(Magics):
                     f"unexpected argument {rest.strip()}", hint="%sqlflow_connect URL --alias NAME"
                 )
             context.debug = "debug" in (options := options | more)
-            print("connected to", self._connected(url, options).source.url)
+            print("connected to", self._connect_session(url, options).source.url)
 
     @no_var_expand
     @line_magic
@@ -132,7 +132,7 @@ class SQLFlowMagics(Magics):
             )
         self.connections.use(options["source"])
 
-    def _connected(self, url: str, options: Options) -> Session:
+    def _connect_session(self, url: str, options: Options) -> Session:
         url = url or os.environ.get("SQLFLOW_SOURCE", "")
         if not url:
             raise SemanticError("no data source is given", hint="%sqlflow_connect duckdb:///demo.duckdb")

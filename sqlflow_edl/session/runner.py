@@ -200,11 +200,13 @@ class JobRunner:
             here = on is None and not self._compiler.detached
             one_row = one_row_explanation(statement, planned, use.trained) if here else None
             planned = one_row or planned
-            notes += seen + used_model.notes(statement, use.trained, planned)
+            notes += seen + used_model.used_model_notes(statement, use.trained, planned)
             notes += tuple(used_model.time_zone_notes(use.trained, planned.query))
-            notes += confidence.notes(planned)
+            notes += confidence.former_name_notes(planned)
             if planned.kind in ("predict", "evaluate"):
-                notes += comparison.notes(read_archive(job.model).fitting, use.trained, planned, pinned, job)
+                notes += comparison.comparison_notes(
+                    read_archive(job.model).fitting, use.trained, planned, pinned, job
+                )
             report(self._observer, notes)
             append = statement.append is not None
             intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)

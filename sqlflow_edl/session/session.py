@@ -10,6 +10,7 @@ because an embedded database can be open in it alone. A job on Kubernetes stores
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from edl import data
 from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
+from edl.extension_loader import ExtensionError, load
 from edl.jobs import job_folder
 from edl.models.registry.factory import open_registry
-from sqlflow_edl import lineage
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import shift_spans
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
+TRACKED_BY = (
+    "OPENLINEAGE_",
+    "MLFLOW_TRACKING_URI",
+)  # variables that configure systems which follow statements
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 
@@ -102,8 +107,8 @@ class Session:
         self._predictions = Predictions(
             self.source,
             self.dialect,
-            self._predicted,
-            lambda name: self.compiler.trained(name),
+            self._predict,
+            lambda name: self.compiler.load_spec(name),
             lambda name: models.centres(self.registry, name),
         )
         job_folder.sweep()
@@ -171,10 +176,19 @@ class Session:
                 add_correction(error, self.compiler, statement)
         return errors
 
-    def run(self, text: str) -> Results:
+    def run(self, text: str) -> list[Result]:
+        """Run the statements of the text one after another; return their results with all rows in memory.
+
+        Raises the errors that are found before anything runs together, and the error of the first statement that fails;
+        results that were stored before it stay.
+        """
+        return [result.fetch() for result in self.stream(text)]
+
+    def stream(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.
 
-        The rows of a result must be read before the next statement runs. Raises the errors of the check together.
+        The rows of a result must be read before the next statement runs: use it for results that do not fit in memory,
+        and to act between statements. Raises the errors of the check together.
         """
         return Results(map(self.execute, self.program(text)))
 
@@ -203,21 +217,30 @@ class Session:
         if statement.plan:
             return self.plan(statement)
         with correct_errors(self.compiler, statement):
-            return self._executed(statement)
+            return self._execute(statement)
 
-    def _executed(self, statement: Statement) -> Result:
+    def _execute(self, statement: Statement) -> Result:
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
         if statement.kind == "sql":
             return self._sql(statement)
-        return lineage.run_tracked(
+        run = partial(self._run, statement)
+        if not any(name.startswith(TRACKED_BY) for name in os.environ):
+            return run()
+        try:
+            track = load("sqlflow_edl.extensions.lineage", "run_tracked")
+        except ExtensionError as error:
+            self.observer.note(f"{error.message}: nobody is told of the statement")
+            return run()
+        tracked: Result = track(
             statement,
-            lambda: self._run(statement),
+            run,
             self.observer.note,
             dialect=self.dialect,
             source=self.source.url,
             models=self.registry.url,
         )
+        return tracked
 
     def plan(self, statement: Statement, *, syntax: bool = True) -> Result:
         """Return the effects of the statement and their reasons as a table.
@@ -316,7 +339,7 @@ class Session:
             for job_id, why in refresh(unstarted).items():
                 self.observer.note(f"job {job_id} could not be deleted from the cluster yet: {why}")
 
-    def _predicted(self, statement: Statement) -> Result:
+    def _predict(self, statement: Statement) -> Result:
         """Return the rows of a call in a query."""
         if about_model := models.HANDLERS.get(statement.kind):
             answer = about_model(self.registry, statement)
@@ -346,7 +369,7 @@ class Session:
         return error
 
     def _sql(self, statement: Statement) -> Result:
-        text = self._predictions.staged(statement) if calls_predict(statement.text) else None
+        text = self._predictions.stage(statement) if calls_predict(statement.text) else None
         try:
             with shift_spans(statement.span):
                 reader = self.source.execute(statement.text if text is None else text)
@@ -354,7 +377,7 @@ class Session:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             confidence.add_hint(error, statement.text, self.source)
-            raise statement.refused or self._predictions.named(
+            raise statement.refused or self._predictions.restore_names(
                 self._with_correction(error, statement), statement
             ) from None
         if text is not None:

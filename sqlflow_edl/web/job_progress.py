@@ -40,8 +40,8 @@ def job_progress(snapshot: Snapshot | None, state: str) -> ProgressView:
 
 def _share(snapshot: Snapshot) -> float | None:
     """Return the share of the work; for jobs of earlier versions, of the epochs, or of tasks if there are no epochs."""
-    if snapshot.share is not None:
-        return snapshot.share
+    if snapshot.done_share is not None:
+        return snapshot.done_share
     if snapshot.epochs:
         return max(0, snapshot.epoch - 1) / snapshot.epochs
     tasks = snapshot.tasks.values()

@@ -111,7 +111,7 @@ class JobReader:
 
     def _so_far(self, folder: JobFolder) -> tuple[Sequence[EpochEnd], Sequence[TrialEnd], Figures]:
         with self._lock:
-            if folder.id in self._events and self._events[folder.id].reader.replaced:
+            if folder.id in self._events and self._events[folder.id].reader.is_replaced:
                 self._events.pop(folder.id).reader.close()
             if folder.id not in self._events:
                 self._events[folder.id] = _EventCache(EventReader(ClusterFolder(folder.path).events))

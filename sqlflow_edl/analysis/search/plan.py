@@ -57,17 +57,17 @@ class SearchPlan(RowPlan):
     models: Models | None = None  # of FEATURES(m) in COLUMN
 
     @property
-    def first(self) -> train.TrainingPlan:
+    def first_plan(self) -> train.TrainingPlan:
         """Plan of the first candidate, which has the features that all have."""
         return self.plans[0]
 
     @property
     def whole_numbers(self) -> list[str]:
-        return self.first.whole_numbers
+        return self.first_plan.whole_numbers
 
     @property
-    def named(self) -> set[str]:
-        return self.first.named
+    def named_columns(self) -> set[str]:
+        return self.first_plan.named_columns
 
     @property
     def decisions(self) -> list[Decision]:
@@ -88,10 +88,10 @@ class SearchPlan(RowPlan):
         return [column for column in self.wants() if column not in self.computed]
 
     def unread_columns(self, statistics: Statistics) -> set[str]:
-        return self.first.unread_columns(statistics)
+        return self.first_plan.unread_columns(statistics)
 
     def checks(self) -> DataChecks:
-        return self.first.checks()
+        return self.first_plan.checks()
 
     def lists(self) -> set[Cells]:
         return {cells for plan in self.plans for cells in plan.lists()}
@@ -117,7 +117,7 @@ class SearchPlan(RowPlan):
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
-            draft, training_plan = self._encoded(drafted, planned, statistics)
+            draft, training_plan = self._encode_texts(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
                 fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
@@ -140,7 +140,7 @@ class SearchPlan(RowPlan):
             raise failed[0]
         return self._spec(candidates, divided, tried_first)
 
-    def _encoded(
+    def _encode_texts(
         self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
     ) -> tuple[CandidateDraft, train.TrainingPlan]:
         """Return a candidate that encodes texts, but not the columns of texts that other candidates leave out."""
@@ -359,7 +359,7 @@ def _contradiction(attribute: Resolved, why: str) -> SemanticError:
 
 def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
     """Return the columns of texts that are features and that no COLUMN clause mentions."""
-    reserved = {plan.label, plan.weight, plan.splitting.group, *plan.named}
+    reserved = {plan.label, plan.weight, plan.splitting.group, *plan.named_columns}
     return [
         column
         for column in schema.names

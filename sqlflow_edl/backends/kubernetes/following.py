@@ -211,7 +211,7 @@ class Following:
         if wishes_of(job.metadata).paused:
             self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
-        waits = list(status_text.waiting(self._objects, job, pods))
+        waits = list(status_text.list_waiting(self._objects, job, pods))
         if not self._has_started:
             for why in (why for name, why in waits if name == status_text.MASTER):
                 if (error := self._waits.never(why)) is not None:

@@ -26,12 +26,12 @@ class Right(NamedTuple):
     resource: str
 
     @property
-    def named(self) -> str:
+    def resource_name(self) -> str:
         """Resource as errors of the API server name it: `jobs.batch`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.named}"
+        return f"{self.verb} {self.resource_name}"
 
 
 RBAC = "rbac.authorization.k8s.io"
@@ -94,14 +94,18 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
                 error.hint = near
             raise error from None
     needed = NEEDED + (() if with_account else WITHOUT_ACCOUNT) + (WITH_POLICY if with_policy else ())
-    if lacking := _lacking(calls, needed, namespace):
+    if lacking := _find_lacking(calls, needed, namespace):
         if is_known or len(lacking) < len(needed):
             raise _not_allowed(lacking, namespace)
         error = _not_allowed(lacking, f"{namespace}, or there is no such namespace")
         if near := did_you_mean(namespace, _namespaces(calls)):
             error.add_hint(near)
         raise error
-    if not with_account and _lacking(calls, OF_MASTER, namespace) and _lacking(calls, ESCALATING, namespace):
+    if (
+        not with_account
+        and _find_lacking(calls, OF_MASTER, namespace)
+        and _find_lacking(calls, ESCALATING, namespace)
+    ):
         raise _cannot_give()
 
 
@@ -114,7 +118,7 @@ def _namespaces(calls: Calls) -> list[str]:
     return [entry.metadata.name for entry in msgspec.json.decode(answer, type=_Names).items]
 
 
-def _lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
+def _find_lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
     with ThreadPoolExecutor(len(needed)) as pool:
         allowed = pool.map(lambda right: _is_allowed(calls, right, namespace), needed)
         return [right for right, may in zip(needed, allowed, strict=True) if not may]
@@ -164,7 +168,7 @@ def _cannot_give() -> ClusterError:
 def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
     verbs: dict[str, list[str]] = {}
     for right in lacking:
-        verbs.setdefault(right.named, []).append(right.verb)
+        verbs.setdefault(right.resource_name, []).append(right.verb)
     missing = "; ".join(f"{', '.join(some_verbs)} {name}" for name, some_verbs in verbs.items())
     granted = f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}"
     return ClusterError(

@@ -67,5 +67,5 @@ def _find_end(job: JobFolder) -> Outcome | Failed | None:
 
 def _with_password_of_command(source: str) -> str:
     """Return the URL with the password that this command was given for it, if any."""
-    given = os.environ.get("SQLFLOW_SOURCE", "")
-    return given if given and redacted(given) == source else source
+    of_command = os.environ.get("SQLFLOW_SOURCE", "")
+    return of_command if of_command and redacted(of_command) == source else source

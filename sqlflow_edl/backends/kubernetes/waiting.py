@@ -88,7 +88,7 @@ class VainMasters:
     """Masters that failed in a row without progress of the job."""
 
     def __init__(self) -> None:
-        self._known: set[str] | None = None  # uids of masters that have failed
+        self._seen: set[str] = set()  # uids of masters that have failed
         self._count = 0
         self._progress: tuple[int, ...] | None = None
 
@@ -98,9 +98,8 @@ class VainMasters:
         Those that had failed before the first look count if the job has made no progress at all.
         """
         failed = [pod for pod in masters if _has_failed(pod)]
-        known = self._known or set()
-        new = [pod for pod in failed if pod.metadata.uid not in known]
-        self._known = known | {pod.metadata.uid for pod in failed}
+        new = [pod for pod in failed if pod.metadata.uid not in self._seen]
+        self._seen |= {pod.metadata.uid for pod in failed}
         if not new:
             return None
         progress = _progress(snapshot())

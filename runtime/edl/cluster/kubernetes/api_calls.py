@@ -192,14 +192,14 @@ _LACKING = re.compile(
 _ACCOUNT = "system:serviceaccount:"
 
 
-class MissingRightError(JobError):
+class LackingRightError(JobError):
     """The account of a job lacks a right that its master needs, as any other master would."""
 
 
-def missing_right(refused: APIRefusedError, namespace: str) -> MissingRightError | None:
+def missing_right(refused: APIRefusedError, namespace: str) -> LackingRightError | None:
     """Return the error for a refusal by the Roles of the account, or None for any other refusal."""
     if refused.status == 401:
-        return MissingRightError(
+        return LackingRightError(
             "the API server does not accept the token of the job's master",
             hint=f"its service account in the namespace {namespace} was deleted or replaced; run the statement again",
         )
@@ -209,7 +209,7 @@ def missing_right(refused: APIRefusedError, namespace: str) -> MissingRightError
     user, verb, resource, group = match["user"], match["verb"], match["resource"], match["group"]
     account = user.removeprefix(_ACCOUNT).rpartition(":")[2] if user.startswith(_ACCOUNT) else user
     named = f"{resource}.{group}" if group else resource
-    return MissingRightError(
+    return LackingRightError(
         f"the account {account} of the job's master may not {verb} {named} in the namespace {namespace}",
         hint=f'grant it by a Role there with apiGroups ["{group}"], resources [{resource}], verbs [{verb}], and a '
         "RoleBinding; samples/kubernetes/master.yaml has all that a master needs",

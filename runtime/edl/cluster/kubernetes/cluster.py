@@ -85,12 +85,12 @@ class KubernetesCluster:
         """Create the instance's pod.
 
         Raises NoRoomError also if the server does not answer: repeating the request shows if the pod was created.
-        Raises MissingRightError if the account may not create pods, as `list` does if it may not list them.
+        Raises LackingRightError if the account may not create pods, as `list` does if it may not list them.
         """
         name, incarnation = instance.key
         with self._lock:
             newest = self._newest.get(name, -1)
-            memory, avoided = self._cache.memory(name), self._avoided()
+            memory, avoided = self._cache.memory(name), self._update_avoided_nodes()
         if incarnation == newest:
             return
         if incarnation < newest:
@@ -117,9 +117,9 @@ class KubernetesCluster:
         with self._lock:
             return self._cache.unfit
 
-    def _avoided(self) -> dict[str, int]:
+    def _update_avoided_nodes(self) -> dict[str, int]:
         """Return the nodes to avoid, and log the new ones."""
-        failures = self._cache.avoided
+        failures = self._cache.avoided_nodes
         for node in failures.keys() - self._told:
             log(f"pods of the job avoid {node} from now on: {failures[node]} instances have failed there")
         self._told = set(failures)
@@ -137,7 +137,7 @@ class KubernetesCluster:
         except APIRefusedError as error:
             raise missing_right(error, self._deployment.namespace) or error from None
         with self._lock:
-            changes = self._cache.listed(pods)
+            changes = self._cache.replace_pods(pods)
             self._version = version
             for change in changes:
                 name, incarnation = change.instance.key
@@ -241,7 +241,7 @@ class KubernetesCluster:
 
     def _receive(self, pod: Pod, is_there: bool) -> Change | None:
         with self._lock:
-            return self._cache.seen(pod) if is_there else self._cache.gone(pod)
+            return self._cache.update_pod(pod) if is_there else self._cache.delete_pod(pod)
 
     def _look(self) -> Iterator[Change]:
         """Give up stuck pods and yield their changes."""
@@ -272,7 +272,7 @@ class KubernetesCluster:
     def _tidy(self) -> None:
         """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
-            superseded = self._cache.superseded()
+            superseded = self._cache.list_superseded()
         with contextlib.suppress(RuntimeError):  # the pool is closed
             for pod in superseded:
                 options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}

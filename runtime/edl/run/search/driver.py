@@ -64,11 +64,11 @@ def _run(
     search, slots = judge.search, slots_of(program.spec, threads)
 
     def left() -> float | None:
-        return pool.left if search.time_limit else None
+        return pool.remaining_seconds if search.time_limit else None
 
     def progress() -> None:
         done, limit = len(judge.trials()), search.time_limit
-        passed = limit - pool.left if limit else 0.0
+        passed = limit - pool.remaining_seconds if limit else 0.0
         observer(Progress("search", min(search.count, done), search.count, 0.0, seconds=passed, limit=limit))
 
     def ended(turn: int, number: int, result: TrialResult) -> float | None:

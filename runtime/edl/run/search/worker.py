@@ -97,7 +97,7 @@ class SearchWorker:
         choice = self._choices.find(task.start) if ready else None  # not ready: the time is up
         left, needed = self._left_to(task.start), 0.0
         if choice is not None:
-            trials = self._judge.screened() if choice.screening else self._judge.trained()
+            trials = self._judge.screened_trials() if choice.screening else self._judge.trained_trials()
             ended = {
                 number: ended_trial.seconds
                 for number, ended_trial in trials.items()
@@ -111,7 +111,7 @@ class SearchWorker:
             return
         last = self._judge.search.turns - task.start <= self._workers
         try:
-            trial = self._trained(task, choice, trial_seconds(left, needed, last=last))
+            trial = self._train_candidate(task, choice, trial_seconds(left, needed, last=last))
         except JobCancelledError:
             self._tasks.give_back(Report(task))
             return
@@ -125,7 +125,7 @@ class SearchWorker:
             news = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=news)))
 
-    def _trained(self, task: Task, choice: TrialChoice, seconds: float) -> Trial | None:
+    def _train_candidate(self, task: Task, choice: TrialChoice, seconds: float) -> Trial | None:
         """Train a candidate and publish its record. Return None if another worker has the task by now.
 
         Raises JobCancelledError if this worker has to leave.
@@ -170,7 +170,7 @@ class SearchWorker:
         """Return the seconds that are left to the trials of a turn's kind."""
         search = self._judge.search
         screens = search.screening and turn < search.count
-        return self._left - max(
+        return self._remaining_seconds - max(
             estimate_refit_time(self._judge, 1), until_screened(search) if screens else 0.0
         )
 
@@ -198,7 +198,7 @@ class SearchWorker:
             self._tasks.give_back(Report(task))
             return
         except JobError as error:
-            if not self._tasks.failed(task, error):
+            if not self._tasks.report_failure(task, error):
                 raise
             return
         self._tasks.report(Report(task, conclusion=Conclusion(outcome.figures, outcome=outcome)))
@@ -208,8 +208,8 @@ class SearchWorker:
         epochs = {}
         for refit in refits(self._judge, weights):
             ended = refit_folder_of(self._job, refit.number).archive.exists()  # by a worker that was lost
-            if not ended and refit.seconds <= self._left:
-                ended = bool(self._runner.refit(refit.number, refit.epochs, self._left).outcomes)
+            if not ended and refit.seconds <= self._remaining_seconds:
+                ended = bool(self._runner.refit(refit.number, refit.epochs, self._remaining_seconds).outcomes)
             if ended:
                 epochs[refit.number] = refit.epochs
         return epochs
@@ -249,7 +249,7 @@ class SearchWorker:
             thread.join()
 
     @property
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         limit = self._judge.search.time_limit
         if self._ends_early:
             return 0.0
@@ -262,7 +262,7 @@ class SearchWorker:
 
     @property
     def _left_or_none(self) -> float | None:
-        return self._left if self._judge.search.time_limit else None
+        return self._remaining_seconds if self._judge.search.time_limit else None
 
 
 def _has_model(trial: Trial) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from edl.cluster import Instance, NoRoomError
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import MissingRightError
+from edl.cluster.kubernetes.api_calls import LackingRightError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Policy, Priorities
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
@@ -170,7 +170,7 @@ def test_a_right_that_every_instance_needs_is_named(
     )
     place.double.go_wrong(Fault("status", f"{method} .*/pods", times=1000, status=403, message=words))
     cluster = place.cluster()
-    with pytest.raises(MissingRightError, match=f"the account robot of the job's master may not {verb} pods"):
+    with pytest.raises(LackingRightError, match=f"the account robot of the job's master may not {verb} pods"):
         cluster.start(worker()) if verb == "create" else cluster.list()
 
 
@@ -487,7 +487,7 @@ def test_a_pod_was_preempted_if_a_more_important_one_takes_its_place(
 def test_one_on_a_node_that_is_lost_is_given_up_though_nobody_says_that_it_ended(
     site: Sites, followed: Followed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edl.cluster.kubernetes.stuck_pods.OVERDUE_SECS", 0.1)
+    monkeypatch.setattr("edl.cluster.kubernetes.pod_cache.OVERDUE_SECS", 0.1)
     with api_server(tmp_path) as double:
         double.capacity(pods="0")
         double.add_node("node-2", cpu="4", memory="4Gi", pods="10")

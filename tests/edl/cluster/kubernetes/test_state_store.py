@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import MissingRightError
+from edl.cluster.kubernetes.api_calls import LackingRightError
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.errors import ClusterError, JobError, SpecError
 from tests.edl.cluster.kubernetes.conftest import Site
@@ -165,7 +165,7 @@ def test_a_right_that_stays_away_is_named_with_the_account_and_the_role(
     place = site()
     refusal = LACKING.format(verb)
     place.double.go_wrong(Fault("status", f"{method}.*-state", times=1000, status=403, message=refusal))
-    with pytest.raises(MissingRightError, match=f"the account robot .* may not {verb} configmaps") as raised:
+    with pytest.raises(LackingRightError, match=f"the account robot .* may not {verb} configmaps") as raised:
         state_store(place)
     assert f"resources [configmaps], verbs [{verb}]" in (raised.value.hint or "")
 

@@ -63,7 +63,7 @@ class PromptPeer(Peer):
     """Peer that has its reason reported before `failed` returns, so that no answer can come before it."""
 
     def on_failure(self, find: Callable[[], str] | None = None) -> None:
-        super().failed(find)
+        super().on_failure(find)
         for thread in threading.enumerate():
             if thread.name == "edl-reachability":
                 thread.join()
@@ -185,7 +185,7 @@ class Member:
         if what == "leaves":
             self._leaves_at = at
         elif what:
-            adapter.share = befallen  # type: ignore[method-assign]
+            adapter.done_share = befallen  # type: ignore[method-assign]
 
     # The rendezvous -----------------------------------------------------------------------------------------
 
