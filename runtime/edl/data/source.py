@@ -162,6 +162,10 @@ class Results(Protocol):
         """
         ...
 
+    def committed_rows(self, target: str, job: str) -> int | None:
+        """Return the number of rows that the job has committed to `target`; None if it is not known to have."""
+        ...
+
     def abort(self, target: str, job: str) -> None:
         """Drop the rows staged by the job; `target` stays as it is."""
         ...

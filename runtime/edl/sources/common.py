@@ -92,6 +92,9 @@ class BaseSource(ABC):
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         return self._results.commit(target, job, tasks, append=append)
 
+    def committed_rows(self, target: str, job: str) -> int | None:
+        return self._results.committed_rows(target, job)
+
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)
 
