@@ -36,7 +36,7 @@ def main() -> None:
     training = spec.Training(epochs, batch_size)
     wanted = msgspec.structs.replace(written, training=training)
     with job_runner.load_program(job.program, wanted, threads=available_cores()) as program:
-        job_runner.run(program, job, None, observer=observe, cancelled=threading.Event())
+        job_runner.run_job(program, job, None, observer=observe, cancelled=threading.Event())
     seconds = [after - before for before, after in itertools.pairwise(ends)]
     print(json.dumps({"rows": written.rows.training, "seconds": seconds}))
 

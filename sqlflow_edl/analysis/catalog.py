@@ -23,7 +23,7 @@ from sqlflow_edl.analysis.models import (
     wide_deep,
 )
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved, check
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, Self, TypeVar
 
 from edl.errors import SemanticError, Span, did_you_mean
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 Task = Literal[

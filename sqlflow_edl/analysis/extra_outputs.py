@@ -8,7 +8,7 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive
 from edl.spec import each_label
 from edl.spec import extra_outputs as outputs
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 
 PROBABILITIES = "probabilities"  # what predict.probabilities adds
 # What other libraries call an output.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 
 
 def _loss_parameter(

@@ -14,7 +14,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.query_errors import MissingLabelError
 from sqlflow_edl.analysis.labels import check_type, resolve_metrics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.measurement import (
     KIND,
     MEASUREMENT,
@@ -139,7 +139,7 @@ class _Planner:
             compared[prediction] = predicted[prediction]
         kind = self._kind(compared)
         for column, span in {**by_class, **({weight: self._span(WEIGHT)} if weight else {})}.items():
-            self._check_number(column, span)
+            self._check_is_numeric(column, span)
         classes, columns = self._in_order(label, by_class)
         names = self._metrics(kind, label)
         report = self._report(kind, classes)
@@ -196,7 +196,7 @@ class _Planner:
     def _span(self, attribute: str) -> Span:
         return self._found[attribute].span
 
-    def _check_number(self, column: str, span: Span) -> None:
+    def _check_is_numeric(self, column: str, span: Span) -> None:
         kind = self._schema.type(column)
         if kind is not ColumnType.NUMBER:
             message = f"{column} is {kind.words}, and a probability or a weight is a number"

@@ -16,8 +16,8 @@ from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 
 
 def interval(

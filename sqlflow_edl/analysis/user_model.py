@@ -18,8 +18,8 @@ from edl.program.user_model import OwnModel, Signature, check_permitted, find
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.models.base import Architecture, Model
 from sqlflow_edl.analysis.models.parts import deep_feature, one_input
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 

@@ -112,7 +112,7 @@ def roc(curve: ScoreCurve, name: str = "") -> str:
     return _square(points, "false positive rate", "recall", label, "roc", diagonal=True)
 
 
-def precision_recall(curve: ScoreCurve, name: str = "") -> str:
+def precision_recall_chart(curve: ScoreCurve, name: str = "") -> str:
     """Draw precision by recall, with a marker to be moved; empty without rows of both kinds."""
     points = precision_points(curve)
     label = f"Precision by recall{f' of {name}' if name else ''}"

@@ -107,7 +107,7 @@ def _ordered_values(column: pa.ChunkedArray) -> Floats | None:
 # Charts ----------------------------------------------------------------------------------------------------
 
 
-def importances(rows: Explained) -> str:
+def importance_bars(rows: Explained) -> str:
     """Draw the mean size of each column's Shapley values."""
     return bars([(name, _importance(effects)) for name, effects in rows.effects.items()], "Importances")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, family
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION

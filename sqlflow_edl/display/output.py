@@ -101,7 +101,7 @@ def null_of(out: IO[str]) -> str:
     return "NULL" if is_smart(out) else ""
 
 
-def width(table: Table) -> int:
+def table_width(table: Table) -> int:
     """Measure the cells of its longest line."""
     from rich.console import Console
 

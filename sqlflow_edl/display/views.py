@@ -25,7 +25,7 @@ from sqlflow_edl.display.output import (
     FirstRows,
     as_table,
     first_rows,
-    width,
+    table_width,
     write_records,
     write_rows,
 )
@@ -116,7 +116,7 @@ def _reader(result: Result) -> pa.RecordBatchReader:
 
 
 def is_too_wide(rows: FirstRows, terminal: Capabilities, types: Sequence[str] = ()) -> bool:
-    return width(as_table(rows.columns, rows.rows, types)) > terminal.width
+    return table_width(as_table(rows.columns, rows.rows, types)) > terminal.width
 
 
 def format_computed(first: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
@@ -190,7 +190,7 @@ def confusion_matrix(first: FirstRows, terminal: Capabilities, others: str) -> S
     if pairs is None:
         return None
     table = as_table(pairs.columns, pairs.rows)
-    if width(table) > terminal.width:
+    if table_width(table) > terminal.width:
         return None
     return Shown(table, format_count(int(pairs.total)) if pairs.total % 1 == 0 else "")
 
@@ -205,7 +205,7 @@ def importances(first: FirstRows, terminal: Capabilities, others: str) -> Shown:
         )
     rows = [(name, _short(value), _percent(share)) for name, value, share in first.rows]
     columns = first.columns
-    left = terminal.width - width(as_table(columns, rows)) - 2
+    left = terminal.width - table_width(as_table(columns, rows)) - 2
     if not terminal.is_terminal or left < SHORTEST_BAR:
         return Shown(as_table(columns, rows), footer)
     most = max((value for _, value, _ in first.rows if value), default=0.0)

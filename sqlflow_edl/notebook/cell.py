@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.syntax import Statement
 
 
-def run(
+def run_statements(
     session: Session, text: str, screen: CellScreen, show: Callable[[ResultSet], None]
 ) -> ResultSet | None:
     """Run the statements of the text. The result of the last is returned; earlier ones are shown.

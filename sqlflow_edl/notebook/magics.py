@@ -157,7 +157,7 @@ class SQLFlowMagics(Magics):
         session.workers = of_session if workers is None else workers
         try:
             with named_frames(session, context.text, self._shell.user_ns):
-                return cell.run(session, context.text, self._screen(), self._show)
+                return cell.run_statements(session, context.text, self._screen(), self._show)
         finally:
             session.workers = of_session
 

@@ -104,7 +104,7 @@ class ResultSet:
 
         They raise SQLFlowError for rows without Shapley values, and for unknown columns.
         """
-        return draw_explained(self.table, lambda charts, rows: charts.importances(rows))
+        return draw_explained(self.table, lambda charts, rows: charts.importance_bars(rows))
 
     def beeswarm(self) -> Chart:
         """Draw the Shapley values of each column, a dot for each row, coloured by the column's value."""

@@ -29,7 +29,7 @@ from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import Reasons
 from sqlflow_edl.analysis.models.base import count_columns
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
-from sqlflow_edl.analysis.settings.dictionary import NO_EFFECT
+from sqlflow_edl.analysis.settings.attribute_dictionary import NO_EFFECT
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import search, text
 

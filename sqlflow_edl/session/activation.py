@@ -27,7 +27,7 @@ from edl.models.registry.records import ModelVersion
 from edl.spec import Cluster, JobSpec, Rows
 from sqlflow_edl.analysis.inference.evaluation import evaluation
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate

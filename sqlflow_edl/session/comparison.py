@@ -102,8 +102,8 @@ def comparison_notes(
         for column, encode in encoders.items():
             unseen[column] += int((encode(batch) == vocabularies[column].size).sum()) - missing[column]  # type: ignore[union-attr]
     parts = (
-        _list_counts(unseen, pinned.rows, "a value that was rare in training or did not occur"),
-        _list_counts(nulls, pinned.rows, "NULL, of which training had none"),
+        _list_affected_columns(unseen, pinned.rows, "a value that was rare in training or did not occur"),
+        _list_affected_columns(nulls, pinned.rows, "NULL, of which training had none"),
     )
     note = "; ".join(filter(None, parts))
     return (note,) if note else ()
@@ -128,7 +128,7 @@ def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[floa
     return [float(size) for size in sizes]
 
 
-def _list_counts(counts: Counter[str], rows: int, what: str) -> str:
+def _list_affected_columns(counts: Counter[str], rows: int, what: str) -> str:
     """Return how many of the rows have such a value, by column; empty without one."""
     positive = [(column, count) for column, count in counts.most_common() if count]
     if not positive:

@@ -37,7 +37,7 @@ from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.search.plan import AnyPlan
-from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
+from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.errors.spans import set_missing_spans, shift_spans

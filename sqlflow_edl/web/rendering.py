@@ -109,7 +109,7 @@ def _charts(safe: Callable[[str], str]) -> Mapping[str, object]:
         curves.lift,
         curves.line_chart,
         curves.metric_curve,
-        curves.precision_recall,
+        curves.precision_recall_chart,
         curves.predicted_actual,
         curves.reliability,
         curves.roc,

@@ -199,7 +199,7 @@ def _run_once(
     interrupted = threading.Event()
     keeps = options.kind == "train" and options.on_term != "cancel"
     with terminating_after(interrupted) if keeps else contextlib.nullcontext():
-        return job_runner.run(
+        return job_runner.run_job(
             program,
             job,
             options.weights,

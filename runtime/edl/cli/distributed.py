@@ -45,7 +45,7 @@ def follow(
         quota=use_of(spec.cluster, quota),
         master_timeout=master_timeout(os.environ),
     )
-    return _follow(job, how, on_event)
+    return _start_and_follow(job, how, on_event)
 
 
 def prepare_resumption(job: JobFolder, spec: JobSpec, options: argparse.Namespace) -> None:
@@ -60,10 +60,10 @@ def prepare_resumption(job: JobFolder, spec: JobSpec, options: argparse.Namespac
 def follow_again(job: JobFolder, on_event: JobObserver) -> Outcome:
     """Run a job that `edl.master.resume` has prepared."""
     how = msgspec.structs.replace(ClusterFolder(job.path).run_spec(), detached=False)
-    return _follow(job, how, on_event)
+    return _start_and_follow(job, how, on_event)
 
 
-def _follow(job: JobFolder, how: RunSpec, on_event: JobObserver) -> Outcome:
+def _start_and_follow(job: JobFolder, how: RunSpec, on_event: JobObserver) -> Outcome:
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)
 

@@ -206,7 +206,7 @@ class JobServer:
                     program, job, weights, left_out=left_out, observer=self._log, cancelled=stop.cancelled
                 )
             stop.keeps = spec.kind == "train"
-            return job_runner.run(
+            return job_runner.run_job(
                 program,
                 job,
                 weights,

@@ -269,7 +269,7 @@ class RendezvousManager:
         candidates = [candidate for candidate in self._candidates.values() if self._waits(candidate)]
         if self._is_due(candidates, now):
             self._begin(candidates, now)
-        self._ending = self._is_to_end(now)
+        self._ending = self._group_is_to_end(now)
 
     def reset(self) -> None:
         """Forget all groups and holders: the state since the checkpoint is lost."""
@@ -405,7 +405,7 @@ class RendezvousManager:
             self._state.pauses[name] = Pause(now + seconds, times, self.number, why)
             self._log(f"{name} is left out of the group for {seconds:g} s: {why}")
 
-    def _is_to_end(self, now: float) -> bool:
+    def _group_is_to_end(self, now: float) -> bool:
         if self._lost:
             return len(self._lost) < len(self._names)
         joiners = [

@@ -122,7 +122,7 @@ def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tupl
 
 def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Ints, Floats, Floats]:
     """Return positions of the true classes (n,), probabilities (n, k) with k >= 2, and weights (n,)."""
-    probabilities = _probabilities(labels, scores)
+    probabilities = _checked_probabilities(labels, scores)
     check_finite(labels, "labels")
     flat = labels.reshape(-1)
     truth = flat.astype(np.int64)
@@ -133,7 +133,7 @@ def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Int
     return truth, probabilities, row_weights(weights, len(labels))
 
 
-def _probabilities(labels: Array, scores: Array) -> Floats:
+def _checked_probabilities(labels: Array, scores: Array) -> Floats:
     columns = scores.shape[1] if scores.ndim == 2 else 0
     fits = labels.shape == (len(scores),) or (labels.shape == (len(scores), 1) and columns <= 2)
     if not columns or not fits:

@@ -16,7 +16,7 @@ from edl.ps.checkpoint.content import Progress
 from edl.ps.messages import GenerationError
 from edl.ps.peers import Peers
 from edl.ps.replica import LONGEST_WAIT, Replica
-from edl.ps.rounds import Refusal, Rounds
+from edl.ps.round_tickets import Refusal, Rounds
 from edl.rpc.channel import AwayError
 
 _SECONDS = 10.0  # timeout of a call to another server

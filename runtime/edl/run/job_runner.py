@@ -65,7 +65,7 @@ def prepare(spec: JobSpec, threads: int, *, own_process: bool = True) -> None:
     frameworks.seed_everything(spec.framework, spec.training.seed)
 
 
-def run(
+def run_job(
     program: Program,
     job: JobFolder,
     weights: Path | None,

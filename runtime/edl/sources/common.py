@@ -29,7 +29,7 @@ def pin_file(
     split: Split | None = None,
 ) -> Pinned:
     """Pin the rows of a query's reader in a file of the folder, see `Source.pin`."""
-    from edl.sources.row_order.ordered import OrderedRows, shuffled_rows
+    from edl.sources.row_order.keyed_rows import OrderedRows, shuffled_rows
 
     shuffle = shuffle or split is not None
     with shuffled_rows(reader, seed, folder, split) if shuffle else nullcontext(OrderedRows(reader)) as rows:

@@ -20,7 +20,7 @@ from sqlflow_edl.analysis.inference.used_model import (
 from sqlflow_edl.analysis.labels import refuse_labels, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.uses import EVALUATE
 from sqlflow_edl.syntax import ast

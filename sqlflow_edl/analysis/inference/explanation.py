@@ -20,7 +20,7 @@ from sqlflow_edl.analysis.inference.used_model import (
     value_of,
 )
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.uses import EXPLAIN
 from sqlflow_edl.syntax import ast
 

@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.inference.used_model import (
 )
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.settings.uses import PREDICT
 from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named

@@ -14,7 +14,7 @@ from sqlflow_edl.analysis.checks.query_errors import MissingColumnsError, NoMode
 from sqlflow_edl.analysis.inference.column_types import expression_of_training
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import running
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 

@@ -15,7 +15,7 @@ from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 TOLERANCE = AttributeRow(

@@ -9,7 +9,7 @@ from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, embed
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import CLASSES, HIDDEN_LAYERS, deep_size, linear_size
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 
 _EMBEDDING_DIM = AttributeRow(
     "model.embedding_dim",

@@ -13,7 +13,7 @@ from sqlflow_edl.analysis.models.parts import (
     linear_feature,
     one_input,
 )
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 MEMBERS = AttributeRow(

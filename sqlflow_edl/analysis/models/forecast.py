@@ -17,7 +17,7 @@ from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import DROPOUT, deep_feature
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 NAME = "Forecast"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from edl import spec
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model
 from sqlflow_edl.analysis.models.clusters import assemble
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.values import Setting
 
 TREES = AttributeRow(

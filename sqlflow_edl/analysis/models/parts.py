@@ -10,7 +10,7 @@ from edl.errors import Span
 from edl.spec.features import with_tables
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 
 HIDDEN_UNITS = AttributeRow(
     "model.hidden_units",

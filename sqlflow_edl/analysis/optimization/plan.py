@@ -12,7 +12,7 @@ from edl.spec import Query
 from edl.spec.optimization import Condition, Optimization
 from sqlflow_edl.analysis.optimization.terms import Terms
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.optimization import (
     DOMAIN,
     DOMAINS,

@@ -15,8 +15,8 @@ from edl.errors import SemanticError, SpecError, SQLFlowError
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.attribute_dictionary import Dictionary
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Dictionary
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sqlflow_edl.errors.spans import shift_spans, use_place_of
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.settings.dictionary import Resolved
+    from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 
 FRACTION, SELECT, TEST = "validation.fraction", "validation.select", "validation.test_fraction"
 FEWEST_ROWS = 100  # with fewer rows there are no validation rows by default

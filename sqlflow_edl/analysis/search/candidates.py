@@ -11,7 +11,7 @@ from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.syntax import ast
 
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value

@@ -11,8 +11,8 @@ from edl.installation import install_extras
 from sqlflow_edl.analysis.search import local, portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, of_portfolio, of_space
 from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.analysis.settings.attribute_dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.several_labels import refuse_search
 from sqlflow_edl.analysis.train_settings import check_settings

@@ -29,7 +29,7 @@ from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, 
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edl.spec.job import MOST_COUNT
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT, TASK_TIMEOUT, device
 
 TRAIN = (

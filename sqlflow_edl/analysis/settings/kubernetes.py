@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlflow_edl.analysis.settings.dictionary import PLACE, AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import PLACE, AttributeRow
 
 USER = 10001  # of the image
 

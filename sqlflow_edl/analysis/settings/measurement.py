@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.uses import EVALUATE
 
 PREDICTION, PROBABILITY, KIND = "evaluate.prediction", "evaluate.probability", "evaluate.kind"

@@ -13,8 +13,8 @@ from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
+from sqlflow_edl.analysis.settings.attribute_dictionary import WITHOUT_EFFECT, AttributeRow
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
-from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, AttributeRow
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from edl import metrics
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary
 
 ACTIVATE = "train.activate"
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")

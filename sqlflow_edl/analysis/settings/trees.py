@@ -12,7 +12,7 @@ from typing import Any
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Resolved
 from sqlflow_edl.analysis.settings.values import Setting, Type
 
 FAMILY = "BoostedTrees"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 
 TASK_TIMEOUT = (
     "Seconds without progress after which a worker of a job with a master is ended and another one "

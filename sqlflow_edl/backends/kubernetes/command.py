@@ -30,7 +30,7 @@ from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings, read_co
 def place(profile: str, pairs: list[tuple[str, str]]) -> KubernetesPlace:
     """Return the place with the settings of a profile, and of name=value of the command line."""
     settings = read_configuration(profile, pairs=pairs).settings()
-    pods.check(settings)
+    pods.check_settings(settings)
     return KubernetesPlace(settings)
 
 

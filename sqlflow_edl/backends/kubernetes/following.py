@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from edl.cluster.kubernetes import exit_reason, names
+from edl.cluster.kubernetes import names, pod_state
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
 from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
@@ -236,7 +236,7 @@ class Following:
     def _obstacle(self, pods: list[Pod]) -> str:
         """Return the reason why the first master cannot start; empty if it can, or may be able to later."""
         masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
-        obstruction = next(filter(None, map(exit_reason.obstacle, masters)), None)
+        obstruction = next(filter(None, map(pod_state.obstacle, masters)), None)
         if obstruction is None:
             self._obstructed_since = None
             return ""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from edl.cluster.kubernetes import exit_reason, names
+from edl.cluster.kubernetes import names, pod_state
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
@@ -226,7 +226,5 @@ def _row(pod: Pod, reported: Row | None, relaunches: int) -> Row:
         relaunches=relaunches,
         state=state,
         place=pod.place or f"pod {pod.metadata.name}",
-        note="; ".join(
-            filter(None, (exit_reason.pending_reason(pod) if state == "pending" else "", row.note))
-        ),
+        note="; ".join(filter(None, (pod_state.pending_reason(pod) if state == "pending" else "", row.note))),
     )

@@ -12,7 +12,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
-from edl.cluster.kubernetes.exit_reason import waits_in_queue
+from edl.cluster.kubernetes.pod_state import waits_in_queue
 from edl.errors import ClusterError, SpecError
 from edl.jobs.job_folder import JobFolder
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle

@@ -21,7 +21,7 @@ from typing import Any
 from edl.data.server_url import config_folder
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis.settings import values
-from sqlflow_edl.analysis.settings.dictionary import PLACE, AttributeRow, Dictionary, check_plain
+from sqlflow_edl.analysis.settings.attribute_dictionary import PLACE, AttributeRow, Dictionary, check_plain
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast

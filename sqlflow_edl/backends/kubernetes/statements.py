@@ -39,7 +39,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     settings = place.settings(statement.attributes)
     if statement.image is not None and not statement.runs_file:
         settings = replace(settings, values={**settings.values, "image": str(statement.image)})
-    pods.check(settings)
+    pods.check_settings(settings)
     _check_host(parse_server(source).host, settings, statement)
     _check_models(models, settings, statement)
     return settings

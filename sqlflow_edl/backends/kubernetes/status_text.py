@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from edl.cluster import Instance
-from edl.cluster.kubernetes import exit_reason, memory, quantities
+from edl.cluster.kubernetes import memory, pod_state, quantities
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, KubernetesJob, instance_name
@@ -39,7 +39,7 @@ _NO_ACCESS = re.compile(
 def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
-        yield MASTER, exit_reason.waits_in_queue(job.queue)
+        yield MASTER, pod_state.waits_in_queue(job.queue)
         return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         texts = _relevant_messages(objects.warnings("Job", job.metadata.name))
@@ -49,7 +49,7 @@ def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> It
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
         name = instance_name(pod)
-        if text := exit_reason.pending_reason(pod):
+        if text := pod_state.pending_reason(pod):
             yield name, text.partition(" preemption: ")[0]  # the rest repeats the reason for preemption
         elif asked < MOST_ASKED:
             asked += 1
@@ -91,7 +91,7 @@ def failure(job: KubernetesJob, pods: list[Pod], job_id: str) -> ClusterError:
             message = f"the job failed: {reason_given}" if reason_given else "nothing says how the job ended"
     if masters:
         message += f"; the last time: {_end_of(masters[-1])}"
-        if exit_reason.ran_out_of_memory(masters[-1]):
+        if pod_state.ran_out_of_memory(masters[-1]):
             setting = "WITH kubernetes.master_memory" if name == "master" else "--set worker_memory=…"
             hint = f"{setting} sets its memory; {hint}"
     return ClusterError(message, hint=hint)
@@ -110,7 +110,7 @@ def no_start(name: str, why: str) -> ClusterError:
 def hopeless(objects: JobObjects, last: Pod, times: int, job_id: str) -> ClusterError:
     """Return the error of a job with so many masters that ended in a row without progress. last: the last of them."""
     message = f"{times} masters in a row ended without progress; the last {_describe_end(objects, last)}"
-    if exit_reason.ran_out_of_memory(last):
+    if pod_state.ran_out_of_memory(last):
         more = quantities.memory(2 * memory.of_pod(last).size or LEAST_MASTER)
         return ClusterError(message, hint=f"WITH kubernetes.master_memory = '{more}' gives it more")
     return ClusterError(message, hint=f"the job {job_id} was deleted; its statement can be run again")
@@ -120,7 +120,7 @@ def _describe_end(objects: JobObjects, master: Pod) -> str:
     """Describe the end of a master, with the last line of its log if it has one."""
     end = (
         f"ended with {_end_of(master)}"
-        if not exit_reason.ran_out_of_memory(master)
+        if not pod_state.ran_out_of_memory(master)
         else f"ran {_end_of(master)}"
     )
     lines = [line for line in PodLog(objects, master, follow=False) if line.startswith("error: ")]
@@ -130,10 +130,10 @@ def _describe_end(objects: JobObjects, master: Pod) -> str:
 def memory_notes(pods: list[Pod]) -> Iterator[str]:
     """Yield a note for each master that ran out of memory; the Job starts another one within its limits."""
     for pod in pods:
-        if pod.instance is None and exit_reason.ran_out_of_memory(pod):
+        if pod.instance is None and pod_state.ran_out_of_memory(pod):
             yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory sets its memory"
 
 
 def _end_of(master: Pod) -> str:
-    change = exit_reason.to_change(master, Instance("master", "worker"))  # the text is the same for all roles
+    change = pod_state.to_change(master, Instance("master", "worker"))  # the text is the same for all roles
     return change.detail or str(change.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from edl.cluster import Instance
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import pod_state
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from edl.jobs.snapshot import Snapshot
@@ -64,13 +64,13 @@ class Waits:
 
     def never(self, why: str) -> ClusterError | None:
         """Return the error of a first master that can never start for this reason, or None if it may."""
-        if exit_reason.is_never_admitted(why):
+        if pod_state.is_never_admitted(why):
             return ClusterError(
                 f"the master of the job can never start: {why}",
                 hint="ask for less with kubernetes.master_memory and kubernetes.master_cpu, or have the limit of the "
                 "namespace raised",
             )
-        if not exit_reason.lacks_account(why):
+        if not pod_state.lacks_account(why):
             self._account = None
             return None
         now = self._clock()
@@ -113,7 +113,7 @@ class VainMasters:
 def _has_failed(master: Pod) -> bool:
     if not master.has_ended:
         return False
-    reason = exit_reason.to_change(master, Instance("master", "worker")).reason
+    reason = pod_state.to_change(master, Instance("master", "worker")).reason
     return reason not in ("done", "preempted", "lost", "stopped")
 
 

@@ -208,7 +208,7 @@ def test_a_job_that_was_cancelled_exits_as_one_that_was_interrupted(
     def cancelled(*_: object, **__: object) -> None:
         raise JobCancelledError
 
-    monkeypatch.setattr(job_runner, "run", cancelled)
+    monkeypatch.setattr(job_runner, "run_job", cancelled)
     assert main(["train", "--program", str(folder)]) == exit_codes.INTERRUPTED
     assert capsys.readouterr().err.splitlines()[-1] == "error: the job was cancelled"
 

@@ -88,7 +88,7 @@ class Job:
         spec = read_spec(self.folder.program)
         weights = self.folder.model if self.folder.model.exists() else None
         with job_runner.load_program(self.folder.program, spec, threads=1) as program:
-            return job_runner.run(
+            return job_runner.run_job(
                 program,
                 self.folder,
                 weights,

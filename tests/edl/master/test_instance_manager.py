@@ -196,7 +196,7 @@ def test_a_worker_that_waits_for_room_and_is_not_wanted_any_more_was_never_reque
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
     assert job.instances.waiting == ["worker-2"]
     assert job.instances.scale(2) == []
-    assert (job.instances.waiting, job.instances.starting) == ([], 2)
+    assert (job.instances.waiting, job.instances.starting_count) == ([], 2)
     job.instances.scale(3)
     job.instances.on_resize(Room(3))
     assert job.started(0.0) == [("worker-2", 0)]

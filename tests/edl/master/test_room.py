@@ -22,9 +22,9 @@ def test_there_are_no_more_instances_than_there_is_room_for_and_the_others_wait(
     job.instances.on_resize(Room(2))
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
     assert (job.started(1.0), job.instances.waiting) == ([], ["worker-2"])
-    assert (job.instances.starting, job.instances.running) == (2, 0)
+    assert (job.instances.starting_count, job.instances.running) == (2, 0)
     job.instances.on_change(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
-    assert (job.instances.starting, job.instances.running) == (1, 1)
+    assert (job.instances.starting_count, job.instances.running) == (1, 1)
     job.instances.on_resize(Room(3))
     assert (job.started(2.0), job.instances.waiting) == ([("worker-2", 0)], [])
 

@@ -14,7 +14,7 @@ from edl.ps import partitioning
 from edl.ps.checkpoint.content import Mode
 from edl.ps.gradients import Gradients, RowGradients
 from edl.ps.replica import Replica
-from edl.ps.rounds import Rounds
+from edl.ps.round_tickets import Rounds
 from edl.ps.store import ParameterStore
 from edl.spec import RowLimits
 from tests.edl.ps.servers import ADAM, TABLES, definition, first_values, progress

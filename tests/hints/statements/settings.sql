@@ -18,7 +18,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH «validation.fraction = 0», train
 -- take: write (VALIDATE 0\.2)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.early_stopping = 2 «VALIDATE 0» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.dictionary Dictionary.resolve
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary Dictionary.resolve
 -- hint: keep one of them
 -- take: keep one of them
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH epochs = 2«, train.epochs = 3» LABEL y INTO m;
@@ -287,12 +287,12 @@ SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, e
 -- as: \1VOCABULARIZE(tags, delimiter=",")\2
 SELECT tags, y FROM t TO TRAIN DNNRegressor COLUMN «SEQUENCE(VOCABULARIZE(tags, delimiter=","), 20)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.dictionary _example
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary _example
 -- hint: write {} = {}, in seconds
 -- take: write (.+), in seconds
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.time_limit = '2 min'» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.dictionary _example
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary _example
 -- hint: such as {} = {}. {}
 -- take: such as (train.epoch = 10)\.
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH «train.epoch = 'ten'» LABEL y INTO m;
@@ -312,18 +312,18 @@ SELECT x, y FROM t TO TRAIN DNNRegressor «» INTO m;
 -- take: such as( LABEL \w+);
 SELECT x, y FROM t TO EVALUATE WITH evaluate.prediction = x«»;
 
--- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary _range_hint
 -- hint: {}; leave it out for the default
 -- take: leave it out for the default
 -- as:
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.hidden_units = [8]«, train.epoch = 0» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary _range_hint
 -- hint: {}; {} % is {}
 -- take: % is (.+)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = «20» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.dictionary _range_hint
+-- site: sqlflow_edl.analysis.settings.attribute_dictionary _range_hint
 -- hint: {}; the default is {}
 -- take: the default is (.+)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m;

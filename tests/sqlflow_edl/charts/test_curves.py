@@ -23,7 +23,7 @@ from sqlflow_edl.charts.curves import (
     lift,
     lift_points,
     precision_points,
-    precision_recall,
+    precision_recall_chart,
     predicted_actual,
     reliability,
     roc,
@@ -104,7 +104,7 @@ def test_a_roc_curve_goes_from_the_first_to_the_last_row() -> None:
 
 def test_precision_is_drawn_by_recall() -> None:
     assert precision_points(CURVE) == [(0.5, 1.0), (0.75, 0.75), (1.0, 4 / 6), (1.0, 0.5)]
-    assert 'data-marker="precision"' in precision_recall(CURVE)
+    assert 'data-marker="precision"' in precision_recall_chart(CURVE)
 
 
 def test_reliability_has_a_point_for_each_used_bin_of_probabilities() -> None:
@@ -114,7 +114,7 @@ def test_reliability_has_a_point_for_each_used_bin_of_probabilities() -> None:
 
 def test_rows_of_one_class_have_no_curves() -> None:
     alone = ScoreCurve(1, 2.0, 0.0, (0.9,), (2.0,), (0.0,))
-    assert [roc(alone), precision_recall(alone), reliability(alone)] == ["", "", ""]
+    assert [roc(alone), precision_recall_chart(alone), reliability(alone)] == ["", "", ""]
 
 
 def test_errors_are_drawn_by_percent_of_the_rows() -> None:

@@ -17,7 +17,7 @@ from sqlflow_edl.charts.shapley import (
     Explained,
     beeswarm,
     dependence,
-    importances,
+    importance_bars,
 )
 
 ROWS = 40
@@ -55,7 +55,7 @@ def test_columns_come_by_importance_and_the_target_is_the_columns_of_the_base() 
     rows = explained()
     assert rows.target == "income"
     assert list(rows.effects) == ["city", "age", "since"]
-    assert re.findall("<title>(.*?)</title>", importances(rows)) == ["city: 5", "age: 1.95", "since: 0"]
+    assert re.findall("<title>(.*?)</title>", importance_bars(rows)) == ["city: 5", "age: 1.95", "since: 0"]
 
 
 def test_rows_without_shapley_values_are_not_explained() -> None:

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from sqlflow_edl.display.output import WRITERS, as_table, first_rows, width, write_records, write_rows
+from sqlflow_edl.display.output import WRITERS, as_table, first_rows, table_width, write_records, write_rows
 
 TABLE = pa.table({"n": pa.array([1, None, 30]), "what": ["a|b", "two\nlines", None]})
 
@@ -117,4 +117,4 @@ def test_the_rows_that_are_left_out_are_told() -> None:
 
 def test_a_table_is_as_wide_as_its_longest_line() -> None:
     table = as_table([("n", True), ("name", False)], [(1, "a" * 300), (22, "b")])
-    assert width(table) == 2 + 2 + 300
+    assert table_width(table) == 2 + 2 + 300

@@ -27,8 +27,8 @@ from edl.cluster.kubernetes.api_calls import (
     missing_right,
 )
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.exit_reason import is_never_admitted
 from edl.cluster.kubernetes.pod_cache import PodCache
+from edl.cluster.kubernetes.pod_state import is_never_admitted
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
 from edl.errors import ClusterError, JobError

@@ -169,7 +169,7 @@ class TorchAdapter(NetworkAdapter):
         if rate is not None:
             self.set_learning_rate(rate)
         block = self._rows(fetched, False)
-        loss = self._gradient_parts.spread(total, block.rows)
+        loss = self._gradient_parts.set_gradients(total, block.rows)
         self._step(block.gradients())
         return loss
 

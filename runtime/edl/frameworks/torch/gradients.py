@@ -59,7 +59,7 @@ class GradientParts:
         """Return the part of no rows."""
         return GradientPart(self._on_cpu(self._of(rows)[0].zero_()))
 
-    def spread(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
+    def set_gradients(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
         """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
         memory is not copied: the gradients are views of it until the next part.
         """

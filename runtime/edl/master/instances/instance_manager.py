@@ -236,7 +236,7 @@ class InstanceManager:
         return sum(slot.is_running for slot in self._slots.values())
 
     @property
-    def starting(self) -> int:
+    def starting_count(self) -> int:
         """Number of instances that were requested and do not run yet."""
         return len(self._occupied_slots) - self.running
 

@@ -180,7 +180,7 @@ class StatusReporter:
             self._instances.running,
             relaunches + self._tasks.state.epoch - 1,
             len(self._instances.waiting),
-            self._instances.starting,
+            self._instances.starting_count,
             sum(bool(self._obstacle(change, name)) for name, (change, _) in slots.items()),
         )
 

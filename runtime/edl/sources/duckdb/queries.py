@@ -12,7 +12,7 @@ from edl.data.names import quote_part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from edl.sources.row_order.ordered import Column
+    from edl.sources.row_order.keyed_rows import Column
 
 # Types with an Arrow form that loses information, costs more, or is of DuckDB alone -> type they are cast to.
 READ_AS = {

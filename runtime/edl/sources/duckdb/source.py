@@ -31,7 +31,7 @@ from edl.sources.duckdb.errors import opening_error, raise_interrupt, translate_
 from edl.sources.duckdb.estimating import estimate_rows
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
-from edl.sources.row_order.ordered import Column, OrderedRows, keyed_query, order_rows
+from edl.sources.row_order.keyed_rows import Column, OrderedRows, keyed_query, order_rows
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended_result_error, not_a_query, not_one_statement
 from edl.spec import Split

@@ -26,7 +26,7 @@ from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
 from edl.sources.maxcompute.sql import quote_name, text
 from edl.sources.maxcompute.types import MaxComputeColumn
-from edl.sources.row_order.places import ROWS_PER_VALUE, SCATTERED
+from edl.sources.row_order.order import ROWS_PER_VALUE, SCATTERED
 from edl.spec import Split
 
 if TYPE_CHECKING:

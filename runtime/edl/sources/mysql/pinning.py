@@ -27,7 +27,7 @@ from edl.sources.mysql.connection import ERRORS, is_lost, literal
 from edl.sources.mysql.errors import translate_error
 from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import PLACE, PREFIX, TableReader, number_places
-from edl.sources.row_order.ordered import shuffled_keys
+from edl.sources.row_order.keyed_rows import shuffled_keys
 from edl.spec import Split
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
 from edl.sources.postgresql.types import PostgreSQLColumn
-from edl.sources.row_order.ordered import shuffled_keys
+from edl.sources.row_order.keyed_rows import shuffled_keys
 from edl.spec import Split
 
 if TYPE_CHECKING:

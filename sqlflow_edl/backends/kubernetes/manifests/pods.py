@@ -137,7 +137,7 @@ def _failures(seconds: float) -> int:
     return max(1, round(seconds / PROBE_SECS))
 
 
-def check(settings: KubernetesSettings) -> None:
+def check_settings(settings: KubernetesSettings) -> None:
     """Raise SemanticError if a setting is wrong, independent of the job."""
     for name in settings.pairs("env"):
         if name.startswith("EDL_"):

@@ -11,7 +11,8 @@ from edl.cluster import Change, Instance
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy
 from edl.cluster.kubernetes.memory import Memory
-from edl.cluster.kubernetes.pod_cache import OVERDUE_SECS, GivenUp, PodCache
+from edl.cluster.kubernetes.pod_cache import PodCache
+from edl.cluster.kubernetes.pod_waits import OVERDUE_SECS, GivenUp
 from edl.cluster.kubernetes.pods import Pod
 
 MANIFEST = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": "100Mi"}}}]}}

@@ -71,7 +71,7 @@ class Worker(Actor):
 
         job = JobFolder(Path(folder))
         with job_runner.load_program(job.program, read_spec(job.program), threads=1) as program:
-            done = job_runner.run(
+            done = job_runner.run_job(
                 program, job, None, observer=lambda event: None, cancelled=threading.Event()
             )
         return done.figures

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow, Dictionary, check, nearest_dotted
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import AttributeRow, Dictionary, check, nearest_dotted
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import parse

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edl.ps.rounds import Rounds
+from edl.ps.round_tickets import Rounds
 
 
 def commit(rounds: Rounds) -> tuple[int, ...]:

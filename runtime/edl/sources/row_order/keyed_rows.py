@@ -19,7 +19,7 @@ from edl.data.pinned import pin_rows
 from edl.data.source import Pinned
 from edl.sources.duckdb.engine import open_database, planning_wide_hashes
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
-from edl.sources.row_order.places import KeyColumn, find_places
+from edl.sources.row_order.order import KeyColumn, find_places
 from edl.sources.row_order.store import RowStore
 from edl.spec import Split
 
@@ -30,7 +30,7 @@ _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
 
 class KeyedQuery(NamedTuple):
-    """Query of rows with their keys in the last columns. keys: their names, as `edl.sources.row_order.places` does."""
+    """Query of rows with their keys in the last columns. keys: their names, as `edl.sources.row_order.order` does."""
 
     text: str
     keys: tuple[str, ...]

@@ -9,7 +9,7 @@ import pytest
 
 from edl.cluster import Instance
 from edl.cluster.kubernetes.deployment import Policy
-from edl.cluster.kubernetes.pod_cache import OVERDUE_SECS, PodWaits
+from edl.cluster.kubernetes.pod_waits import OVERDUE_SECS, PodWaits
 from edl.cluster.kubernetes.pods import Gate, Pod
 
 WORKER, SERVER = Instance("worker-0", "worker"), Instance("ps-0", "ps")

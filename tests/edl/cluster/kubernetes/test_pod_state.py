@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from edl.cluster import Change, Instance
-from edl.cluster.kubernetes.exit_reason import is_unscheduled, obstacle, report_deleted_pod, to_change
+from edl.cluster.kubernetes.pod_state import is_unscheduled, obstacle, report_deleted_pod, to_change
 from edl.cluster.kubernetes.pods import Pod
 
 TRACES = Path(__file__).parents[3] / "kubernetes" / "traces"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.sources.row_order.places import ROWS_PER_VALUE, KeyColumn, find_places
+from edl.sources.row_order.order import ROWS_PER_VALUE, KeyColumn, find_places
 from edl.spec import Split
 
 ORDER = """
@@ -47,7 +47,7 @@ def test_rows_are_in_the_order_of_the_hash_of_row_number_and_seed(near: list[int
 def test_different_rows_of_one_hash_are_in_the_order_of_their_own_hashes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edl.sources.row_order.places._hash", lambda *rest: np.zeros(4, np.uint64))
+    monkeypatch.setattr("edl.sources.row_order.order._hash", lambda *rest: np.zeros(4, np.uint64))
     order, _ = find_places(keys([9, 3, 7, 5], [0, 0, 0, 0]), 1, None)
     assert order.tolist() == [1, 3, 2, 0]
 
