@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -102,9 +103,11 @@ class JobRunner:
         self._store = store
         self._file = file
         self._continues = False  # the job does not end with the statement
+        self._began = 0.0  # second, as of `time.time`, from which the time limit of a search counts
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
+        self._began = time.time()
         if not statement.traits.generated:
             with self._job(statement) as job:
                 return without_program()[statement.kind](self._compiler, statement, job, self._observer)
@@ -325,6 +328,8 @@ class JobRunner:
 
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
+        if ready.spec.search is not None:
+            ready.folder.begin_search(self._began)
         generate(ready.spec).write(ready.folder.program)
         if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
             write_intent(ready.folder.path, ready.intent)

@@ -149,6 +149,10 @@ class TrainingProcess:
         with contextlib.suppress(JobError):
             self._send(Cancel(self._number), None)
 
+    def kill(self) -> None:
+        """Kill the process with what it runs, and return at once. From any thread."""
+        self._signal_kill()
+
     def close(self) -> None:
         """End the process, cancelling a running job; at once after an interrupt. Idempotent."""
         with contextlib.suppress(OSError):

@@ -29,6 +29,7 @@ from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers,
 from edl.features.lists import Lists
 from edl.models.fitting import Bins, Histogram
 from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.columns.binning import boundaries
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.statistics.accumulators import (
     Calendar,
@@ -116,6 +117,8 @@ class ColumnStatistics:
     error: SemanticError | None = None  # of the first cell of several values that cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
     state: str = ""  # of a function of a user's own, fitted to the rows
+    # number of bins -> their boundaries, which the candidates of a search have in common
+    _boundaries: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def constant(self) -> bool:
@@ -132,6 +135,12 @@ class ColumnStatistics:
         if not len(self.sample):
             return ()
         return tuple(np.quantile(self.sample, probabilities).tolist())
+
+    def boundaries(self, bins: int) -> tuple[float, ...]:
+        """Return the boundaries of so many bins of the sample; see `binning.boundaries`."""
+        if bins not in self._boundaries:
+            self._boundaries[bins] = boundaries(self.sample, bins)
+        return self._boundaries[bins]
 
 
 def collect(

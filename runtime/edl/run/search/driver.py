@@ -5,14 +5,12 @@ The program of a search holds its candidates' programs in `candidates/0`, `candi
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from functools import partial
 
 import msgspec
 
-from edl.files import make_folders, sync
 from edl.jobs.events import Observer, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
@@ -25,6 +23,7 @@ from edl.run.search import explaining
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import estimate_refit_time, refits
+from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
 from edl.spec import JobSpec, Search
@@ -60,15 +59,16 @@ def _run(
     cancelled: threading.Event,
     interrupted: threading.Event,
 ) -> Outcome:
-    began, judge = began_at(job), Judge(program, job)
+    began, judge = job.begin_search(time.time()), Judge(program, job)
     search, slots = judge.search, slots_of(program.spec, threads)
+    search_time = SearchTime(search.time_limit, time.time() - began)
 
     def left() -> float | None:
-        return pool.left if search.time_limit else None
+        return max(0.0, search_time.seconds_left) if search.time_limit else None
 
     def progress() -> None:
         done, limit = len(judge.trials()), search.time_limit
-        passed = limit - pool.left if limit else 0.0
+        passed = limit - search_time.seconds_left if limit else 0.0
         observer(Progress("search", min(search.count, done), search.count, 0.0, seconds=passed, limit=limit))
 
     def ended(turn: int, number: int, result: TrialResult) -> float | None:
@@ -87,15 +87,16 @@ def _run(
         search,
         program.folder / CANDIDATES,
         job,
+        search_time,
         slots=slots,
         threads=max(1, threads // slots),
         ended=ended,
         screened=screened,
         least_error=judge.least_error,
-        reserved=partial(estimate_refit_time, judge, slots),
+        reserved=partial(estimate_refit_time, judge, slots, search_time.given),
         tick=progress if search.time_limit else lambda: None,
     )
-    ensembling = Ensembling(program, job, judge, began)
+    ensembling = Ensembling(program, job, judge, began, search_time)
     progress()
     try:
         pool.run(cancelled)
@@ -107,7 +108,7 @@ def _run(
         refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)
         _check(interrupted)
         explains = not ends_early and can_be_explained(search.candidates[0].spec)
-        explained = pool.explain(list(weights), explaining.budget(search), cancelled) if explains else {}
+        explained = pool.explain(list(weights), cancelled) if explains else {}
         _check(interrupted)
     finally:
         pool.close()
@@ -118,19 +119,6 @@ def _run(
 def _check(interrupted: threading.Event) -> None:
     if interrupted.is_set():
         raise JobInterruptedError
-
-
-def began_at(job: JobFolder) -> float:
-    """Return the second at which the search began, as of `time.time`: now, if no process of it has called this."""
-    path = job.search_began
-    make_folders(path.parent)
-    partial = path.with_name(f"{path.name}.{time.time_ns()}")
-    partial.write_text(repr(time.time()), encoding="ascii")
-    sync(partial)
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(partial)
-    partial.unlink()
-    return float(path.read_text(encoding="ascii"))
 
 
 def event(search: Search, trial: Trial, *, best: bool = False, left: float | None = None) -> TrialEnd:
