@@ -47,6 +47,10 @@ class Submitter:
         """Start a training process of the framework in advance; return at once."""
         self._local.warm(framework)
 
+    def prepare_trials(self, framework: str) -> None:
+        """Start a process for the trials of a search in advance, whose own one is warm; return at once."""
+        self._local.prepare_trials(framework)
+
     def starting(self, spec: JobSpec, on: KubernetesSettings | None) -> str:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
         loading = f"loading {_FRAMEWORKS[spec.framework]}"

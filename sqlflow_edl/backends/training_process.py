@@ -15,6 +15,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.run.idle_processes import IdleProcesses
 from edl.run.training_client import TrainingProcess
+from edl.spec import ENSEMBLE
 
 MOST_IDLE = 2  # processes of other frameworks, each with 0.1 GB (trees) to 0.6 GB (Keras) of memory
 
@@ -42,6 +43,11 @@ class LocalSubmitter:
         elif process is not None:
             process.close()
         self._process = self._idle.take(framework)
+
+    def prepare_trials(self, framework: str) -> None:
+        """Start a process for trials of the framework in advance, if the one for the search itself runs."""
+        if self._process is not None and self._process.framework == ENSEMBLE:
+            self._process.prepare(framework)
 
     def is_loading(self, framework: str) -> bool:
         """Return True if a job of the framework must wait for its import, as far as is known here."""

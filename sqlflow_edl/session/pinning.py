@@ -292,7 +292,7 @@ def _pin(
 def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Split | None) -> data.Pinned:
     """Pin the rows of the plan. Columns that it leaves out are pinned, too, unless the source cannot copy them."""
     pin = partial(source.pin, folder=job.rows, seed=plan.seed, shuffle=plan.shuffle, split=split)
-    trained_on = _row_filter(plan)
+    trained_on = _row_filter(plan, plan.schema.names if plan.schema.left_out else ())
     try:
         with trained_on.place(plan.statement.select_span):
             return pin(trained_on.of(plan.statement.select))
@@ -313,17 +313,19 @@ def _row_filter(plan: AnyPlan, names: Sequence[str] = ()) -> RowFilter:
 
     names: columns of the query, of which those without unfit values are read.
     """
-    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions)
+    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions, *filter(None, [plan.sample]))
     return RowFilter(conditions, _fitting_columns(plan, names))
 
 
 def _fitting_columns(plan: AnyPlan, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a query without values that their types cannot hold, as it writes them; none if all are."""
-    if plan.schema.unfit.keys().isdisjoint(names):
+    """Return the columns of a query that are read, as it writes them; none if all are.
+
+    Others hold values that their types cannot hold, or there is no time for them.
+    """
+    without = plan.schema.unfit.keys() | plan.schema.left_out
+    if without.isdisjoint(names) and not plan.schema.left_out:
         return ()
-    return tuple(
-        expressions.quote(name, plan.schema.dialect) for name in names if name not in plan.schema.unfit
-    )
+    return tuple(expressions.quote(name, plan.schema.dialect) for name in names if name not in without)
 
 
 def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +43,8 @@ from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import one_row_explanation
-from sqlflow_edl.analysis.search.plan import AnyPlan
+from sqlflow_edl.analysis.search.limits import Clock
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
@@ -108,6 +109,7 @@ class JobRunner:
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
         self._began = time.time()
+        self._compiler = replace(self._compiler, clock=Clock())
         if not statement.traits.generated:
             with self._job(statement) as job:
                 return without_program()[statement.kind](self._compiler, statement, job, self._observer)
@@ -117,6 +119,8 @@ class JobRunner:
     def _train(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         registry = self._compiler.registry
         plan = self._compiler.training_plan(statement, self._submitter.warm)
+        if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
+            self._submitter.prepare_trials(plan.first.settings.framework)
         name = str(statement.into[0])
         with set_missing_spans(statement.into[0].span), with_other_store():
             registry.check_save(name)

@@ -48,6 +48,12 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     trial: TrialRun | None = None
 
 
+class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
+    """Request to start a process for the trials of a search that follows, which imports the framework meanwhile."""
+
+    framework: str
+
+
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     number: int
 
@@ -64,7 +70,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     seconds: float
 
 
-Request = Run | Cancel | Interrupt
+Request = Run | Prepare | Cancel | Interrupt
 Event = Ready | ProcessEvent | Outcome | Failed
 
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

@@ -26,6 +26,8 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
+from sqlflow_edl.analysis.search.limits import Clock, Table, TimeLimit, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.reduction import find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
@@ -35,8 +37,6 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 MODEL = "Ensemble"
-SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
-MOST_SECONDS = 300.0
 # training rows from which candidates are trained on a ninth of them first
 SCREENED_ROWS, SCREENING = 50_000, 9
 
@@ -54,6 +54,8 @@ class SearchPlan(RowPlan):
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
+    limit: TimeLimit | None = None  # None if all candidates are planned and fitted
+    known: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
 
     @property
@@ -117,6 +119,8 @@ class SearchPlan(RowPlan):
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+            if self.limit is not None and not self.limit.allows_fit(len(candidates)):
+                break
             draft, training_plan = self._encoded(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
@@ -138,6 +142,8 @@ class SearchPlan(RowPlan):
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not candidates:
             raise failed[0]
+        if len(candidates) + len(failed) < self.known:
+            self.notes.append(note_on_candidates(len(candidates), self.known))
         return self._spec(candidates, divided, tried_first)
 
     def _encoded(
@@ -289,32 +295,45 @@ def check_without_columns(statement: ast.Statement) -> None:
 
 
 def plan(
-    statement: ast.Statement, query: spec.Query, schema: Schema, models: Models | None = None
+    statement: ast.Statement,
+    query: spec.Query,
+    schema: Schema,
+    models: Models | None = None,
+    clock: Clock | None = None,
+    table: Table | None = None,
 ) -> SearchPlan:
     """Check the statement of a search against its query's columns; raises all errors of one candidate together.
 
-    models: the models of FEATURES(m) in COLUMN.
+    models: the models of FEATURES(m) in COLUMN. clock: of the statement, so that the plan fits into its time limit.
+    table: the rows of the query, which are looked at for that.
     """
     notes: list[str] = []
     drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))
-    plans = [train.plan(draft.statement, query, schema, models=models) for draft in drafts]
-    if plans[0].query.increment is not None:
+    reduction = find_reduction(statement, resolved, schema, clock, table)
+    before = clock.seconds if clock is not None else 0.0
+    first = train.plan(drafts[0].statement, query, schema, models=models)
+    planning = clock.seconds - before if clock is not None else 0.0
+    if first.query.increment is not None:
         raise SemanticError(
             f"{INCREMENTAL} is for the trainings of one model, and a search trains several",
-            span=plans[0].settings.span(INCREMENTAL),
+            span=first.settings.span(INCREMENTAL),
             hint="leave it out, or write one value for each attribute",
         )
-    texts = _texts(schema, plans[0])
+    if reduction is not None and (narrow := reduction.narrow(schema, first, planning, notes)) is not None:
+        schema, first = narrow, train.plan(drafts[0].statement, query, narrow, models=models)
+    texts = _texts(schema, first)
     drafts = tuple(draft.with_encodings(texts, query.dialect) for draft in drafts)
-    plans = [
-        train.plan(draft.statement, query, schema, models=models) if draft.encoded else plan
-        for draft, plan in zip(drafts, plans, strict=True)
-    ]
+    plans: list[train.TrainingPlan] = []
+    for draft in drafts:
+        if reduction is not None and not reduction.limit.allows_plan(len(plans)):
+            break
+        is_first = not plans and not draft.encoded
+        plans.append(first if is_first else train.plan(draft.statement, query, schema, models=models))
+    known, drafts = len(drafts), drafts[: len(plans)]
     trials = value_of(resolved, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
     folds = value_of(resolved, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
-    first = plans[0]
     search_plan = SearchPlan(
         statement=statement,
         query=query,
@@ -329,13 +348,15 @@ def plan(
         plans=tuple(plans),
         written=resolved,
         trials=trials,
-        ordered=ordered,
+        ordered=ordered if ordered < len(drafts) else 0,
         folds=folds,
+        limit=None if reduction is None else reduction.limit,
+        known=known,
         notes=notes,
         models=models,
     )
     _check_validation(search_plan)
-    return search_plan
+    return search_plan if reduction is None else reduction.sample(search_plan)
 
 
 def _check_validation(plan: SearchPlan) -> None:
@@ -373,8 +394,3 @@ def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:
         or column_statistics.nulls == column_statistics.rows
         or is_id(column, column_statistics)
     )
-
-
-def default_seconds(rows: int) -> float:
-    """Return the time limit of a search by the number of its rows; wide rows count several times."""
-    return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)

@@ -26,6 +26,7 @@ from edl.run.search.refitting import estimate_refit_time, refits
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
+from edl.run.training_client import TrainingProcess
 from edl.spec import JobSpec, Search
 
 ROWS_OF_ONE_SLOT = 500_000  # training rows from which trials run one after another
@@ -40,15 +41,16 @@ def run(
     observer: Observer,
     cancelled: threading.Event,
     interrupted: threading.Event | None = None,
+    prepared: TrainingProcess | None = None,
 ) -> Outcome:
     """Run the search of a program in its folder and write the archive of the model that it finds.
 
     `cancelled` ends the search early with the trials that have ended; if `interrupted` is set before, it ends without a
-    model, and workers can continue it. Raises JobCancelledError if there is no trial, JobError if no candidate could be
-    trained, JobInterruptedError.
+    model, and workers can continue it. prepared: a process for trials, which is ended with the search. Raises
+    JobCancelledError if there is no trial, JobError if no candidate could be trained, JobInterruptedError.
     """
     with keeping_search(job, slots_of(program.spec, threads)):
-        return _run(program, job, threads, observer, cancelled, interrupted or threading.Event())
+        return _run(program, job, threads, observer, cancelled, interrupted or threading.Event(), prepared)
 
 
 def _run(
@@ -58,6 +60,7 @@ def _run(
     observer: Observer,
     cancelled: threading.Event,
     interrupted: threading.Event,
+    prepared: TrainingProcess | None,
 ) -> Outcome:
     began, judge = job.begin_search(time.time()), Judge(program, job)
     search, slots = judge.search, slots_of(program.spec, threads)
@@ -95,6 +98,7 @@ def _run(
         least_error=judge.least_error,
         reserved=partial(estimate_refit_time, judge, slots, search_time.given),
         tick=progress if search.time_limit else lambda: None,
+        prepared=prepared,
     )
     ensembling = Ensembling(program, job, judge, began, search_time)
     progress()

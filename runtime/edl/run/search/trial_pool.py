@@ -21,6 +21,7 @@ from edl.run.search.refitting import Refit
 from edl.run.search.schedule import LAG, Schedule, choose_promoted
 from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
+from edl.run.training_client import TrainingProcess
 from edl.spec import Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
@@ -69,7 +70,8 @@ class TrialPool:
     trial, by one thread at a time; it returns the error of the model, None without one. screened: the same, of
     trainings on some of the rows. least_error: of a trial after which no other one matters. reserved: returns the
     seconds that trials leave to the refits. search_time: of the search.
-    tick: called about once a second, by one thread at a time with `ended`.
+    tick: called about once a second, by one thread at a time with `ended`. prepared: a process that is used if it has
+    as many threads, and ended in any case.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class TrialPool:
         least_error: float = -math.inf,
         reserved: Callable[[], float] = lambda: 0.0,
         tick: Callable[[], None] = lambda: None,
+        prepared: TrainingProcess | None = None,
     ) -> None:
         self._search = search
         self._ended = ended
@@ -102,6 +105,8 @@ class TrialPool:
         self._turns: dict[int, int] = {}  # of each candidate that has begun
         self._until = 0.0  # seconds of the search that remain for what comes after the trials
         self._idle = IdleProcesses(MOST_IDLE, threads)
+        if prepared is not None:
+            self._idle.put(prepared) if prepared.threads == threads else prepared.close()
         self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
         self._stopped = False
         self._error: Exception | None = None

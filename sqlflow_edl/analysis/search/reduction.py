@@ -1,0 +1,113 @@
+"""Reduction of a search to what its time limit allows, by looks at its rows before they are pinned."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.search import space
+from sqlflow_edl.analysis.search.drafts import value_of
+from sqlflow_edl.analysis.search.limits import (
+    FEW_VALUES,
+    MOST_SECONDS,
+    SCREENED_ROWS,
+    SCREENED_VALUES,
+    Clock,
+    Table,
+    TimeLimit,
+    default_seconds,
+    estimate_row_cost,
+)
+from sqlflow_edl.analysis.search.screening import choose_columns
+from sqlflow_edl.analysis.search.split import narrow_rows
+from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.train import TrainingPlan
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.search.plan import SearchPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Reduction of a search. rows: number of its rows, None if it is not known."""
+
+    limit: TimeLimit
+    table: Table
+    rows: int | None
+
+    def narrow(self, schema: Schema, first: TrainingPlan, planning: float, notes: list[str]) -> Schema | None:
+        """Return the columns that there is time for, with a note, or None if that is all of them.
+
+        first: the plan of a candidate with all columns. planning: the seconds that it took.
+        """
+        total = len(schema.names)
+        count = self.limit.columns_that_fit(total, planning)
+        if count >= total:
+            return None
+        split = first.splitting.split
+        reserved = {first.label, *first.more_labels, first.weight, first.group, *first.named}
+        kept = {*reserved, *([split.column] if split is not None else [])} & {*schema.names}
+        try:
+            rows = self.table.read_rows(min(SCREENED_ROWS, SCREENED_VALUES // total), self.rows)
+        except SQLFlowError:  # which pinning raises in its place
+            return None
+        names = choose_columns(rows, first.label, kept, count)
+        notes.append(
+            f"{len(names):,} of {total:,} columns are read, by which {first.label} differs most in {rows.num_rows:,} "
+            f"rows: a limit of {self.limit.seconds:g} s allows no more here"
+        )
+        return schema.narrow(names)
+
+    def sample(self, plan: SearchPlan) -> SearchPlan:
+        """Return the plan that reads the part of the rows that there is time for, with a note."""
+        columns = len(plan.schema.names)
+        if self.rows is None or self.rows * columns <= FEW_VALUES:
+            return plan
+        try:
+            parts = self.limit.parts_of_rows(self.rows, estimate_row_cost(self.table, columns))
+        except SQLFlowError:  # which pinning raises in its place
+            return plan
+        if parts == 1:
+            return plan
+        plan.notes.append(
+            f"a random {1 / parts:.3g} of the {self.rows:,} rows is read: a limit of {self.limit.seconds:g} s allows "
+            "no more here"
+        )
+        return replace(plan, sample=self.table.condition(parts))
+
+
+def find_reduction(
+    statement: ast.Statement,
+    resolved: Mapping[str, Resolved],
+    schema: Schema,
+    clock: Clock | None,
+    table: Table | None,
+) -> Reduction | None:
+    """Return the reduction of a search, or None if it has no time limit or no clock.
+
+    Raises SemanticError if a written limit is below the time to read the rows.
+    """
+    written = resolved.get(settings.TIME_LIMIT)
+    if clock is None or table is None or (written is None and not _has_limit(statement)):
+        return None
+    before, rows = clock.seconds, None
+    with contextlib.suppress(SQLFlowError):  # which pinning raises in its place
+        rows = table.count_rows()
+    if written is not None:
+        limit = TimeLimit(float(value_of(resolved, settings.TIME_LIMIT)), clock)
+        if rows is not None:
+            limit.check_reading(rows, clock.seconds - before, written.written.span)
+        return Reduction(limit, table, rows)
+    usual = MOST_SECONDS if rows is None else default_seconds(narrow_rows(rows, len(schema.names)))
+    return Reduction(TimeLimit(usual, clock), table, rows)
+
+
+def _has_limit(statement: ast.Statement) -> bool:
+    """Return True if the search has a time limit that is not written."""
+    return statement.kind == "auto" or bool(space.searched_items(statement))
