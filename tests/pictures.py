@@ -32,7 +32,7 @@ from rich.syntax import Syntax
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from sqlflow_edl.console.highlighting import ExtendedSqlLexer
+from sqlflow_edl.console.prompt import ExtendedSqlLexer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTH = 100  # cells

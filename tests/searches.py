@@ -31,6 +31,6 @@ def small() -> tuple[Variant, ...]:
 def short(trials: int | None = None) -> Iterator[None]:
     """Search among small models: all of the portfolio, or the first `trials`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "points", lambda variants, most: [])
+        patch.setattr(local, "further_candidates", lambda variants, most: [])
         patch.setattr(portfolio, "PORTFOLIO", small()[:trials])
         yield

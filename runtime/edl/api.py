@@ -159,7 +159,7 @@ def _continue_in_worker(called: TrainCall, doing: script.Inside) -> Trained:
 
 
 def _train(called: TrainCall, spec: JobSpec, options: Options) -> Trained:
-    started = None if complete_settings(spec.cluster).strategy == "local" else script.this()
+    started = None if complete_settings(spec.cluster).strategy == "local" else script.current_script()
     on_event: JobObserver = ProgressNarrator(sys.stderr) if options.get("verbose", True) else ignore
     job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:

@@ -39,14 +39,14 @@ def arrays(features: Features, path: str = "features") -> Iterator[tuple[str, An
         yield path, features
 
 
-def plain(features: Features) -> Features:
+def replace_lists(features: Features) -> Features:
     """Return the framework's input, with lists of ids replaced by the number of ids of each row."""
     return map_arrays(lambda array: array.counts if isinstance(array, Ragged) else array, features)
 
 
 def pad_lists(features: Features) -> Features:
     """Return the input of an exported model, with lists of ids as arrays (`Ragged.padded`)."""
-    return map_arrays(lambda array: array.padded() if isinstance(array, Ragged) else array, features)
+    return map_arrays(lambda array: array.pad() if isinstance(array, Ragged) else array, features)
 
 
 def count_rows(features: Features) -> int:

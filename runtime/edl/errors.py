@@ -20,7 +20,7 @@ class Span:
     start: int
     end: int
 
-    def shifted(self, by: int) -> Span:
+    def shift(self, by: int) -> Span:
         return Span(self.start + by, self.end + by)
 
 

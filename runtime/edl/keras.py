@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from edl.frameworks.keras.heads import joined
 from edl.frameworks.keras.layers import (
     Embedding,
     by_class,
     checked_model,
     concatenated,
     feature_inputs,
+    joined,
     member_inputs,
     member_outputs,
     weighted_sum,

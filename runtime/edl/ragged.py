@@ -52,7 +52,7 @@ class Ragged:
         return cls(ids.to_numpy(), np.concatenate([[0], np.cumsum(counts)]))
 
     @classmethod
-    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
+    def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
         """Concatenate the rows. Raises JobError if only some parts have weights."""
         weighted = [part.weights for part in parts if part.weights is not None]
         if weighted and len(weighted) != len(parts):
@@ -89,7 +89,7 @@ class Ragged:
         """Row of each id, (t,)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
 
-    def padded(self) -> npt.NDArray[Any]:
+    def pad(self) -> npt.NDArray[Any]:
         """Return the input of an exported model: ids int64 (n, k), padded with -1, k at least 2.
 
         With weights float64 (n, k, 2), each id with its weight.

@@ -151,7 +151,7 @@ class Peer:
         self._tell, self._clock = tell, clock
         self._seconds = limit() if seconds is None else seconds
         self._lock = threading.Lock()
-        self._failing = _Failing()
+        self._failing = _Outage()
 
     def on_failure(self, find: Callable[[], str] | None = None) -> None:
         """Record that a call was not answered. Returns at once.
@@ -181,13 +181,13 @@ class Peer:
         """Record that the peer is not needed any more."""
         self._reset()
 
-    def _reset(self) -> _Failing:
+    def _reset(self) -> _Outage:
         with self._lock:
-            state, self._failing = self._failing, _Failing()
+            state, self._failing = self._failing, _Outage()
             _present.pop(self.name, None)
         return state
 
-    def _look(self, state: _Failing, now: float, find: Callable[[], str] | None) -> None:
+    def _look(self, state: _Outage, now: float, find: Callable[[], str] | None) -> None:
         address = self.address
         reason = find() if find is not None else probe_calls(address)
         with self._lock:
@@ -204,7 +204,7 @@ class Peer:
 
 
 @dataclass
-class _Failing:
+class _Outage:
     """Calls since the last answer: seconds of the first, of the last look for the reason, and of the last report."""
 
     since: float | None = None

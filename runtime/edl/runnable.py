@@ -36,10 +36,10 @@ class RunnablePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the results of the table at that position; a statement without INTO has its results at 0."""
         return ResultFolder(Path(self.results) / str(position))
 
-    def written(self) -> list[tuple[ResultFolder, int]]:
+    def list_results(self) -> list[tuple[ResultFolder, int]]:
         """Return the results of each table with the number of their parts; those without INTO as of one table."""
         folders = [self.folder(position) for position in range(max(len(self.tables), 1))]
-        return [(folder, len(folder.staged())) for folder in folders]
+        return [(folder, len(folder.staged_files())) for folder in folders]
 
 
 def rows(columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
@@ -65,7 +65,7 @@ def write(result: Any, table: str = "") -> int:
     """
     place = _place()
     folder = place.folder(_position(table, place.tables))
-    return folder.stage(len(folder.staged()), 0, _batches(result))
+    return folder.stage(len(folder.staged_files()), 0, _batches(result))
 
 
 def _place() -> RunnablePlace:

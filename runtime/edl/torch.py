@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from edl.frameworks.torch.clusters import Centres
-from edl.frameworks.torch.deep_clusters import ClusterTargets, DeepClusters
-from edl.frameworks.torch.heads import joined, rescaled
+from edl.frameworks.torch.clusters import Centres, ClusterTargets, DeepClusters
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
     Concatenated,
@@ -15,6 +13,8 @@ from edl.frameworks.torch.layers import (
     by_class,
     checked_model,
     clipped,
+    joined,
+    rescaled,
 )
 from edl.frameworks.torch.real_mlp import FeatureScales, NTPLinear
 from edl.frameworks.torch.tide import TiDE, quantile_losses

@@ -98,7 +98,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-def alternative(name: str, written: str = "") -> Alternative | None:
+def find_alternative(name: str, written: str = "") -> Alternative | None:
     """Return the alternative to a model of another system, or None if the name is of no known system.
 
     written: the name with its module, as the statement has it.

@@ -309,7 +309,7 @@ def written_entry(
     return None
 
 
-def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
+def parameters_of_others(chosen: Iterable[Entry]) -> dict[str, str]:
     """Map parameters of models, optimizers and losses that are not chosen to the entries that have them."""
     names_here = {row.name for entry in chosen for row in entry.params}
     owners: dict[str, list[str]] = {}

@@ -64,7 +64,7 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
         return _choose_user_model(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
-        return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.unseen(statement))
+        return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.substitute_model(statement))
 
 
 def with_loss(choice: Choice, loss: Entry | None) -> Choice:
@@ -112,7 +112,7 @@ def _looked_up(name: ast.Name) -> OwnModel:
         is_there = "--model-packages" in (error.hint or "")  # and only has to be permitted
         if package in _FRAMEWORKS and not is_there:
             model = rest.rpartition(".")[2]
-            built_in, other = _built_in(model), alternatives.alternative(model)
+            built_in, other = _built_in(model), alternatives.find_alternative(model)
             error.hint = f"write TO TRAIN {model}" if built_in else other.hint if other else _LAYERS
         raise
 
@@ -120,7 +120,7 @@ def _looked_up(name: ast.Name) -> OwnModel:
 def _choose_user_model(name: ast.Name, statement: ast.Statement) -> Choice:
     of_sqlflow = name.text.startswith(_OF_SQLFLOW)
     model = name.text.removeprefix(_OF_SQLFLOW)
-    other = alternatives.alternative(model, name.text)
+    other = alternatives.find_alternative(model, name.text)
     if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
         user_code = _looked_up(name)
         return Choice(user_model.entry(str(name), user_code, statement.attributes), own=user_code)

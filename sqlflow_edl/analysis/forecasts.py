@@ -81,7 +81,7 @@ def read_forecast(
         )
     horizon = settings.get(HORIZON)
     if horizon is None:
-        errors.append(_missing(HORIZON, "14", statement))
+        errors.append(_missing_error(HORIZON, "14", statement))
     if len(errors) > before:
         return None
     season, lags, windows = (
@@ -168,7 +168,7 @@ def _fit_forecast(as_written: spec.Forecast, series: Grid, longest: int, *, tree
         season=season,
         lags=as_written.lags or max(2, min(season, MOST_LAGS) if trees else network),
         windows=as_written.windows or (2 if longest >= season + LONG * as_written.horizon else 1),
-        centre=precision.centre(mean, std) if precision.is_coarse(least, most, std) else UNSET,
+        centre=precision.round_mean(mean, std) if precision.is_coarse(least, most, std) else UNSET,
     )
 
 
@@ -216,7 +216,7 @@ def _column(
 ) -> str:
     """Return the column that an attribute names; add an error and return an empty text if there is none."""
     if name is None:
-        errors.append(_missing(attribute, _date_of(schema), statement))
+        errors.append(_missing_error(attribute, _date_of(schema), statement))
         return ""
     taken = f"is the label; {attribute} is another column"
     name_found, error = settings.column(attribute, schema, {label}, taken, None, str(name))
@@ -224,7 +224,7 @@ def _column(
     return name_found
 
 
-def _missing(attribute: str, example: str, statement: ast.Statement) -> SemanticError:
+def _missing_error(attribute: str, example: str, statement: ast.Statement) -> SemanticError:
     return SemanticError(
         f"a forecast needs {attribute}",
         span=statement.model.span if statement.model else statement.span,

@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.checks.query_errors import (
     TextLabelError,
 )
 from sqlflow_edl.analysis.checks.text_readings import NumberReading
-from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
+from sqlflow_edl.analysis.checks.warning import FEWEST_ROWS
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
@@ -48,7 +48,7 @@ _JOIN = re.compile(r"\b(JOIN|HAVING|LIMIT|EXCEPT|INTERSECT)\b", re.IGNORECASE)
 _WHERE = re.compile(r"\bWHERE\b.*", re.IGNORECASE | re.DOTALL)
 
 
-def wants(model: Model | None) -> Want:
+def label_wants(model: Model | None) -> Want:
     """Return the statistics of the label column that `choose` needs."""
     if model is None or model.task is None:
         return Want.MOMENTS | Want.COUNTS
@@ -181,7 +181,7 @@ def _number(plan: TrainingPlan, column_statistics: ColumnStatistics) -> spec.Reg
         column_statistics.min, column_statistics.max, column_statistics.std
     ):
         return spec.RegressionLabel(plan.label, column_statistics.mean, column_statistics.std)
-    centre = precision.centre(column_statistics.mean, column_statistics.std)
+    centre = precision.round_mean(column_statistics.mean, column_statistics.std)
     return spec.RegressionLabel(
         plan.label,
         round_to_scale(column_statistics.mean - centre, column_statistics.std),

@@ -95,7 +95,7 @@ def plan(statement: ast.Statement, query: Query, schema: Schema) -> Measurement:
     return _Planner(statement, attributes, query, schema).measurement()
 
 
-def notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
+def measurement_notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
     """Return notes on what the statement left open. label: with the classes of the rows, once they are known."""
     sentences = []
     if planned.kind == "classification" and not planned.probabilities:
@@ -127,8 +127,8 @@ class _Planner:
         self._errors: list[SQLFlowError] = []
 
     def measurement(self) -> Measurement:
-        label = self._resolved(self._statement.labels[0])
-        prediction, weight = self._named(PREDICTION), self._named(WEIGHT)
+        label = self._resolve_query(self._statement.labels[0])
+        prediction, weight = self._find_named_column(PREDICTION), self._find_named_column(WEIGHT)
         by_class = self._by_class()
         raise_all(self._errors)
         predicted = by_class | ({prediction: self._span(PREDICTION)} if prediction else {})
@@ -161,23 +161,23 @@ class _Planner:
 
     # Columns -------------------------------------------------------------------------------------------------
 
-    def _resolved(self, name: ast.Name) -> str:
+    def _resolve_query(self, name: ast.Name) -> str:
         try:
             return self._schema.resolve(name)
         except SQLFlowError as error:
             self._errors.append(error)
             return ""
 
-    def _named(self, attribute: str) -> str:
+    def _find_named_column(self, attribute: str) -> str:
         """Return the column that an attribute names, empty without it."""
         resolved = self._found.get(attribute)
         return self._column(resolved.written.value) if resolved is not None else ""
 
     def _column(self, value: ast.Value) -> str:
         if isinstance(value, ast.Name):
-            return self._resolved(value)
+            return self._resolve_query(value)
         text = str(value.value) if isinstance(value, ast.Constant) else ""
-        return self._resolved(ast.Name((text,), text, value.span))
+        return self._resolve_query(ast.Name((text,), text, value.span))
 
     def _by_class(self) -> dict[str, Span]:
         """Return the columns of probabilities with their places, in written order."""

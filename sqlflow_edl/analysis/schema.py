@@ -86,9 +86,9 @@ class Schema:
             if column := self.find(candidate):
                 return column
         kind = NoLabelOptionError if name.implied else UnknownColumnError
-        raise kind(name.parts[-1], name.text, span=name.span, hint=self.known(name.parts[-1]))
+        raise kind(name.parts[-1], name.text, span=name.span, hint=self.suggest_columns(name.parts[-1]))
 
-    def known(self, near: str = "") -> str | None:
+    def suggest_columns(self, near: str = "") -> str | None:
         """Return a hint: the nearest column, or the columns if they are few."""
         write = partial(expressions.name, dialect=self.dialect)
         names = [*map(write, self.names[:MOST_SHOWN]), *(["…"] if len(self.names) > MOST_SHOWN else [])]

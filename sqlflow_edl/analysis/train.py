@@ -71,16 +71,16 @@ class TrainingPlan(RowPlan):
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""
-        wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)} if self.label else {}
-        wants |= dict.fromkeys(self.more_labels, labels.wants(self.settings.model))
+        wants: dict[str, Want] = {self.label: labels.label_wants(self.settings.model)} if self.label else {}
+        wants |= dict.fromkeys(self.more_labels, labels.label_wants(self.settings.model))
         for draft in self.drafts:
             for part in draft.leaves:
                 for column in part.columns:
                     wants[column] = wants.get(column, Want.NONE) | part.wants | Want.UNIQUE
-        for column, want in warm_start.wants(self.kept).items():
+        for column, want in warm_start.list_wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
         for source in self.computed.values():
-            for column, want in expressions.wants(source, self.schema):
+            for column, want in expressions.list_wants(source, self.schema):
                 wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
@@ -117,7 +117,7 @@ class TrainingPlan(RowPlan):
         return DataChecks(self.label, columns, self.schema, self.seed, self.more_labels)
 
     @property
-    def named(self) -> set[str]:
+    def named_columns(self) -> set[str]:
         """Columns that COLUMN names, or that the parent model reads."""
         named_columns = {column for draft in self.drafts if not draft.why for column in draft.columns}
         kept = (feature for features in self.kept.values() for feature in features)
@@ -151,7 +151,7 @@ class TrainingPlan(RowPlan):
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
         label_statistics = statistics.get(self.label, ColumnStatistics())
-        model, label = self._chosen(statistics, rows, classes)
+        model, label = self._choose_model(statistics, rows, classes)
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
@@ -226,7 +226,7 @@ class TrainingPlan(RowPlan):
             output=spec.Output(str(self.statement.into[0])),
         )
 
-    def _chosen(
+    def _choose_model(
         self, statistics: Statistics, rows: spec.Rows, classes: labels.Values
     ) -> tuple[Model, spec.Label]:
         """Return the model and the typed label."""
@@ -265,8 +265,8 @@ class TrainingPlan(RowPlan):
         self, statistics: Statistics, model: Model, label: spec.Label, errors: list[SQLFlowError]
     ) -> ModelInputs:
         if self.parent:
-            return self._kept(self.parent, statistics, errors)
-        fitted = self._fitted(statistics, label, errors)
+            return self._parent_inputs(self.parent, statistics, errors)
+        fitted = self._fit_columns(statistics, label, errors)
         if not fitted and not errors and not self.forecast:
             reasons = [one_decision.note for one_decision in self.decisions if one_decision.fitted is None]
             errors.append(
@@ -288,13 +288,13 @@ class TrainingPlan(RowPlan):
             errors.append(error)
             return {}
 
-    def _kept(
+    def _parent_inputs(
         self, parent: warm_start.Parent, statistics: Statistics, errors: list[SQLFlowError]
     ) -> ModelInputs:
         """Return the parent's features; written columns must be among them."""
         form = tree_columns.fit_column if self.settings.is_trees else None
         errors += warm_start.check_written(parent, self.drafts, self.kept, statistics, form)
-        self.notes.extend(warm_start.notes(parent, self.kept, statistics))
+        self.notes.extend(warm_start.warm_start_notes(parent, self.kept, statistics))
         for features in self.kept.values():
             whose = (
                 Decision(tuple(spec.source_columns(feature)), f"of {parent.reference}", feature)
@@ -303,7 +303,9 @@ class TrainingPlan(RowPlan):
             self.decisions.extend(whose)
         return self.kept
 
-    def _fitted(self, statistics: Statistics, label: spec.Label, errors: list[SQLFlowError]) -> list[Placed]:
+    def _fit_columns(
+        self, statistics: Statistics, label: spec.Label, errors: list[SQLFlowError]
+    ) -> list[Placed]:
         fitted: list[Placed] = []
         for draft, why in self._left_out(statistics):
             if why:
@@ -408,12 +410,12 @@ def plan(
     reserved[splitting.mark] = "what marks the validation rows"
     reserved |= dict.fromkeys(label_spans, "a label" if len(label_spans) > 1 else "the label")
     if parent:
-        errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
+        errors += (reused.with_parent(name, parent.reference) for name in statement.reused_models)
     resolver = Resolver(schema, reserved, errors, notes, models)
     drafts, decisions = _draft_written_columns(statement, settings, resolver), list[Decision]()
     if not parent:
         groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
-        drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast, decisions)
+        drafts += _unwritten_drafts(statement, settings, resolver, drafts, groups, forecast, decisions)
     if parent:
         notes += time_zone_notes(parent.spec, query)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
@@ -466,7 +468,7 @@ def _draft_written_columns(
     return drafts
 
 
-def _unwritten(
+def _unwritten_drafts(
     statement: ast.Statement,
     settings: TrainSettings,
     resolver: Resolver,

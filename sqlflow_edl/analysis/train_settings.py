@@ -71,7 +71,7 @@ class TrainSettings:
         name, span = str(self.get(attribute)) if name is None else name, self.span(attribute)
         column_found = schema.find(name)
         if column_found is None:
-            return "", SemanticError(f"unknown column {name}", span=span, hint=schema.known(name))
+            return "", SemanticError(f"unknown column {name}", span=span, hint=schema.suggest_columns(name))
         return column_found, SemanticError(
             f"{column_found} {taken}", span=span, hint=hint
         ) if column_found in others else None
@@ -135,13 +135,13 @@ def check_settings(
         message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(names)}"
         errors.append(SemanticError(message, span=resolved["optimizer"].span, hint=hint))
     steps.check_clipping(resolved, errors)
-    errors += _missing(statement)
+    errors += _find_missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
     return TrainSettings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
 
 
-def _missing(statement: ast.Statement) -> Iterator[SQLFlowError]:
+def _find_missing(statement: ast.Statement) -> Iterator[SQLFlowError]:
     """Yield errors for a query and a name of the model that the statement lacks."""
     if not statement.select:
         first = "LABEL" if statement.text.upper().startswith("LABEL") else "TO TRAIN"
@@ -181,7 +181,7 @@ def _optimizer(
 def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     """Return the attributes of the statement. chosen: model, optimizer, loss and schedule."""
     rows = [row for entry in chosen for row in entry.params]
-    elsewhere = {**catalog.elsewhere(chosen), **search.OF_SEARCHES}
+    elsewhere = {**catalog.parameters_of_others(chosen), **search.OF_SEARCHES}
     if choice.example.task == transform.TASK:
         fits = [row for row in TRAIN if row.name == "train.seed"]
         trains = (row.name for row in (*TRAIN, *KUBERNETES, *rows) if row not in fits)

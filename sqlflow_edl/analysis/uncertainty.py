@@ -32,7 +32,7 @@ def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interva
     margin = model.residuals.margin(coverage) if model.residuals is not None else None
     if margin is not None:
         return spec.Interval(coverage, margin)
-    problem, hint = _missing(model, reference, coverage)
+    problem, hint = _explain_missing(model, reference, coverage)
     raise SemanticError(problem, hint=hint)
 
 
@@ -136,7 +136,7 @@ def check_threshold(label: spec.Label, key: str) -> None:
     )
 
 
-def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:
+def _explain_missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:
     """Return why the model gives no such interval, and what helps."""
     label = model.spec.label
     if isinstance(label, spec.ClassLabel):

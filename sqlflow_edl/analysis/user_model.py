@@ -106,7 +106,7 @@ def entry(name: str, user_code: OwnModel, attributes: Iterable[ast.Attribute]) -
     )
 
 
-def unseen(statement: ast.Statement) -> Model:
+def substitute_model(statement: ast.Statement) -> Model:
     """Return a substitute for an unknown model: it takes every unclaimed attribute, of any type."""
     dictionary = Dictionary((*TRAIN, *KUBERNETES))
     keys = dict.fromkeys(

@@ -122,7 +122,7 @@ def inputs(
     return used_model.renamed_inputs(parent.spec, renamed)
 
 
-def wants(features: ModelInputs) -> dict[str, Want]:
+def list_wants(features: ModelInputs) -> dict[str, Want]:
     """Return the statistics by which the new rows are compared."""
     by_column: dict[str, Want] = {}
     for feature in _iterate_features(features):
@@ -211,7 +211,7 @@ def check_written(
     return errors
 
 
-def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
+def warm_start_notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
     """Return notes on the origin of the features, and on rows far from the parent's."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):
@@ -223,14 +223,14 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
             ):
                 now = f"{feature.column} is {column_statistics.mean:.4g} on average"
                 said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
-        elif isinstance(feature, spec.Vocabulary) and (share := _unknown(feature, statistics)) > MANY:
+        elif isinstance(feature, spec.Vocabulary) and (share := _unknown_share(feature, statistics)) > MANY:
             said.append(
                 f"{feature.column} holds values that {parent.reference} does not know in {share:.0%} of the rows"
             )
     return said
 
 
-def _unknown(feature: spec.Vocabulary, statistics: Statistics) -> float:
+def _unknown_share(feature: spec.Vocabulary, statistics: Statistics) -> float:
     """Return the share of rows with a value outside the vocabulary; 1 if there are too many values to count."""
     column_statistics: ColumnStatistics = statistics[str(feature.column)]
     if not column_statistics.rows or column_statistics.nulls == column_statistics.rows:

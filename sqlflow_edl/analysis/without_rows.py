@@ -45,7 +45,7 @@ def fit(plan: AnyPlan) -> spec.JobSpec:
     """Return the JobSpec. Raises an error for each thing that only rows tell, all together."""
     span = plan.statement.select_span
     if isinstance(plan, SearchPlan):
-        raise _unknown("which model is best", span, "name one without folds: TO TRAIN DNNClassifier")
+        raise _unknown_error("which model is best", span, "name one without folds: TO TRAIN DNNClassifier")
     classes: dict[str, labels.Values] = {}
     raise_all([*_of_plan(plan), *_of_labels(plan, classes), *_of_features(plan)])
     few, many = (_fit_counts(plan, classes, rows) for rows in (FEWEST, MANY))
@@ -53,7 +53,7 @@ def fit(plan: AnyPlan) -> spec.JobSpec:
     return msgspec.structs.replace(many, rows=spec.Rows(False, 0, 0, 0))
 
 
-def _unknown(what: str, span: Span | None, hint: str = "") -> SemanticError:
+def _unknown_error(what: str, span: Span | None, hint: str = "") -> SemanticError:
     return SemanticError(f"only rows tell {what}", span=span, hint=f"{hint}, or {_ROWS}" if hint else _ROWS)
 
 
@@ -61,20 +61,22 @@ def _of_plan(plan: TrainingPlan) -> Iterator[SQLFlowError]:
     """Yield errors for clauses and attributes that need rows whatever else is written."""
     settings = plan.settings
     if plan.parent is not None:
-        yield _unknown("how rows differ from those of the model", plan.parent.span, "leave USING out")
+        yield _unknown_error("how rows differ from those of the model", plan.parent.span, "leave USING out")
     if plan.forecast is not None:
-        yield _unknown(
+        yield _unknown_error(
             "the step and the season of a series", plan.statement.select_span, "train another model"
         )
     if plan.query.increment:
-        yield _unknown("which rows are new", settings.span(INCREMENTAL), "leave it out")
+        yield _unknown_error("which rows are new", settings.span(INCREMENTAL), "leave it out")
     if plan.weight:
-        yield _unknown("the mean of the weights", settings.span(WEIGHT), "leave it out")
+        yield _unknown_error("the mean of the weights", settings.span(WEIGHT), "leave it out")
     classes = settings.resolved.get(CLASSES)
     if classes is not None and not isinstance(classes.written.value, MapValue):
-        yield _unknown("the shares of the classes", settings.span(CLASSES), "write the weight of each class")
+        yield _unknown_error(
+            "the shares of the classes", settings.span(CLASSES), "write the weight of each class"
+        )
     if time := plan.splitting.time:
-        yield _unknown(
+        yield _unknown_error(
             f"whether {time} orders the rows", plan.statement.select_span, f"write {SPLIT} = time or random"
         )
 
@@ -91,15 +93,17 @@ def _of_labels(plan: TrainingPlan, classes: dict[str, labels.Values]) -> Iterato
         elif task == "classification" and is_integer and isinstance(count, int):
             classes[label] = tuple(range(count))
         elif task == "classification" and is_integer:
-            yield _unknown(
+            yield _unknown_error(
                 f"the classes of {label}", span, "write model.n_classes = 3 for the classes 0, 1 and 2"
             )
         elif task == "classification" or kind is not ColumnType.NUMBER:
-            yield _unknown(f"the classes of {label}", span, "select a whole number or a boolean")
+            yield _unknown_error(f"the classes of {label}", span, "select a whole number or a boolean")
         elif task is None and is_integer:
-            yield _unknown(f"whether {label} has classes", span, "name a Classifier, with model.n_classes")
+            yield _unknown_error(
+                f"whether {label} has classes", span, "name a Classifier, with model.n_classes"
+            )
         elif task in (None, "regression"):
-            yield _unknown(f"the mean and the deviation of {label}", span)
+            yield _unknown_error(f"the mean and the deviation of {label}", span)
 
 
 def _of_features(plan: TrainingPlan) -> Iterator[SQLFlowError]:
@@ -108,8 +112,10 @@ def _of_features(plan: TrainingPlan) -> Iterator[SQLFlowError]:
     for draft in plan.drafts:
         if not draft.why and _is_fitted(plan, draft):
             names = ", ".join(dict.fromkeys(draft.columns))
-            yield _unknown(
-                f"the values of {names}, which the feature is fitted to", draft.span, _instead(plan, draft)
+            yield _unknown_error(
+                f"the values of {names}, which the feature is fitted to",
+                draft.span,
+                _suggest_function(plan, draft),
             )
     if derived:
         names_found = list(dict.fromkeys(name for draft in derived for name in draft.columns))
@@ -117,7 +123,7 @@ def _of_features(plan: TrainingPlan) -> Iterator[SQLFlowError]:
             f" and {len(names_found) - _MOST} more" if names_found[_MOST:] else ""
         )
         what = f"which feature{'s' if names_found[1:] else ''} {names} become{'' if names_found[1:] else 's'}"
-        yield _unknown(what, plan.statement.select_span, _instead(plan, derived[0]))
+        yield _unknown_error(what, plan.statement.select_span, _suggest_function(plan, derived[0]))
 
 
 def _is_fitted(plan: TrainingPlan, draft: Draft) -> bool:
@@ -157,7 +163,7 @@ def _statistics(plan: TrainingPlan, guess: int) -> dict[str, ColumnStatistics]:
     return defaultdict(lambda: replace(numbers, lists=cells), by_name)
 
 
-def _instead(plan: TrainingPlan, draft: Draft) -> str:
+def _suggest_function(plan: TrainingPlan, draft: Draft) -> str:
     """Return a hint with a function that needs no rows of such a column."""
     column = draft.columns[0]
     if column in plan.computed:
@@ -175,7 +181,7 @@ def _fit_counts(plan: TrainingPlan, classes: Mapping[str, labels.Values], total:
     """Return the JobSpec for so many rows."""
     label_classes, first = classes.get(plan.label), plan.notes[:]
     settled = (
-        plan.splitting.settled(None, plan.label, labels.has_classes(plan, label_classes))
+        plan.splitting.settle(None, plan.label, labels.has_classes(plan, label_classes))
         if plan.label
         else plan.splitting
     )
@@ -197,7 +203,7 @@ def _of_defaults(plan: TrainingPlan, few: spec.JobSpec, many: spec.JobSpec) -> I
     ]
     if lengths:
         span = plan.statement.model.span if plan.statement.model else plan.statement.select_span
-        yield _unknown("how long it is to be trained", span, f"write {', '.join(lengths)}")
+        yield _unknown_error("how long it is to be trained", span, f"write {', '.join(lengths)}")
 
 
 def _part(job: spec.JobSpec, name: str) -> object:

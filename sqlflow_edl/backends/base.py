@@ -44,7 +44,7 @@ class Numbers:
     def total(self) -> int:
         return (self.workers or 0) + (self.servers or 0)
 
-    def changed(self, after: Numbers) -> str:
+    def describe_change(self, after: Numbers) -> str:
         """Return `2 → 4 workers, 1 → 2 parameter servers`, or an empty text if nothing changes."""
         pairs = ((self.workers, after.workers, "worker"), (self.servers, after.servers, "parameter server"))
         return ", ".join(

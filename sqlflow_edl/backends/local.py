@@ -33,7 +33,7 @@ class LocalJobHandle:
         """Return the job's entry in the list. Raises SpecError if its status is damaged."""
         status = self.folder.status()
         snapshot = read_snapshot(self._cluster.snapshot) if status.is_alive else None
-        return JobSummary(self.folder.id, status, snapshot, ended=self.folder.ended(status))
+        return JobSummary(self.folder.id, status, snapshot, ended=self.folder.read_end_time(status))
 
     def follow(self, follower: Follower) -> Outcome:
         return client.attach(self.folder, follower.progress)

@@ -83,7 +83,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         state=_state(status, snapshot),
         place=status.place,
         started=status.started,
-        ended=(ended := job.ended(status)),
+        ended=(ended := job.read_end_time(status)),
         seconds=_seconds(status, ended),
         statement=status.statement,
         error=status.error,
@@ -113,7 +113,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         total=snapshot.total,
         elapsed=snapshot.seconds,
         limit=snapshot.limit,
-        share=snapshot.share,
+        share=snapshot.done_share,
     )
 
 

@@ -22,9 +22,9 @@ from sqlflow_edl.reports.text import format_count
 
 def scale(job: JobFolder, numbers: Numbers) -> str:
     """Set the numbers and return a message. Raises ClusterError if one of them is fixed."""
-    spec = _scalable(job, numbers)
+    spec = _read_scalable(job, numbers)
     before = _tell_master(job, numbers)
-    changed = before.changed(numbers)
+    changed = before.describe_change(numbers)
     if not changed:
         return nothing_to_do(job, numbers)
     notes = "".join(f"\n  note: {note}" for note in _notes(job, spec, before, numbers))
@@ -35,7 +35,7 @@ def nothing_to_do(job: JobFolder, numbers: Numbers) -> str:
     return f"job {job.id} has {numbers} already: there is nothing to do"
 
 
-def _scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
+def _read_scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
     """Return the JobSpec of a scalable job. Raises ClusterError if the numbers of the job cannot be changed."""
     status = job.status()
     if not status.is_alive:

@@ -1,24 +1,33 @@
 """Execution of programs: in the session's training process, or with a master and workers, here or on Kubernetes.
 
 A JobSpec's `cluster.workers` decides: 0 is the training process, which also runs jobs without rows.
-"""
+
+The training process runs one job at a time; it is started early and kept between statements. Each framework has a
+process of its own: two in one process would each take all cores. The process of a framework that the next statement
+does not use stays idle, for to import PyTorch or Keras again would take seconds."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edl import reachability
+from edl.cluster.local.client import SupervisedJob, start_detached
+from edl.cluster.quota.quota import use_of
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
-from edl.jobs.cluster_folder import ClusterFolder, RunSpec, with_surroundings
-from edl.jobs.events import ProcessEvent
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout, with_surroundings
+from edl.jobs.cores import available_cores
+from edl.jobs.events import JobEvent, ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
-from edl.spec import JobSpec
-from sqlflow_edl.backends import processes
+from edl.run.idle_processes import IdleProcesses
+from edl.run.training_client import TrainingProcess
+from edl.spec import ENSEMBLE, JobSpec
 from sqlflow_edl.backends.base import Follower
-from sqlflow_edl.backends.training_process import LocalSubmitter
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import KubernetesSettings
@@ -78,8 +87,8 @@ class Submitter:
         if not (spec.cluster.workers and spec.rows.total):
             return self._run_recorded(job, spec, follower, weights)
         if on is None:
-            how = processes.make_run_spec(spec, self._quota)
-            return processes.run(job, how, follower.progress, keeps_best=spec.search is not None)
+            how = make_run_spec(spec, self._quota)
+            return run_in_processes(job, how, follower.progress, keeps_best=spec.search is not None)
         from sqlflow_edl.backends.kubernetes import submit
 
         return submit.run(job, spec, pinned, on, follower)
@@ -111,7 +120,7 @@ class Submitter:
         """Start the job, which continues when this process ends."""
         write_pinned(job.rows, pinned)
         if on is None:
-            processes.leave(job, processes.make_run_spec(spec, self._quota, detached=True))
+            leave_processes(job, make_run_spec(spec, self._quota, detached=True))
             return
         from sqlflow_edl.backends.kubernetes import submit
 
@@ -119,3 +128,100 @@ class Submitter:
 
     def close(self) -> None:
         self._local.close()
+
+
+def make_run_spec(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:
+    """Return the process settings: each worker gets its share of the cores.
+
+    Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT or EDL_UNREACHABLE_SECS is
+    wrong.
+    """
+    reachability.limit()  # else each process would fail
+    threads = max(1, available_cores() // spec.cluster.workers)
+    return RunSpec(
+        spec.framework,
+        threads=threads,
+        quota=use_of(spec.cluster, quota),
+        detached=detached,
+        master_timeout=master_timeout(os.environ),
+    )
+
+
+def run_in_processes(
+    job: JobFolder, how: RunSpec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
+) -> Outcome:
+    """Run the job in the folder, over its pinned rows, and wait for it; raises the job's own error if it fails.
+    keeps_best: see `SupervisedJob.follow`.
+    """
+    with SupervisedJob.start(job, how) as running:
+        return running.follow(on_event, keeps_best=keeps_best)
+
+
+def leave_processes(job: JobFolder, how: RunSpec) -> None:
+    """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
+    start_detached(job, how)
+
+
+MOST_IDLE = 2  # processes of other frameworks, each with 0.1 GB (trees) to 0.6 GB (Keras) of memory
+
+
+class LocalSubmitter:
+    """Submitter to the training process; close it to end all its processes.
+
+    share: number of such processes that share the cores.
+    """
+
+    def __init__(self, share: int = 1) -> None:
+        threads = max(1, available_cores() // share) if share > 1 else None
+        self.threads = threads or available_cores()
+        self._idle = IdleProcesses(MOST_IDLE, threads)
+        self._process: TrainingProcess | None = None
+
+    def warm(self, framework: str) -> None:
+        """Start the process of the framework if it does not run; return at once."""
+        process = self._process
+        if process is not None and process.framework == framework and process.is_alive:
+            return
+        self._process = None
+        if process is not None and process.framework != framework and process.is_ready:
+            self._idle.put(process)
+        elif process is not None:
+            process.close()
+        self._process = self._idle.take(framework)
+
+    def prepare_trials(self, framework: str) -> None:
+        """Start a process for trials of the framework in advance, if the one for the search itself runs."""
+        if self._process is not None and self._process.framework == ENSEMBLE:
+            self._process.prepare(framework)
+
+    def is_loading(self, framework: str) -> bool:
+        """Return True if a job of the framework must wait for its import, as far as is known here."""
+        process = self._process
+        if process is None or process.framework != framework:
+            return not self._idle.has(framework)
+        return not (process.is_ready and process.is_alive)
+
+    def run(
+        self,
+        job: JobFolder,
+        framework: str,
+        on_event: Callable[[ProcessEvent], None],
+        *,
+        weights: Path | None = None,
+        keeps_best: bool = False,
+    ) -> Outcome:
+        """Run the program in the job folder on its pinned rows, and wait for it. Raises JobError if it fails.
+
+        keeps_best: the first Ctrl-C ends the job early with the result that it has reached.
+        """
+        self.warm(framework)
+        process = self._process
+        if process is None:
+            raise RuntimeError("warm() starts a process")
+        return process.run(job.program, job.path, on_event, weights=weights, keeps_best=keeps_best)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+        self._idle.close()

@@ -36,7 +36,7 @@ FEWEST_BINS = 12  # to which the bins of a histogram are merged
 _SMALL = (220, 74)  # pixels of a histogram
 
 
-def _readable(bins_of_rows: Histogram) -> Histogram:
+def _merge_to_readable(bins_of_rows: Histogram) -> Histogram:
     """Merge bins in pairs until there are at most twice the cube root of the rows, as Rice's rule has it."""
     rows = sum(bins_of_rows.counts)
     while len(bins_of_rows.counts) > max(2 * rows ** (1 / 3), FEWEST_BINS):
@@ -54,7 +54,7 @@ def histogram(bins_of_rows: Histogram, type_: str = "") -> str:
 
     type_: Arrow type of the column; dates and times are written as such.
     """
-    bins_of_rows = _readable(bins_of_rows)
+    bins_of_rows = _merge_to_readable(bins_of_rows)
     width, height = _SMALL
     most, bins = max(bins_of_rows.counts), len(bins_of_rows.counts)
     end = bins_of_rows.start + bins * bins_of_rows.width

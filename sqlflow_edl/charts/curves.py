@@ -52,7 +52,7 @@ def line_chart(
     lines = {
         name: some_points
         for name, points in series.items()
-        if (some_points := sample_points(_finite(points)))
+        if (some_points := sample_points(_finite_points(points)))
     }
     all_points = [point for points in lines.values() for point in points]
     xs, ys = [x for x, _ in all_points], [y for _, y in all_points]
@@ -69,7 +69,7 @@ def line_chart(
     return drawing("".join((*drawn, legend(list(lines), WIDTH))), WIDTH, HEIGHT, f"{summary}, by {x_title}")
 
 
-def _finite(points: Iterable[tuple[float, float | None]]) -> list[Point]:
+def _finite_points(points: Iterable[tuple[float, float | None]]) -> list[Point]:
     return [(x, y) for x, y in points if y is not None and math.isfinite(y)]
 
 

@@ -69,7 +69,7 @@ class Explained:
             {name: effects[name] for name in columns},
         )
 
-    def checked(self, column: str) -> str:
+    def check_column(self, column: str) -> str:
         """Return the column. Raises SemanticError if the rows have no Shapley value of it."""
         if column not in tuple(self.effects):  # of a notebook, where it may be anything
             raise SemanticError(
@@ -118,7 +118,7 @@ def beeswarm(rows: Explained) -> str:
     finite = np.concatenate([effects[np.isfinite(effects)] for effects in rows.effects.values()])
     low, high = (min(finite.min(), 0.0), max(finite.max(), 0.0)) if len(finite) else (0.0, 0.0)
     left = 12 + max(width_of(shorten_words(name, NAME)) for name in names)
-    scale = Scale(float(low), float(high), left + DOT, WIDTH - 30).rounded()
+    scale = Scale(float(low), float(high), left + DOT, WIDTH - 30).round_to_ticks()
     top, bottom = 22, 22 + STRIP * len(names)
     parts = [_grid(scale, top, bottom, f"effect on {rows.target}"), _key()]
     for place, name in enumerate(names):
@@ -222,7 +222,7 @@ def dependence(rows: Explained, column: str, by: str = "") -> str:
     """Draw the Shapley value of a column over its value. by: another column; its values colour the dots.
     Raises SemanticError for an unknown column.
     """
-    values, effects = rows.values[rows.checked(column)], rows.effects[column]
+    values, effects = rows.values[rows.check_column(column)], rows.effects[column]
     across, names = _places(values, SHOWN_PLACES)
     chosen = _choose_positions(np.isfinite(effects) & np.isfinite(across))
     if not len(chosen):
@@ -294,7 +294,7 @@ def _colour_rows(rows: Explained, by: str, chosen: Places) -> _Colouring:
     """Return the colours of dots by the values of another column, or one colour."""
     if not by:
         return _Colouring(np.zeros(len(chosen), dtype=np.int64), COLOURS, "")
-    places, names = _places(rows.values[rows.checked(by)], len(COLOURS))
+    places, names = _places(rows.values[rows.check_column(by)], len(COLOURS))
     if not names:
         return _Colouring(_rank_values(places[chosen]), RAMP, _key() + text(WIDTH - 230, 12, f"{by}:", "end"))
     classes = np.where(np.isfinite(places[chosen]), np.nan_to_num(places[chosen]), -1).astype(np.int64)

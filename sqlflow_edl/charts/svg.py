@@ -89,7 +89,7 @@ class Scale:
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
         return self.start + share * (self.end - self.start)
 
-    def rounded(self) -> Scale:
+    def round_to_ticks(self) -> Scale:
         """Return the scale with ticks as its ends."""
         if not (self.span > 0 and math.isfinite(self.span)):
             return self
@@ -132,7 +132,7 @@ class Frame:
     @classmethod
     def around(cls, xs: tuple[float, float], ys: tuple[float, float], width: float, height: float) -> Frame:
         """Return the frame for the ranges of both axes, in a drawing of that size."""
-        y = Scale(*ys, height - 32, 22).rounded()
+        y = Scale(*ys, height - 32, 22).round_to_ticks()
         left = 12 + max(width_of(label(tick)) for tick in y.ticks())
         return cls(Scale(*xs, left, width - 12), y, width)
 

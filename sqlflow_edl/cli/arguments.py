@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the types of their values."""
+"""Arguments that several commands have, the types of their values, and the commands that a wrong word means."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from edl.data.url import redacted
-from sqlflow_edl.cli.commands_meant import command_meant
+from edl.data.url import SUFFIXES, redacted
 from sqlflow_edl.cli.program.variables import assignment
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -222,3 +222,41 @@ def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentPa
     parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
     display(parser)
     return parser
+
+
+_STATEMENT = re.compile(
+    r"\s*(?:SELECT|FROM|WITH|TO|SHOW|DESCRIBE|CREATE|DROP|INSERT|TRAIN|PREDICT)\s", re.IGNORECASE
+)
+# verb -> what follows the query of a file
+_CLAUSES = {
+    "train": "LABEL my_label INTO my_model",
+    "fit": "LABEL my_label INTO my_model",
+    "predict": "TO PREDICT USING my_model",
+    "evaluate": "TO EVALUATE my_model",
+    "explain": "TO EXPLAIN my_model",
+}
+
+
+def is_statement(word: str) -> bool:
+    """Return True for an argument that is SQL, and no file."""
+    return _STATEMENT.match(word) is not None and not Path(word).exists()
+
+
+def as_statement(text: str) -> str:
+    """Return the command that runs a statement."""
+    quoted = f'"{text}"' if not re.search(r'["$`\\!]', text) else shlex.quote(text)
+    return f"sqlflow run -e {quoted}"
+
+
+def command_meant(word: str, arguments: Sequence[str]) -> str:
+    """Return the command for a word in the place of one, or empty. arguments: all that was typed."""
+    if is_statement(word):
+        return f"a statement follows -e: {as_statement(word)}"
+    clauses = _CLAUSES.get(word.lower())
+    if clauses is None:
+        return ""
+    rows = next(
+        (argument for argument in arguments if argument.lower().endswith(tuple(SUFFIXES))), "customers.csv"
+    )
+    statement = f"SELECT * FROM '{rows}' {clauses}"
+    return f"write {as_statement(statement)}"

@@ -29,7 +29,7 @@ def doctor(options: argparse.Namespace) -> int:
     from sqlflow_edl.reports.table import texts
 
     extras = dict(_extras())
-    rows = [*_machine(), *_libraries(extras), *_possible(extras)]
+    rows = [*_machine(), *_libraries(extras), *_list_possible(extras)]
     source, advice = _source(options.source)
     rows.append(("data", "source", source, advice))
     if options.format == "table":
@@ -85,7 +85,7 @@ def _libraries(extras: Mapping[str, Extra]) -> Iterator[Row]:
         yield "libraries", extra, versions or "not installed", advice
 
 
-def _possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
+def _list_possible(extras: Mapping[str, Extra]) -> Iterator[Row]:
     """Yield the kinds of models and of jobs, and whether they can run here."""
 
     def complete(*names: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlflow_edl.cli.arguments import Commands, subcommand
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program.variables import setting
-from sqlflow_edl.display.files import writing
+from sqlflow_edl.display.files import name_write_errors
 
 
 def add_command(commands: Commands) -> None:
@@ -70,7 +70,7 @@ def _init(options: argparse.Namespace) -> int:
     from sqlflow_edl.backends.kubernetes import images
     from sqlflow_edl.cli import exit_codes
 
-    with writing(options.folder):
+    with name_write_errors(options.folder):
         paths = images.init(options.folder)
     print(*paths, sep="\n")
     say = f"""\
@@ -100,7 +100,7 @@ def _pack(options: argparse.Namespace) -> int:
     from sqlflow_edl.backends.kubernetes import image_archive
     from sqlflow_edl.cli import exit_codes
 
-    with writing(options.output):
+    with name_write_errors(options.output):
         image_archive.pack(options.folder, options.tag, options.output)
     size = options.output.stat().st_size
     print(f"{options.output}: {options.tag}, {size / 1e6:,.0f} MB", file=sys.stderr)

@@ -17,11 +17,11 @@ BEGIN = "SELECT * FROM employee LABEL income INTO incomes"
 def samples(options: argparse.Namespace) -> int:
     """Run the command and return the exit code. Tables of packages that are not installed are named, not written."""
     from edl.data import connect
-    from sqlflow_edl.samples.tables import TABLES, install_package, missing, write
+    from sqlflow_edl.samples.tables import TABLES, install_package, missing_packages, write
 
     if not options.source:
         return no_source(options)
-    absent = missing()
+    absent = missing_packages()
     left_out = {table for tables in absent.values() for table in tables}
     with connect(options.source, create=True) as source:
         for table, rows in write(source, [name for name in TABLES if name not in left_out]):

@@ -20,11 +20,11 @@ def series(spec: JobSpec) -> str:
     names = ("horizon", "step", "season", "lags", "windows")
     numbers: list[tuple[str, Expression]] = [(name, literal(getattr(forecast, name))) for name in names]
     columns = [name for name in spec.columns if not name.startswith(PREFIX)]
-    known_columns = [name for name in columns if name not in forecast.columns]
+    known_columns = [name for name in columns if name not in forecast.order_columns]
     if known_columns:
         numbers.append(("known", Items(tuple(map(literal, known_columns)))))
-    if forecast.offset:
-        numbers.append(("centre", literal(forecast.offset)))
+    if forecast.centre_or_zero:
+        numbers.append(("centre", literal(forecast.centre_or_zero)))
     named = (("time", literal(forecast.time)), *by, *numbers)
     return layout(
         CallExpression("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = "

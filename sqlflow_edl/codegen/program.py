@@ -303,14 +303,14 @@ def _label(label: Label) -> Expression:
         return CallExpression("fc.anomalies", ())
     if isinstance(label, ForecastLabel):
         quantiles = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
-        return CallExpression("fc.forecast", (literal(label.column), *quantiles, *_centre(label)))
+        return CallExpression("fc.forecast", (literal(label.column), *quantiles, *_centre_argument(label)))
     if isinstance(label, RawLabel | NoLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     moments = (("mean", literal(label.mean)), ("std", literal(label.std)))
-    return CallExpression("fc.label", (literal(label.column), *moments, *_centre(label)))
+    return CallExpression("fc.label", (literal(label.column), *moments, *_centre_argument(label)))
 
 
-def _centre(label: Label) -> tuple[tuple[str, Expression], ...]:
+def _centre_argument(label: Label) -> tuple[tuple[str, Expression], ...]:
     """Return the argument of the centre of a number; none without one."""
     offset = label_offset(label)
     return (("centre", literal(offset)),) if offset else ()

@@ -47,7 +47,7 @@ class KnownNames(Protocol):
     def dialect(self) -> str:
         """SQL dialect of the statements."""
 
-    def known(self) -> SourceCatalog:
+    def get_catalog(self) -> SourceCatalog:
         """Return the names of tables and models."""
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Unconnected:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
 
-    def known(self) -> SourceCatalog:
+    def get_catalog(self) -> SourceCatalog:
         return SourceCatalog()
 
     def columns(self, table: str) -> tuple[str, ...]:

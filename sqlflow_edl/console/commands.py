@@ -20,7 +20,7 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.installation import VERSION
 from sqlflow_edl.console import favourites
 from sqlflow_edl.console.help import help_
-from sqlflow_edl.console.screen import arguments, default_pager, unheard
+from sqlflow_edl.console.screen import arguments, default_pager, ignore_signal
 from sqlflow_edl.display.files import format_of, path_of
 from sqlflow_edl.display.output import TEXT_FORMATS
 from sqlflow_edl.session.texts import sql_files
@@ -181,7 +181,7 @@ def _run(command: Sequence[str], hint: str | None = None) -> int:
     Raises SQLFlowError if it cannot start.
     """
     try:
-        with subprocess.Popen(command) as process, unheard(signal.SIGINT):  # noqa: S603
+        with subprocess.Popen(command) as process, ignore_signal(signal.SIGINT):  # noqa: S603
             return process.wait()
     except OSError as error:
         raise SQLFlowError(f"cannot start {command[0]}: {error.strerror}", hint=hint) from None

@@ -13,7 +13,7 @@ from edl.jobs.job_folder import jobs
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.console import favourites
 from sqlflow_edl.console.commands import COMMANDS, JOB_ACTIONS, LISTED
-from sqlflow_edl.console.completion_rules import Offer, offers
+from sqlflow_edl.console.completion_rules import Offer, list_offers
 from sqlflow_edl.console.connection import ConsoleConnection
 from sqlflow_edl.console.context import context
 from sqlflow_edl.console.help import TOPICS
@@ -44,7 +44,7 @@ class Completing(Completer):
             return
         where = context(document.text, document.cursor_position, dialect_named(connection.dialect))
         if where is not None:
-            yield from _completions(where.word, offers(where, connection))
+            yield from _completions(where.word, list_offers(where, connection))
 
     def _of_command(
         self, called: re.Match[str], event: CompleteEvent, connection: ConsoleConnection
@@ -65,9 +65,9 @@ class Completing(Completer):
 
 def _arguments(command: str, connection: ConsoleConnection) -> Iterator[Offer]:
     choices: dict[str, Callable[[], Iterable[str]]] = {
-        "d": lambda: connection.known().tables,
-        "model": lambda: connection.known().models,
-        "models": lambda: connection.known().models,
+        "d": lambda: connection.get_catalog().tables,
+        "model": lambda: connection.get_catalog().models,
+        "models": lambda: connection.get_catalog().models,
         "f": favourites.names,
         "fd": favourites.names,
         "job": lambda: reversed([job.id for job in jobs()]),
@@ -78,7 +78,7 @@ def _arguments(command: str, connection: ConsoleConnection) -> Iterator[Offer]:
     return (Offer(name, "argument") for name in choices.get(command, tuple)())
 
 
-def fitting(word: str, offers_given: Iterable[Offer]) -> Iterator[Offer]:
+def fitting_offers(word: str, offers_given: Iterable[Offer]) -> Iterator[Offer]:
     """Yield the offers that fit the typed word, best first; keywords in lower case if the word is."""
     ranked = [(rank, offer) for offer in offers_given if (rank := _rank(word, offer)) is not None]
     ranked.sort(key=lambda pair: pair[0])  # stable: else the order of the offers
@@ -88,7 +88,7 @@ def fitting(word: str, offers_given: Iterable[Offer]) -> Iterator[Offer]:
 
 
 def _completions(word: str, offers_given: Iterable[Offer]) -> Iterator[Completion]:
-    for offer in fitting(word, offers_given):
+    for offer in fitting_offers(word, offers_given):
         yield Completion(offer.text, -len(word), display_meta=offer.doc or offer.kind)
 
 

@@ -110,7 +110,7 @@ class CompletionRule:
     offers: Callable[[Context, KnownNames], Offers]
 
 
-def offers(where: Context, names: KnownNames) -> Offers:
+def list_offers(where: Context, names: KnownNames) -> Offers:
     """Yield all candidates for the position, whatever part of the word is typed."""
     for rule in RULES:
         if rule.applies(where):
@@ -185,7 +185,7 @@ def _keywords(words: tuple[str, ...]) -> Offers:
 def _columns(where: Context, names: KnownNames) -> Offers:
     """Yield the columns of the query's tables, quoted as the dialect needs."""
     quote = dialect_named(names.dialect).name_quotes[0]
-    tables = {table.casefold(): table for table in names.known().tables}
+    tables = {table.casefold(): table for table in names.get_catalog().tables}
     for table in dict.fromkeys(where.tables.values()):
         if named := tables.get(table.casefold()):
             for column in names.columns(named):
@@ -204,7 +204,7 @@ def _estimators(where: Context, names: KnownNames) -> Offers:
 
 
 def _models(where: Context, names: KnownNames) -> Offers:
-    yield from (Offer(name, "model") for name in names.known().models)
+    yield from (Offer(name, "model") for name in names.get_catalog().models)
     if where.verb == "EVALUATE":  # the predictions may stand in the rows
         yield Offer("WITH", "keyword")
     if tuple(where.before) == ("DROP", "MODEL"):
@@ -230,7 +230,7 @@ def _programs(where: Context, names: KnownNames) -> Offers:
 
 
 def _tables(where: Context, names: KnownNames) -> Offers:
-    return (Offer(name, "table") for name in names.known().tables)
+    return (Offer(name, "table") for name in names.get_catalog().tables)
 
 
 def _next_keywords(where: Context, names: KnownNames) -> Offers:

@@ -112,7 +112,7 @@ def parse_config(text: str) -> Config:
         raise _error_at(text, _place(text, str(error)), f"no valid TOML: {message}") from None
     errors: list[SQLFlowError] = []
     for name, value in table.items():
-        if wrong := _wrong(name, value):
+        if wrong := _find_error(name, value):
             errors.append(_error(text, name, *wrong))
     raise_all(errors)
     return Config(**table)
@@ -129,7 +129,7 @@ def _comment_field(field: dataclasses.Field[Any]) -> str:
     return f"# {about['doc']}{choices}\n# {field.name} = {json.dumps(about['example'])}\n"
 
 
-def _wrong(name: str, value: object) -> tuple[str, str | None] | None:
+def _find_error(name: str, value: object) -> tuple[str, str | None] | None:
     """Return an error of a key and its value, with a hint, or None."""
     if name not in KEYS:
         kind = "section" if isinstance(value, dict) else "key"

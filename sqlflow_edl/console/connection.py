@@ -93,7 +93,7 @@ class ConsoleConnection:
         self._refreshes = [running for running in self._refreshes if running.is_alive()] + [thread]
         thread.start()
 
-    def known(self, patience: float | None = PATIENCE) -> SourceCatalog:
+    def get_catalog(self, patience: float | None = PATIENCE) -> SourceCatalog:
         """Return the catalog when no refresh is running.
 
         patience: seconds to wait at most, or None to wait without limit.
@@ -106,7 +106,7 @@ class ConsoleConnection:
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the columns of a known table; the first call queries the database."""
-        if table not in self.known().columns:
+        if table not in self.get_catalog().columns:
             with self.session() as session:
                 self.catalog.look_into(table, session)
         return self.catalog.columns.get(table, ())
@@ -114,7 +114,7 @@ class ConsoleConnection:
     def close(self) -> None:
         if not self._is_begun:
             return
-        self.known(None)
+        self.get_catalog(None)
         try:
             with self.session() as session:
                 session.close()

@@ -13,7 +13,7 @@ import msgspec
 
 from edl.errors import SemanticError, did_you_mean
 from edl.jobs.job_folder import state_folder
-from sqlflow_edl.display.files import writing
+from sqlflow_edl.display.files import name_write_errors
 from sqlflow_edl.session.secrets import holds_secret
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
@@ -157,7 +157,7 @@ def _escape_text(text: str, quote: str, dialect: Dialect) -> str:
 def _write(kept: dict[str, str]) -> None:
     path: Path = state_folder() / FILE
     partial = path.with_name(f"{FILE}.{secrets.token_hex(4)}.partial")
-    with writing(path):
+    with name_write_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(kept)))

@@ -1,8 +1,10 @@
-"""Keys of the prompt: Enter, and the function keys that turn its modes on and off."""
+"""Keys of the prompt: Enter, which sends complete statements and commands, and the function keys of its modes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
@@ -17,7 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from sqlflow_edl.console.config import Config
 from sqlflow_edl.console.help import topic_at
-from sqlflow_edl.console.input import is_ready
+from sqlflow_edl.syntax import is_complete
 
 
 class Modes:
@@ -87,3 +89,43 @@ def bindings(dialect: Callable[[], str], modes: Modes, tell_help: Callable[[str]
 
 def _format_switch(value: bool) -> str:
     return "on" if value else "off"
+
+
+VERTICAL = "\\G"  # ends a statement; its rows are shown as records
+
+_COMMAND = re.compile(r"\s*[/\\](?P<name>[A-Za-z?][\w?]*)\s*(?P<rest>.*?)\s*;?\s*", re.DOTALL)
+_AS_WRITTEN = ("system",)  # a semicolon at the end belongs to their argument
+_WITHOUT_MARK = re.compile(r"\s*(exit|quit|help)\s*;?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Command with its argument: `/d iris` is d with the argument iris."""
+
+    name: str
+    argument: str
+
+
+def command(text: str) -> Called | None:
+    """Parse a command; return None for SQL."""
+    if match := _WITHOUT_MARK.fullmatch(text):
+        return Called("help" if match[1].lower() == "help" else "quit", "")
+    if match := _COMMAND.fullmatch(text):
+        name, rest = match["name"], match["rest"]
+        return Called(name, text[match.start("rest") :].strip() if name in _AS_WRITTEN else rest)
+    return None
+
+
+def is_ready(text: str, dialect: str) -> bool:
+    """Return True if Enter should send the text: it is empty, a command, or ends its last statement."""
+    if not text.strip() or command(text):
+        return True
+    return is_complete(statements(text)[0], dialect)
+
+
+def statements(text: str) -> tuple[str, bool]:
+    r"""Split off a final `\G`: return the text as a program, places unchanged, and True for vertical rows."""
+    stripped = text.rstrip()
+    if not stripped.endswith(VERTICAL):
+        return text, False
+    return stripped.removesuffix(VERTICAL) + "; ", True

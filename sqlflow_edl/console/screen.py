@@ -18,7 +18,7 @@ from typing import IO
 from edl.errors import SemanticError
 from sqlflow_edl.console.config import Config
 from sqlflow_edl.display import views
-from sqlflow_edl.display.files import OutputFile, format_of, writing
+from sqlflow_edl.display.files import OutputFile, format_of, name_write_errors
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.display.output import write_rows
 from sqlflow_edl.reports.result import Result
@@ -93,7 +93,7 @@ class Screen:
         self.narrator.clear()
         text = page.getvalue()
         tall = text.count("\n") >= shutil.get_terminal_size().lines
-        if not (self.pager and tall and page.isatty() and self._paged(text)):
+        if not (self.pager and tall and page.isatty() and self._show_in_pager(text)):
             self._out.write(text)
             self._out.flush()
         self.note_down(text)
@@ -122,7 +122,7 @@ class Screen:
         """
         opened: IO[str] | None = None
         if path is not None:
-            with writing(path):
+            with name_write_errors(path):
                 opened = os.fdopen(
                     os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", 1, "utf-8"
                 )
@@ -158,19 +158,19 @@ class Screen:
 
     def _into_file(self, file: OutputFile, result: Result, format_: str) -> str:
         self._once = None
-        with file, writing(file.path):
+        with file, name_write_errors(file.path):
             footer = views.write_file(result, file.out, format_of(file.path) or format_)
             file.keep()
         return f"{footer} in {file.path}"
 
-    def _paged(self, text: str) -> bool:
+    def _show_in_pager(self, text: str) -> bool:
         """Show the text in the pager; return False if it cannot start."""
         try:
             process = subprocess.Popen(self.pager, stdin=subprocess.PIPE, text=True, encoding="utf-8")  # noqa: S603
         except OSError as error:
             self.say(f"cannot start the pager {self.pager[0]}: {error.strerror}; /nopager turns it off")
             return False
-        with unheard(signal.SIGINT):  # Ctrl-C belongs to the pager while it has the terminal
+        with ignore_signal(signal.SIGINT):  # Ctrl-C belongs to the pager while it has the terminal
             process.communicate(text)
         return True
 
@@ -191,7 +191,7 @@ def arguments(command: str) -> list[str]:
 
 
 @contextmanager
-def unheard(number: signal.Signals) -> Iterator[None]:
+def ignore_signal(number: signal.Signals) -> Iterator[None]:
     """Ignore the signal within the block."""
     before = signal.signal(number, signal.SIG_IGN)
     try:

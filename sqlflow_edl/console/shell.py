@@ -10,7 +10,7 @@ from sqlflow_edl.console.commands import Leave, find_command
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.config import DEFAULTS, Config
 from sqlflow_edl.console.connection import ConsoleConnection, Opener, UnopenedError
-from sqlflow_edl.console.input import Called, command
+from sqlflow_edl.console.keys import Called, command
 from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
@@ -100,7 +100,7 @@ class Shell:
 
     def _on_interrupt(self) -> None:
         """Handle Ctrl-C at the prompt: the second one without input leaves."""
-        if self._prompt.typed:
+        if self._prompt.typed_text:
             self._leaves = False
             return
         if self._leaves:
@@ -111,7 +111,7 @@ class Shell:
     def _take(self, text: str) -> None:
         """Execute the text."""
         if not holds_secret(text):
-            self.screen.note_down(f"{self._prompt.shown()}{text}\n")
+            self.screen.note_down(f"{self._prompt.get_text()}{text}\n")
         if called := command(text):
             self._call(called)
         elif text.strip():

@@ -40,7 +40,7 @@ def path_of(text: str) -> Path:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def name_write_errors(path: Path) -> Iterator[None]:
     """Raise OSErrors of the block as an SQLFlowError that names the file."""
     try:
         yield
@@ -58,14 +58,14 @@ class OutputFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with writing(path):
+        with name_write_errors(path):
             self.passes_on = _takes_it_as_it_comes(path)
             self._final = path if self.passes_on else path.resolve()  # keep a symbolic link
-            self._partial = self._final if self.passes_on else self._beside()
+            self._partial = self._final if self.passes_on else self._choose_sibling()
             self.out: IO[str] = self._partial.open("a", encoding="utf-8", newline="")
 
     def keep(self) -> None:
-        with writing(self.path):
+        with name_write_errors(self.path):
             self.out.close()
             if not self.passes_on:
                 self._replace()
@@ -79,7 +79,7 @@ class OutputFile:
         if not self.passes_on:
             self._partial.unlink(missing_ok=True)
 
-    def _beside(self) -> Path:
+    def _choose_sibling(self) -> Path:
         """Choose a new file with the permissions of the existing one, else the user's default.
 
         Raises OSError if the existing file may not be written.

@@ -87,7 +87,7 @@ def live_job(job_report: JobReport, terminal: Capabilities) -> Group:
     omitted = f", {len(lines) - of_instances} more than fit" if of_instances < len(lines) else ""
     shown = show_list(
         (*INSTANCES, "rows/s"),
-        [lines[place] for place in _remarkable(job_report.instances, of_instances)],
+        [lines[place] for place in _choose_remarkable(job_report.instances, of_instances)],
         _LIVE,
         terminal,
         "sqlflow job ID has all",
@@ -96,7 +96,7 @@ def live_job(job_report: JobReport, terminal: Capabilities) -> Group:
     parts: list[RenderableType] = [about, "", shown.table, shorten_text(shown.footer, terminal.width)]
     if servers:
         if of_servers < len(servers):
-            kept = [servers[place] for place in _remarkable(loaded, of_servers - 1)]
+            kept = [servers[place] for place in _choose_remarkable(loaded, of_servers - 1)]
             servers = [*kept, (f"{len(servers) - len(kept)} more", *[""] * (len(SERVERS) - 1))]
         parts += ["", as_table(((name, number > 0) for number, name in enumerate(SERVERS)), servers)]
     return Group(*parts)
@@ -111,7 +111,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
     return lines
 
 
-def _remarkable(rows: Sequence[Row], most: int) -> list[int]:
+def _choose_remarkable(rows: Sequence[Row], most: int) -> list[int]:
     """Return the places of so many instances, in order: instances that do not run or have a note before others."""
     places = sorted(
         range(len(rows)), key=lambda place: rows[place].state == "running" and not rows[place].note

@@ -158,7 +158,7 @@ class Narrator:
             self._alarm = None
 
     def note(self, text: str) -> None:
-        self._line(f"  {self._painted('note:', 'warning')} {text}")
+        self._line(f"  {self._paint('note:', 'warning')} {text}")
 
     def warn(self, text: str) -> None:
         self._line(f"  warning: {text}")
@@ -213,10 +213,10 @@ class Narrator:
             self.say(text)
 
     def _status(self, step: ProgramStep, word: str, more: str = "") -> None:
-        padded = self._painted(word.ljust(len("START")), _STYLES[word])
+        padded = self._paint(word.ljust(len("START")), _STYLES[word])
         self._line(f"{step.number} of {step.total} {padded} {step.title}{more}")
 
-    def _painted(self, text: str, style: str) -> str:
+    def _paint(self, text: str, style: str) -> str:
         return paint(text, style) if self._coloured else text
 
     def _rewrite(self, text: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from edl.data.cells import cell, exact
+from edl.data.cells import cell, format_exact
 from edl.errors import SQLFlowError
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
 from sqlflow_edl.reports.text import format_count
@@ -267,7 +267,7 @@ def _convert_rows(batch: pa.RecordBatch, convert: Callable[[Any], Any]) -> Itera
 def _json(value: Any) -> Any:
     """Return the value as msgspec can write it, which gives small decimals an exponent and offsets no seconds."""
     if isinstance(value, decimal.Decimal):
-        return exact(value)
+        return format_exact(value)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         has_seconds = (value.utcoffset() or datetime.timedelta()) % datetime.timedelta(minutes=1)
         return value.astimezone(datetime.UTC) if has_seconds else value

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.snapshot import WAITING
 from edl.spec.forecast import BASELINES
-from sqlflow_edl.reports.text import candidate, figures, number
+from sqlflow_edl.reports.text import candidate, format_figures, number
 
 BAR = 10  # cells
 LEAST_SHARE = 0.01  # share of rows done before the time left is shown
@@ -80,7 +80,7 @@ def bar(share: float) -> str:
 def epoch(event: EpochEnd) -> str:
     """Format the training loss and the validation metrics of an epoch, without metrics that no training changes."""
     changing = {name: value for name, value in event.metrics.items() if not name.startswith(BASELINES)}
-    validation = f"; validation {figures(changing)}" if changing else ""
+    validation = f"; validation {format_figures(changing)}" if changing else ""
     at = "" if event.final else f", step {event.step:,}"
     return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{validation}"
 

@@ -98,16 +98,18 @@ def _room() -> int:
 
 def _window(place: TextPlace, room: int) -> tuple[str, int]:
     """Return the visible part of the line, without control characters, and the cells before the caret."""
-    middle = place.column - 1 - len(_fitting(place.text[: place.column - 1][::-1], room // 2 - 1))
-    start = min(middle, len(place.text) - len(_fitting(place.text[::-1], room)))  # no room is left at the end
-    shown = _fitting(place.text[start:], room)
+    middle = place.column - 1 - len(_fit_width(place.text[: place.column - 1][::-1], room // 2 - 1))
+    start = min(
+        middle, len(place.text) - len(_fit_width(place.text[::-1], room))
+    )  # no room is left at the end
+    shown = _fit_width(place.text[start:], room)
     before = place.text[start : place.column - 1]
     prefix = "…" if start else ""
     suffix = "…" if start + len(shown) < len(place.text) else ""
     return prefix + _visible(shown) + suffix, len(prefix) + _cells(before)
 
 
-def _fitting(text: str, room: int) -> str:
+def _fit_width(text: str, room: int) -> str:
     """Return as many of the first characters as the cells take."""
     ends = accumulate(map(_cells, text[:LONGEST_LINE]))
     return text[: sum(1 for _ in takewhile(lambda cells: cells <= room, ends))]

@@ -15,12 +15,12 @@ def shift_spans(within: Span | None) -> Iterator[None]:
         yield
     except SQLFlowError as error:
         if within is not None:
-            error.span = error.span.shifted(within.start) if error.span else within
+            error.span = error.span.shift(within.start) if error.span else within
         raise
 
 
 @contextmanager
-def instead(span: Span | None) -> Iterator[None]:
+def use_place_of(span: Span | None) -> Iterator[None]:
     """Replace error positions in a text that stands in the program as a string by the span of the string."""
     try:
         yield

@@ -33,7 +33,7 @@ from sqlflow_edl.model_sql.expressions import (
     Expression,
     case,
     double,
-    finite,
+    finite_or_null,
     is_between,
     is_null,
     number,
@@ -169,7 +169,7 @@ class Columns:
         if types.is_temporal(kind):
             return self._seconds(column, name, kind)
         if types.is_floating(kind):
-            return finite(self.target, double(column))
+            return finite_or_null(self.target, double(column))
         if types.is_integer(kind) or types.is_decimal(kind):
             return double(column)
         raise SemanticError(f"column {name} is of type {kind}, and SQL needs a number")

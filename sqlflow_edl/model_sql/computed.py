@@ -16,13 +16,13 @@ from sqlflow_edl.model_sql.expressions import (
     Expression,
     case,
     divide,
-    finite,
+    finite_or_null,
     logarithm,
     negative,
     number,
     power_of_e,
+    sum_terms,
     times,
-    total,
 )
 
 _LARGEST_EXPONENT = 709.782712893384  # of e: the power still is a double
@@ -35,7 +35,7 @@ def write_operator(target: Target, operator: str, operands: Sequence[Expression]
 
 
 def _overflowing(make: Callable[..., Expression], target: Target, *operands: Expression) -> Expression:
-    return finite(target, make(*operands))
+    return finite_or_null(target, make(*operands))
 
 
 def _divide(a: Expression, b: Expression) -> Expression:
@@ -69,7 +69,7 @@ def _one_of(
 
 
 _OPERATORS: Mapping[str, Callable[..., Expression]] = {
-    "+": partial(_overflowing, lambda *terms: total(terms)),
+    "+": partial(_overflowing, lambda *terms: sum_terms(terms)),
     "-": lambda target, a: negative(a),
     "*": partial(_overflowing, times),
     "/": partial(_overflowing, _divide),

@@ -52,7 +52,7 @@ def numbered_name(letter: str, number: int, name: str = "", *more: object) -> st
     return "_".join(str(part) for part in (f"{letter}{number}", slug(name), *more) if part != "")
 
 
-def total(terms: Iterable[Expression]) -> Expression:
+def sum_terms(terms: Iterable[Expression]) -> Expression:
     """Return the sum of the terms, in parentheses by groups if there are many; 0 without any."""
     parts = list(terms)
     while len(parts) > _CHAIN:
@@ -137,7 +137,7 @@ def function(name: str, *arguments: Expression) -> Expression:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def finite(target: Target, value: Expression) -> Expression:
+def finite_or_null(target: Target, value: Expression) -> Expression:
     """Return the double, or NULL if it is not finite."""
     if not target.not_finite:
         return value

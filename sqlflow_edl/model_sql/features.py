@@ -137,16 +137,16 @@ class FeatureColumns:
     # Numbers -------------------------------------------------------------------------------------------------
 
     def _numeric(self, feature: Numeric) -> Expression:
-        return self._shifted(feature.column, feature.mean, 0.0, 1.0)
+        return self._shift_number(feature.column, feature.mean, 0.0, 1.0)
 
     def _standardize(self, feature: Standardize) -> Expression:
         if not feature.std:
             return number(0)
         if not feature.limit:
-            return self._shifted(feature.column, feature.mean, feature.mean, feature.std)
+            return self._shift_number(feature.column, feature.mean, feature.mean, feature.std)
         # A number becomes 0 in PREDICT if its square overflows.
         most = min(feature.limit * np.sqrt(sys.float_info.max), sys.float_info.max)
-        shifted = self._shifted(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
+        shifted = self._shift_number(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
         scaled = self._scaled.add(numbered_name("z", len(self._scaled.columns), str(feature.column)), shifted)
         part = divide(scaled, number(feature.limit))
         root = exp.Sqrt(this=add(number(1), times(parenthesize(part), parenthesize(part.copy()))))
@@ -159,7 +159,7 @@ class FeatureColumns:
     def _normalize(self, feature: Normalize) -> Expression:
         if feature.max == feature.min:
             return number(0)
-        return self._shifted(feature.column, feature.mean, feature.min, feature.max - feature.min)
+        return self._shift_number(feature.column, feature.mean, feature.min, feature.max - feature.min)
 
     def _year(self, feature: Year) -> Expression:
         if not feature.std:
@@ -173,7 +173,7 @@ class FeatureColumns:
         has_one = exp.GT(this=value, expression=number(-1))
         return case([(has_one, logarithm(add(number(1), value.copy())))], number(np.log1p(feature.mean)))
 
-    def _shifted(
+    def _shift_number(
         self,
         column: Source,
         mean: float,

@@ -14,7 +14,7 @@ from edl.frameworks.trees.forest import Forest, Nodes
 from edl.spec import Codes, Feature, Raw, source_columns
 from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
 from sqlflow_edl.model_sql.dialects import Target
-from sqlflow_edl.model_sql.expressions import Expression, case, is_null, number, total, whole
+from sqlflow_edl.model_sql.expressions import Expression, case, is_null, number, sum_terms, whole
 from sqlflow_edl.model_sql.networks import Outputs
 from sqlflow_edl.model_sql.stages import Stages
 
@@ -45,9 +45,10 @@ def tree_outputs(
         own_trees = np.flatnonzero(forest.outputs == output).tolist()
         parts = [own_trees[at : at + share] for at in range(0, len(own_trees), share)]
         terms: list[Expression] = [
-            stage.add(f"t{part[0]}", total(trees.written(tree) for tree in part)) for part in parts
+            stage.add(f"t{part[0]}", sum_terms(trees.make_expression(tree) for tree in part))
+            for part in parts
         ]
-        output_columns.append(outputs.add(f"o{output}", target.real(total([number(base), *terms]))))
+        output_columns.append(outputs.add(f"o{output}", target.real(sum_terms([number(base), *terms]))))
     return [output_columns]
 
 
@@ -68,7 +69,7 @@ class _Trees:
     inputs: dict[int, exp.Column]
     features: Sequence[Feature]
 
-    def written(self, tree: int) -> Expression:
+    def make_expression(self, tree: int) -> Expression:
         root = int(self.forest.roots[tree])
         expression = self._node(root)
         return self.target.real(expression) if isinstance(expression, exp.Case) else expression

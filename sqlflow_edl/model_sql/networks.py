@@ -23,8 +23,8 @@ from sqlflow_edl.model_sql.expressions import (
     parenthesize,
     power_of_e,
     subtract,
+    sum_terms,
     times,
-    total,
 )
 from sqlflow_edl.model_sql.features import FeatureColumns, Id, Item, Value, looked_up
 from sqlflow_edl.model_sql.stages import Stages
@@ -47,7 +47,7 @@ def network_outputs(target: Target, network: Network, features: FeatureColumns, 
     wide_items = [(features.items(block), weight * network.std) for block, weight in network.wide]
     members: list[list[Item]] = [items] * network.members
     for number_, layer in enumerate(network.hidden, start=1):
-        members = layers.hidden(number_, layer, members, network.scales if number_ == 1 else None)
+        members = layers.add_hidden_layer(number_, layer, members, network.scales if number_ == 1 else None)
     outputs = stages.stage("outputs")
     result: Outputs = []
     for member, inputs in enumerate(members):
@@ -57,7 +57,7 @@ def network_outputs(target: Target, network: Network, features: FeatureColumns, 
             terms = layers.products(inputs, weight[:, output])
             for wide_item, wide_weight in wide_items:
                 terms += layers.products(wide_item, wide_weight[:, output])
-            made_sum = target.real(total([number(bias[output]), *terms]))
+            made_sum = target.real(sum_terms([number(bias[output]), *terms]))
             name = f"o{output}" if network.members == 1 else f"o{output}_m{member}"
             rows.append(outputs.add(name, made_sum))
         result.append(rows)
@@ -80,7 +80,7 @@ class _Layers:
         self._target = target
         self._stages = stages
 
-    def hidden(
+    def add_hidden_layer(
         self, number_: int, layer: Layer, members: Sequence[Sequence[Item]], scales: Floats | None
     ) -> list[list[Item]]:
         """Add a hidden layer of all members, and return its units by member."""
@@ -94,10 +94,10 @@ class _Layers:
             for unit in range(weight.shape[1]):
                 suffix = f"{unit}_m{member}" if several else f"{unit}"
                 terms = self.products(items, weight[:, unit])
-                summed = self._target.real(total([number(layer.bias[unit]), *terms]))
+                summed = self._target.real(sum_terms([number(layer.bias[unit]), *terms]))
                 made_sum = sums.add(f"s{number_}_{suffix}", summed)
                 row.append(
-                    Value(units.add(f"h{number_}_{suffix}", self._activated(made_sum, layer.activation)))
+                    Value(units.add(f"h{number_}_{suffix}", self._activate(made_sum, layer.activation)))
                 )
             hidden_units.append(row)
         return hidden_units
@@ -118,7 +118,7 @@ class _Layers:
                 terms.append(times(number(weight), item.column.copy()))
         return terms
 
-    def _activated(self, made_sum: exp.Column, activation: str) -> Expression:
+    def _activate(self, made_sum: exp.Column, activation: str) -> Expression:
         if activation == "relu":
             return function(self._target.greatest, made_sum, number(0))
         make = _ACTIVATIONS.get(activation)

@@ -22,7 +22,7 @@ from sqlflow_edl.model_sql.expressions import (
     parenthesize,
     power_of_e,
     subtract,
-    total,
+    sum_terms,
     whole,
 )
 from sqlflow_edl.model_sql.networks import Outputs, sigmoid
@@ -48,7 +48,7 @@ class Scores:
         means = self._probabilities(outputs)
         chosen = self._stages.stage("chosen")
         largest = chosen.add("top", self._greatest(means))
-        value, probability = self._decided(label, means, largest)
+        value, probability = self._decide_class(label, means, largest)
         return [value, probability, *means]
 
     def _number(self, outputs: Outputs) -> Expression:
@@ -61,7 +61,7 @@ class Scores:
     def _mean(self, parts: Sequence[exp.Column]) -> Expression:
         if len(parts) == 1:
             return parts[0].copy()
-        return divide(parenthesize(total([part.copy() for part in parts])), number(len(parts)))
+        return divide(parenthesize(sum_terms([part.copy() for part in parts])), number(len(parts)))
 
     # Probabilities -------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Scores:
                 powers.add(f"{letter}e{place}{suffix}", self._power(logit, top))
                 for place, logit in enumerate(row)
             ]
-            added = sums.add(f"{letter}total{suffix}", total([term.copy() for term in terms]))
+            added = sums.add(f"{letter}total{suffix}", sum_terms([term.copy() for term in terms]))
             rows_of_shares.append(
                 [
                     shares.add(f"{letter}p{place}{suffix}", divide(term.copy(), added.copy()))
@@ -137,7 +137,7 @@ class Scores:
 
     # Classes -------------------------------------------------------------------------------------------------
 
-    def _decided(
+    def _decide_class(
         self, label: ClassLabel, means: Sequence[exp.Column], top: exp.Column
     ) -> tuple[Expression, Expression]:
         """Return the predicted class, the first of equals, and its probability."""

@@ -49,7 +49,7 @@ def split_name(text: str) -> tuple[str, str]:
     match = _INTO.match(text)
     if match is None:
         return "", text
-    return match[1], _blank(match[0]) + text[match.end() :]
+    return match[1], _blank_out(match[0]) + text[match.end() :]
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -71,6 +71,6 @@ def format_option(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name}"
 
 
-def _blank(text: str) -> str:
+def _blank_out(text: str) -> str:
     """Return as many blanks as the text has characters, so that later places stay valid."""
     return "".join("\n" if char == "\n" else " " for char in text)

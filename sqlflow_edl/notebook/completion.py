@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from IPython.core.completer import SimpleCompletion, context_matcher
 
 from sqlflow_edl.console.catalog import SourceCatalog, Unconnected
-from sqlflow_edl.console.completion import fitting
-from sqlflow_edl.console.completion_rules import Offer, offers
+from sqlflow_edl.console.completion import fitting_offers
+from sqlflow_edl.console.completion_rules import Offer, list_offers
 from sqlflow_edl.console.context import context
 from sqlflow_edl.notebook.arguments import format_option
-from sqlflow_edl.notebook.frames import is_frame
+from sqlflow_edl.notebook.frames import is_persistable
 from sqlflow_edl.notebook.magics import OF_A_CELL, OF_A_CONNECTION
-from sqlflow_edl.notebook.variables import plain
+from sqlflow_edl.notebook.variables import sql_variable_names
 from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class SessionNames:
     def dialect(self) -> str:
         return dialect_named(self.session.dialect).name
 
-    def known(self) -> SourceCatalog:
+    def get_catalog(self) -> SourceCatalog:
         if self._is_stale:
             self._catalog.look(self.session)
             self._is_stale = False
         return self._catalog
 
     def columns(self, table: str) -> tuple[str, ...]:
-        if table not in self.known().columns:
+        if table not in self.get_catalog().columns:
             self._catalog.look_into(table, self.session)
         return self._catalog.columns.get(table, ())
 
@@ -77,8 +77,8 @@ class CellCompletion:
         """Return the function to register, which answers for SQL and the options before it."""
 
         def sqlflow(asked: CompletionContext) -> SimpleMatcherResult:
-            word, offered = self._offered(asked)
-            texts = _in_place_of(asked.token, word, fitting(word, offered))
+            word, offered = self._complete_word(asked)
+            texts = _in_place_of(asked.token, word, fitting_offers(word, offered))
             completions = [SimpleCompletion(text, type=kind) for text, kind in texts]
             return {"completions": completions, "suppress": True, "ordered": True}
 
@@ -92,7 +92,7 @@ class CellCompletion:
         if self._names is not None:
             self._names.cell_has_run()
 
-    def _offered(self, asked: CompletionContext) -> tuple[str, Iterable[Offer]]:
+    def _complete_word(self, asked: CompletionContext) -> tuple[str, Iterable[Offer]]:
         """Return the word at the cursor and the offers in its place."""
         typed = _argument(asked.line_with_cursor[: asked.cursor_position])
         if typed is not None:
@@ -102,17 +102,21 @@ class CellCompletion:
             return "", ()
         text, at = text_and_place
         if variable := _VARIABLE.fullmatch(text[:at]):
-            return variable[1] or "", (Offer(name, "variable") for name in plain(self._namespace))
+            return variable[1] or "", (
+                Offer(name, "variable") for name in sql_variable_names(self._namespace)
+            )
         names = self._open_names() or Unconnected("duckdb")
         where = context(text, at, dialect_named(names.dialect))
-        return (where.word, offers(where, names)) if where is not None else ("", ())
+        return (where.word, list_offers(where, names)) if where is not None else ("", ())
 
     def _arguments(self, magic: str, option: str, word: str) -> Iterable[str]:
         """Return options, or values of an option."""
         if option == "source" or magic == "sqlflow_close":
             return self._connections.names
         if option == "persist":
-            return [name for name, value in self._namespace.items() if is_frame(value) and name[0] != "_"]
+            return [
+                name for name, value in self._namespace.items() if is_persistable(value) and name[0] != "_"
+            ]
         if option or not word.startswith("-"):
             return ()
         return map(format_option, OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION)

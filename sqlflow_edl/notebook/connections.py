@@ -46,7 +46,7 @@ class Connections:
         A session that is open with the same settings is kept, with its tables and its training process.
         """
         name = alias or settings.url
-        session = self._kept(name, settings) or self._opened(name, settings)
+        session = self._find_session(name, settings) or self._opened(name, settings)
         self._current = name
         return session
 
@@ -99,7 +99,7 @@ class Connections:
         while self._open:
             self.close(next(iter(self._open)))
 
-    def _kept(self, name: str, settings: ConnectionSettings) -> Session | None:
+    def _find_session(self, name: str, settings: ConnectionSettings) -> Session | None:
         connection = self._open.get(name)
         return connection.session if connection is not None and connection.settings == settings else None
 

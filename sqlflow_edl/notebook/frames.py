@@ -33,7 +33,7 @@ def target(text: str, frame: str) -> str:
     return match[1] if match else frame
 
 
-def is_frame(value: Any) -> bool:
+def is_persistable(value: Any) -> bool:
     """Return True for what `persist` takes: data frames, Arrow tables, results."""
     return hasattr(value, "iloc") or hasattr(type(value), "__arrow_c_stream__")
 
@@ -45,7 +45,9 @@ def named_frames(session: Session, text: str, variables: Mapping[str, Any]) -> I
     A table of the data source comes first. Yield the names of the frames.
     """
     named = _tables_named(text, session.dialect)
-    frames = {name: variables[name] for name in named if name in variables and is_frame(variables[name])}
+    frames = {
+        name: variables[name] for name in named if name in variables and is_persistable(variables[name])
+    }
     if frames:
         tables = {table.rpartition(".")[2].strip('"`').casefold() for table in session.source.tables()}
         frames = {name: frame for name, frame in frames.items() if name.casefold() not in tables}

@@ -15,8 +15,8 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
+from sqlflow_edl.notebook.cell import CellError
 from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
-from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.live import Bundle, CellScreen, Live, Terminal
 from sqlflow_edl.reports.text import format_count
 
@@ -106,7 +106,7 @@ class SQLFlowMagics(Magics):
                     f"unexpected argument {rest.strip()}", hint="%sqlflow_connect URL --alias NAME"
                 )
             context.debug = "debug" in (options := options | more)
-            print("connected to", self._connected(url, options).source.url)
+            print("connected to", self._connect_session(url, options).source.url)
 
     @no_var_expand
     @line_magic
@@ -132,7 +132,7 @@ class SQLFlowMagics(Magics):
             )
         self.connections.use(options["source"])
 
-    def _connected(self, url: str, options: Options) -> Session:
+    def _connect_session(self, url: str, options: Options) -> Session:
         url = url or os.environ.get("SQLFLOW_SOURCE", "")
         if not url:
             raise SemanticError("no data source is given", hint="%sqlflow_connect duckdb:///demo.duckdb")

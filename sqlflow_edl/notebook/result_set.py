@@ -1,4 +1,4 @@
-"""Result of a cell: the rows of its last statement, or a report of what was done."""
+"""Result of a cell: the rows of its last statement, a report of what was done, or charts of explained rows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.charts.bars import bars
 from sqlflow_edl.charts.curves import learning_curve, roc
 from sqlflow_edl.charts.matrix import confusion
 from sqlflow_edl.display import views
+from sqlflow_edl.display.files import OutputFile, name_write_errors, path_of
 from sqlflow_edl.display.final_report import facts, final_report, largest
 from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import format_computed
 from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.charts import Chart, draw_explained
+from sqlflow_edl.notebook.cell import CellError
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame, polars_frame
 from sqlflow_edl.reports.text import format_count, number
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.jobs.events import EpochEnd
+    from sqlflow_edl.charts.shapley import Explained
 
 SHOWN_ROWS = 10
 
@@ -198,3 +204,56 @@ _FORMS: Mapping[View, Callable[[FirstRows], str]] = {
 def _footer(first: FirstRows) -> str:
     total = format_count(first.total)
     return total if first.total == len(first.rows) else f"{len(first.rows)} of {total}"
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A chart that a notebook shows. svg: the drawing, without scripts and references."""
+
+    svg: str
+
+    def __repr__(self) -> str:
+        return unescape(html.label(self.svg)) or "no rows to draw"
+
+    def _repr_html_(self) -> str:
+        return html.image(self.svg)
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to a file, `shap.svg` for example.
+
+        Raises CellError for another format, a chart without rows, and a file that cannot be written.
+        """
+        try:
+            file = path_of(str(path))
+            if file.suffix.casefold() not in ("", ".svg"):
+                raise SemanticError(
+                    f"a chart is written as SVG, not as {file.suffix}",
+                    hint=f"save({str(file.with_suffix('.svg'))!r})",
+                )
+            if not self.svg:
+                raise SemanticError("the chart has no rows to draw")
+            with OutputFile(file) as output:
+                with name_write_errors(file):
+                    output.out.write(self.svg)
+                output.keep()
+        except SQLFlowError as error:
+            raise CellError(error) from error
+
+
+def draw_explained(table: pa.Table | None, draw: Callable[[ModuleType, Explained], str]) -> Chart:
+    """Draw explained rows, by a function that gets `sqlflow_edl.charts.shapley` and the rows.
+
+    Raises CellError for rows without Shapley values, and for what the function refuses.
+    """
+    from sqlflow_edl.charts import shapley
+
+    try:
+        rows = shapley.Explained.of(table) if table is not None else None
+        if rows is None:
+            raise SemanticError(
+                "the rows have no Shapley values",
+                hint="SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO",
+            )
+        return Chart(draw(shapley, rows))
+    except SemanticError as error:
+        raise CellError(error) from error

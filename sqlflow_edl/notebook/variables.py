@@ -55,7 +55,7 @@ def _variables(namespace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plain(namespace: Mapping[str, Any]) -> list[str]:
+def sql_variable_names(namespace: Mapping[str, Any]) -> list[str]:
     """Return the names of variables that SQL may use."""
     return [
         name
@@ -116,7 +116,10 @@ def _literal(token: Token, namespace: Mapping[str, Any], dialect: str) -> str:
     """Format the value in the database's SQL; a list in parentheses, as IN takes it."""
     name, span = token.text[1:], Span(token.start, token.end)
     if name not in namespace:
-        hint = did_you_mean(name, plain(namespace), list_up_to=0) or f"set {name} in a cell before this one"
+        hint = (
+            did_you_mean(name, sql_variable_names(namespace), list_up_to=0)
+            or f"set {name} in a cell before this one"
+        )
         raise SemanticError(f"the variable {name} is not given", span=span, hint=hint)
     value = _python(namespace[name])
     if isinstance(value, dict) or not _is_plain(value):

@@ -1,12 +1,12 @@
-"""Learning curve of a stored model: rows for SHOW CURVE, text for DESCRIBE MODEL."""
+"""Learning curve of a stored model: rows for SHOW CURVE, and a line of blocks for DESCRIBE MODEL."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.reports.sparkline import sparkline
-from sqlflow_edl.reports.text import figures, number
+from sqlflow_edl.reports.text import format_figures, number
 
 if TYPE_CHECKING:
     from edl.models.archive import Figures
@@ -57,4 +57,24 @@ def draw_sparkline(values: Sequence[float | None]) -> str:
 
 
 def _epoch(row: Figures, names: Sequence[str]) -> str:
-    return f"epoch {row.get('epoch') or 0:.0f}: {figures({name: row[name] for name in names if name in row})}"
+    return f"epoch {row.get('epoch') or 0:.0f}: {format_figures({name: row[name] for name in names if name in row})}"
+
+
+WIDTH = 40  # characters
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
+    """Draw a block for each value, in proportion to it; empty for fewer than two finite values.
+
+    Of more than `width` values, `width` are taken at equal distances, including the first and the last.
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if len(finite) < 2:
+        return ""
+    if len(finite) > width:
+        step = (len(finite) - 1) / (width - 1)
+        finite = [finite[round(place * step)] for place in range(width)]
+    low, high = min(finite), max(finite)
+    scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BLOCKS[round((value - low) * scale)] for value in finite)

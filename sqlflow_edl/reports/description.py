@@ -107,7 +107,7 @@ def _members(archive: Archive) -> Rows:
         refit = f"; {words.length_of_refit(trial)} on all rows" if trial.refit else ""
         yield (
             f"{words.percent(trial.weight)}",
-            f"trial {trial.number}: {trial.name}; {words.figures(trial.figures)}{refit}",
+            f"trial {trial.number}: {trial.name}; {words.format_figures(trial.figures)}{refit}",
         )
 
 

@@ -76,7 +76,7 @@ def _row(version: ModelVersion) -> tuple[object, ...]:
 def _key_metrics(figures: Mapping[str, float | None]) -> str | None:
     """Format the first metrics, or the loss if there are none."""
     metrics = {name: value for name, value in figures.items() if name != "loss"} or figures
-    return text.figures(dict(list(metrics.items())[:KEY_METRICS])) or None
+    return text.format_figures(dict(list(metrics.items())[:KEY_METRICS])) or None
 
 
 def show_train(registry: Registry, statement: Statement) -> Result:

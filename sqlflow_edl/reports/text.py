@@ -299,7 +299,7 @@ def nulls(column_summary: ColumnSummary) -> str:
     return f"{percent(share)} NULL" if share >= 0.001 else "below 0.1 % NULL"
 
 
-def figures(by_name: Mapping[str, float | None]) -> str:
+def format_figures(by_name: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {number(value)}" for name, value in by_name.items())
 
 

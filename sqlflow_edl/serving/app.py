@@ -227,7 +227,7 @@ class PredictionServer:
     async def _within_limits(self, request: Request, name: str, number: int | None) -> Response:
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await self._predicted(request, name, number)
+                return await self._answer_prediction(request, name, number)
         except TimeoutError:
             message = f"the answer takes longer than {self._limits.seconds:g} seconds"
             return error_response(504, "timeout", message, hint="send fewer rows")
@@ -257,8 +257,8 @@ class PredictionServer:
         except ClientDisconnect:
             return Response(status_code=499)
 
-    async def _predicted(self, request: Request, name: str, number: int | None) -> Response:
-        loaded = await self._loaded(name, number)
+    async def _answer_prediction(self, request: Request, name: str, number: int | None) -> Response:
+        loaded = await self._load_requested(name, number)
         results = _settings(loaded.model, request)
         kind, arrow_out = _formats(request)
         body = await self._body(request)
@@ -287,7 +287,7 @@ class PredictionServer:
             predictions = await self._batcher(loaded.model).predict(question.batch, results)
             return await loop.run_in_executor(self._threads, _write_answer, loaded, question, predictions)
 
-    async def _loaded(self, name: str, number: int | None) -> Loaded:
+    async def _load_requested(self, name: str, number: int | None) -> Loaded:
         """Return the model of the request, which may have to be loaded."""
         try:
             loaded = self._catalog.find(name, number)
@@ -310,12 +310,12 @@ class PredictionServer:
         most = self._limits.bytes
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > most:
-            raise _long(most)
+            raise _too_long_error(most)
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > most:
-                raise _long(most)
+                raise _too_long_error(most)
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -452,7 +452,7 @@ def _json(content: object) -> Response:
     return Response(msgspec.json.encode(content), media_type=JSON)
 
 
-def _long(most: int) -> TooLargeError:
+def _too_long_error(most: int) -> TooLargeError:
     return TooLargeError(f"the body has more than {most:,} bytes", hint="send the rows in several requests")
 
 

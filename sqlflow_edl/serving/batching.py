@@ -72,7 +72,7 @@ class Batcher:
         self._busy = True
         self._observe(rows, len(group))
         loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._threads, _together, self._model, group)
+        work = loop.run_in_executor(self._threads, _predict_together, self._model, group)
         work.add_done_callback(lambda done: self._end(group, done))
 
     def _end(self, group: Sequence[_Question], done: asyncio.Future[list[Answer]]) -> None:
@@ -88,7 +88,7 @@ class Batcher:
         self._begin()
 
 
-def _together(model: ServedModel, group: Sequence[_Question]) -> list[Answer]:
+def _predict_together(model: ServedModel, group: Sequence[_Question]) -> list[Answer]:
     """Predict requests in one forward pass; if that fails, each by itself, so that one cannot spoil another."""
     schema = group[0].batch.schema
     if len(group) > 1 and all(item.batch.schema.equals(schema) for item in group):

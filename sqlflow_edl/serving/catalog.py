@@ -77,7 +77,7 @@ class ModelCatalog:
             return None
         with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             with self._store.open() as registry:
-                versions = self._listed(registry)
+                versions = self._list_versions(registry)
                 current_versions = [
                     version for name in versions if (version := self._current(name, versions[name]))
                 ]
@@ -158,7 +158,7 @@ class ModelCatalog:
             )
         return version
 
-    def _listed(self, registry: Registry) -> dict[str, list[ModelVersion]]:
+    def _list_versions(self, registry: Registry) -> dict[str, list[ModelVersion]]:
         """Return the ready versions of the models to be served, by name."""
         by_name: dict[str, list[ModelVersion]] = {}
         for version in registry.list():

@@ -46,7 +46,7 @@ def from_records(records: Sequence[object], schema: pa.Schema) -> pa.RecordBatch
         try:
             values = [record[name] for record in records]  # type: ignore[index]
         except (KeyError, TypeError, IndexError):
-            raise _lacking(records, name) from None
+            raise _missing_column(records, name) from None
         columns.append(to_column(values, field))
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
@@ -219,7 +219,7 @@ def _names(values: Mapping[Any, object], names: Sequence[str]) -> dict[str, str]
     return {name: as_written for name, as_written in by_name.items() if as_written is not None}
 
 
-def _lacking(records: Sequence[object], name: str) -> ValueProblem:
+def _missing_column(records: Sequence[object], name: str) -> ValueProblem:
     """Return the problem of the first row without the column."""
     for row, record in enumerate(records):
         if not isinstance(record, Mapping):

@@ -70,7 +70,7 @@ class Activation:
             registry.load(current.reference, job_of_rival.model)
             try:
                 evaluation = self._evaluation(current.reference, metric, job_of_rival.model)
-                pinned = self._pinned(start, job_of_rival)
+                pinned = self._pin_new_rows(start, job_of_rival)
                 rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
                 evaluation = msgspec.structs.replace(evaluation, rows=rows, cluster=Cluster())
                 generate(evaluation).write(job_of_rival.program)
@@ -148,7 +148,7 @@ class Activation:
             )
         return rows.training
 
-    def _pinned(self, start: int, job_of_rival: JobFolder) -> Pinned:
+    def _pin_new_rows(self, start: int, job_of_rival: JobFolder) -> Pinned:
         """Copy the rows from `start` on into the folder of the evaluation."""
         reader = reader_of(self.pinned, self.job)
         batches = reader.read(start, self.fitted.rows.total)

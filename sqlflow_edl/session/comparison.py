@@ -17,7 +17,7 @@ from edl import data, spec
 from edl.data import Pinned
 from edl.data.pinned import pin_rows
 from edl.errors import SQLFlowError
-from edl.features.arrays import Bools, Ints, plain
+from edl.features.arrays import Bools, Ints, plain_array
 from edl.features.categories import encoder
 from edl.features.hashing import Hashes
 from edl.features.labels import target
@@ -67,7 +67,7 @@ def drift(
     return compare(read(list(summaries)), summaries, features, limit=limit)
 
 
-def notes(
+def comparison_notes(
     fitting: Fitting | None, trained: JobSpec, planned: JobSpec, pinned: Pinned, job: JobFolder
 ) -> tuple[str, ...]:
     """Return a note on values that the model has not met, or none: categories that it does not know, by column, and
@@ -95,7 +95,7 @@ def notes(
     unseen, nulls = Counter[str](), Counter[str]()
     columns = list(dict.fromkeys((*vocabularies, *sorted(without_null))))
     for batch in reader.read(0, pinned.rows, columns) if columns else ():
-        missing = {column: plain(batch.column(column)).null_count for column in columns}
+        missing = {column: plain_array(batch.column(column)).null_count for column in columns}
         nulls.update({column: missing[column] for column in without_null})
         for column, encode in encoders.items():
             unseen[column] += int((encode(batch) == vocabularies[column].size).sum()) - missing[column]  # type: ignore[union-attr]
@@ -208,7 +208,7 @@ class SeenRowsFinder:
         elif not (columns := self._common_columns()):
             why = "the query lacks columns of its training, or has them in another type, or they hold lists"
         else:
-            return self._compared(columns)
+            return self._compare_rows(columns)
         return SeenRows(self.reference, self.pinned.rows, why=why)
 
     def _common_columns(self) -> dict[str, str]:
@@ -229,13 +229,13 @@ class SeenRowsFinder:
         }
         return names_here if needed <= names_here.keys() else {}
 
-    def _compared(self, columns: dict[str, str]) -> SeenRows:
+    def _compare_rows(self, columns: dict[str, str]) -> SeenRows:
         try:
             # without a split, the JobSpec of trees does not tell whether the query's order was kept
             for shuffle in (True,) if self.model.spec.split is not None else (True, False):
                 with self._pinned_again(shuffle) as before:
                     if before is not None:
-                        return SeenRows(self.reference, self.pinned.rows, self._seen(before, columns))
+                        return SeenRows(self.reference, self.pinned.rows, self._find_seen(before, columns))
         except SQLFlowError as error:
             why = f"its query cannot be read again: {error.message}"
             return SeenRows(self.reference, self.pinned.rows, why=why)
@@ -257,7 +257,7 @@ class SeenRowsFinder:
             finally:
                 self.source.unpin(pinned, folder)
 
-    def _seen(self, before: data.Reader, columns: dict[str, str]) -> Bools:
+    def _find_seen(self, before: data.Reader, columns: dict[str, str]) -> Bools:
         now = data.open_reader(self.pinned, self.job.rows)
         trained_hashes = _hashes(before, trained_rows(self.model, before.rows), list(columns))
         return _in_both(_hashes(now, now.rows, list(columns.values())), trained_hashes)

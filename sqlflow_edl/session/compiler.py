@@ -118,13 +118,13 @@ class Compiler:
 
     def compile(self, statement: Statement) -> CompiledStatement:
         """Compile a TRAIN statement from a look at its rows."""
-        planned = self.planned(statement)
+        planned = self.plan(statement)
         warnings = tuple(map(str, planned.warnings))
         return CompiledStatement(
             statement, planned.spec, generate(planned.spec), tuple(planned.plan.notes), warnings
         )
 
-    def planned(self, statement: Statement) -> Planned:
+    def plan(self, statement: Statement) -> Planned:
         """Plan a TRAIN statement from a look at its rows."""
         look_at = partial(look, self.source, only_schema=self.only_schema)
         _, result = self.run_plan(statement, self.training_plan(statement), look_at)
@@ -173,13 +173,13 @@ class Compiler:
         with set_missing_spans(statement.model.span if statement.model else None):
             self._check_machine(framework, others=others)
         if isinstance(self.source, TextSource):
-            query = stored_readings.differing(self.source.readings, query)
+            query = stored_readings.differing_query(self.source.readings, query)
         if searches:
             probe = TableProbe(self.source, statement.select, tuple(schema.names))
             return self._with_held_out(
-                search.plan(statement, query, schema, self.reused(statement), self.clock, probe)
+                search.plan(statement, query, schema, self.load_reused(statement), self.clock, probe)
             )
-        last, models = self._last_query(statement, parent), self.reused(statement)
+        last, models = self._last_query(statement, parent), self.load_reused(statement)
         planned = train.plan(statement, query, schema, parent, self.workers, last, models=models)
         if parent is not None:
             again = used_model.over_schema(parent.spec, schema)
@@ -240,19 +240,19 @@ class Compiler:
             return None
         with set_missing_spans(statement.using.span):
             try:
-                reference, archive = self._stored(str(statement.using))
+                reference, archive = self._load_spec(str(statement.using))
             except SemanticError as error:
                 if str(statement.using) in KINDS:
                     error.hint = f"write WITH auto.models = {statement.using} in place of USING"
                 raise
             return Parent(reference, archive, statement.using.span)
 
-    def reused(self, statement: Statement) -> dict[str, Reused]:
+    def load_reused(self, statement: Statement) -> dict[str, Reused]:
         """Load the models of FEATURES(m) in COLUMN."""
         by_reference: dict[str, Reused] = {}
-        for name in statement.reused:
+        for name in statement.reused_models:
             with set_missing_spans(name.span):
-                by_reference[str(name)] = Reused(*self._stored(str(name)))
+                by_reference[str(name)] = Reused(*self._load_spec(str(name)))
         return by_reference
 
     def _last_query(self, statement: Statement, parent: Parent | None) -> spec.Query | None:
@@ -264,14 +264,14 @@ class Compiler:
         name = str(statement.into[0]) if statement.into else ""
         if not name or not self.registry.has(name) or self.registry.look_up(name).state != "ready":
             return None
-        return self._stored(name)[1].query
+        return self._load_spec(name)[1].query
 
-    def trained(self, name: Name) -> spec.JobSpec:
+    def load_spec(self, name: Name) -> spec.JobSpec:
         """Return the JobSpec of a model."""
         with set_missing_spans(name.span):
-            return self._stored(str(name))[1]
+            return self._load_spec(str(name))[1]
 
-    def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
+    def _load_spec(self, name: str) -> tuple[str, spec.JobSpec]:
         """Return the reference and the JobSpec of a model."""
         with self.registry.fetch(name) as (model, archive):
             return model.reference, read_archive(archive).spec
@@ -280,7 +280,7 @@ class Compiler:
         """Add the description of the validation query, if the plan has one."""
         if not plan.held_out.query:
             return plan
-        with plan.held_out.placed():
+        with plan.held_out.locate_errors():
             schema, query = self._describe(plan.held_out.query)
         raise_all(check_columns(plan.held_out, plan.schema, plan.columns, schema))
         return replace(plan, validation=query)
@@ -361,7 +361,7 @@ class Compiler:
     def job_spec(self, statement: Statement) -> spec.JobSpec:
         """Return the JobSpec of a statement with a generated program, without pinned rows."""
         if statement.trains:
-            return self.planned(statement).spec
+            return self.plan(statement).spec
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             return self.use(statement, Path(folder) / "model.zip").planned
 
@@ -411,7 +411,7 @@ class Compiler:
             if parent is not None:
                 self.read_as(parent.spec, statement)
             elif self.retrained:
-                self.read_as(self._stored(self.retrained)[1], statement)
+                self.read_as(self._load_spec(self.retrained)[1], statement)
 
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""

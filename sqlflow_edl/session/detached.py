@@ -91,7 +91,7 @@ def commit_finished(source: Source) -> Iterator[str]:
 
 def _list_failures(source: Source) -> Iterator[str]:
     """Record the failures of detached trainings in the registry, each once."""
-    for job, status in job_folder.changing():
+    for job, status in job_folder.list_changing():
         # Of one elsewhere, its master has recorded the reason.
         if status.state not in ("failed", "died") or status.place:
             continue

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def interrupting(stop: Callable[[], None]) -> Iterator[None]:
+def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` from another thread on Ctrl-C and SIGTERM, beside the usual KeyboardInterrupt.
 
     Has an effect in the main thread only, because signals are delivered there.

@@ -37,7 +37,10 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     observer.doing(f"comparing {format_count(pinned.rows)}")
     with shift_spans(statement.select_span):
         measured = measure(planned, data.open_reader(pinned, job.rows))
-    notes, warnings = measurement.notes(planned, measured.label), _warnings(planned, measured, pinned.rows)
+    notes, warnings = (
+        measurement.measurement_notes(planned, measured.label),
+        _warnings(planned, measured, pinned.rows),
+    )
     report(observer, notes, warnings)
     message = f"{planned.kind} of {format_count(measured.rows)}"
     if planned.report == "roc_curve" and isinstance(measured.label, ClassLabel):
@@ -90,6 +93,8 @@ def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
         rows.append(("weight", planned.weight, "", ""))
     rows += (("metrics", name, "", "") for name in planned.metrics)
     rows.append(("report", "", planned.report, ""))
-    rows += (("note", str(place), note, "") for place, note in enumerate(measurement.notes(planned), 1))
+    rows += (
+        ("note", str(place), note, "") for place, note in enumerate(measurement.measurement_notes(planned), 1)
+    )
     where = f"a table in {compiler.source.url}" if planned.target else "a result set"
     return [*rows, ("result", planned.target, where, "" if planned.target else "no table is named")]

@@ -30,12 +30,12 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     """Solve the problem over pinned rows; store its solution if the statement names a table."""
     spec, source = compiler.optimization(statement), compiler.source
     (job.path / SPEC).write_bytes(msgspec.json.encode(spec))
-    notes = plan.notes(statement)
+    notes = plan.optimization_notes(statement)
     report(observer, notes)
     observer.doing("pinning the rows")
     with shift_spans(statement.select_span):
         pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
-    batches = data.open_reader(pinned, job.rows).read(0, pinned.rows, spec.needed)
+    batches = data.open_reader(pinned, job.rows).read(0, pinned.rows, spec.needed_columns)
     with set_missing_spans(statement.objective.span if statement.objective else None):
         built = problem.build(spec, _table(batches, compiler, spec))
         observer.doing(f"solving for {format_count(len(built.cost), 'variable')}")
@@ -55,7 +55,7 @@ def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
     spec = compiler.optimization(statement)
     with shift_spans(statement.select_span):
         reader = compiler.source.stream(statement.select)
-        rows = reader.read_all().select(list(spec.needed))
+        rows = reader.read_all().select(list(spec.needed_columns))
     with set_missing_spans(statement.objective.span if statement.objective else None):
         built = problem.build(spec, rows)
     into = f"into {spec.target}" if spec.target else "as a result set"
@@ -97,6 +97,6 @@ def _values(domain: Domain) -> str:
 
 def _table(batches: object, compiler: Compiler, spec: Optimization) -> pa.Table:
     schema = compiler.source.schema(spec.query.select)
-    fields = pa.schema([schema.field(name) for name in spec.needed])
+    fields = pa.schema([schema.field(name) for name in spec.needed_columns])
     batch_list = list(batches)  # type: ignore[call-overload]
     return pa.Table.from_batches(batch_list) if batch_list else fields.empty_table()

@@ -99,13 +99,17 @@ def find_doubt(statement: Statement, dialect: str, parser: Parser | None = None)
             return error
         return None
     doubt = (
-        _error(statement.text, dialect, partial(_doubt, dialect=dialect)) if statement.kind == "sql" else None
+        _error(statement.text, dialect, partial(_find_parser_error, dialect=dialect))
+        if statement.kind == "sql"
+        else None
     )
     if doubt is None:
         return None
     is_placed = doubt.span is not None
-    doubt.span = doubt.span.shifted(statement.span.start) if doubt.span else None
-    _add_correction(doubt, statement, dialect, partial(_doubt, dialect=dialect), parser_knows=False)
+    doubt.span = doubt.span.shift(statement.span.start) if doubt.span else None
+    _add_correction(
+        doubt, statement, dialect, partial(_find_parser_error, dialect=dialect), parser_knows=False
+    )
     return doubt if is_placed or doubt.hint else None
 
 
@@ -124,7 +128,7 @@ def _first_error(statement: Statement, dialect: str, parser: Parser) -> SQLFlowE
     """Return the first error of the SQL that the database reads, at its place in the program, or None."""
     for sql, span in _passed_on(statement):
         if (error := _error(sql, dialect, parser)) is not None:
-            error.span = error.span.shifted(span.start) if error.span else span
+            error.span = error.span.shift(span.start) if error.span else span
             return error
     return None
 
@@ -148,11 +152,11 @@ def _add_correction(
         return _refusal(text, dialect, parser)
 
     start = statement.span.start
-    place = error.span.shifted(-start) if error.span else None
+    place = error.span.shift(-start) if error.span else None
     if correction := find_correction(statement.text, dialect_named(dialect), place, refusal, names, tables):
         error.hint = correction.hint
         if correction.place is not None:  # the database stumbles over a word behind the wrong one
-            error.span = correction.place.shifted(start)
+            error.span = correction.place.shift(start)
             if parser_knows:
                 error.message = f"unexpected {statement.text[correction.place.start : correction.place.end]}"
 
@@ -180,7 +184,7 @@ def _error(sql: str, dialect: str, parser: Parser) -> SQLFlowError | None:
     )
 
 
-def _doubt(sql: str, dialect: str) -> StatementSyntaxError | None:
+def _find_parser_error(sql: str, dialect: str) -> StatementSyntaxError | None:
     """Return what sqlglot has against SQL; an error without a place if it knows no such kind of statement."""
     from sqlglot import exp
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl import data, spec
-from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
+from edl.data.readers import JoinedReader
 from edl.errors import SemanticError, Span, SQLFlowError, UnfitValueError
 from edl.features import own_functions
 from edl.features.computed import arguments, with_computed
@@ -29,7 +29,7 @@ from sqlflow_edl.analysis import expressions, forecasts, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fix_statistics, is_fixed, state_of
-from sqlflow_edl.analysis.columns.decisions import fitting, summaries
+from sqlflow_edl.analysis.columns.decisions import record_fitting, summaries
 from sqlflow_edl.analysis.columns.derive import list_readings
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
@@ -88,7 +88,9 @@ def _fit(
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, plan.columns))
     planned = _fit_plan(_with_since(plan, reader, rows), checks, statistics, rows, classes)
     fitted = with_statistics(planned.spec, reader.read)
-    write_fitting(job.rows, fitting(planned.columns, plan.decisions, fitted.features, planned.warnings))
+    write_fitting(
+        job.rows, record_fitting(planned.columns, plan.decisions, fitted.features, planned.warnings)
+    )
     return PinnedTraining(pinned, fitted, planned.warnings)
 
 
@@ -154,7 +156,7 @@ def _fit_plan(
     statistics = {**statistics, **with_disorder}
     fitted = plan.fit(statistics, rows, label_classes)
     validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.schema)
-    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
+    warnings = tuple(checks.warnings(statistics, fitted, plan.named_columns))
     wants, unread = plan.wants(), plan.unread_columns(statistics)
     read = {name: want for name, want in wants.items() if name not in unread}
     return Planned(plan, fitted, summaries(statistics, read), warnings)
@@ -220,7 +222,7 @@ def _states(
 
 def _places(plan: AnyPlan) -> dict[str, Span | None]:
     """Map columns to the place of the first item that reads them."""
-    drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first.drafts
+    drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first_plan.drafts
     return {
         column: draft.span for draft in reversed(drafts) for part in draft.leaves for column in part.columns
     }
@@ -250,7 +252,7 @@ def _fix_expressions(
 def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[pa.RecordBatch]]) -> None:
     """Let the checks see the rows of the validation query, if there is one. read: the rows of a query."""
     if plan.held_out.query:
-        with plan.held_out.placed():
+        with plan.held_out.locate_errors():
             names = [field.name for field in plan.validation.schema] if plan.validation is not None else []
             rows = RowFilter(BadRows.of(plan).conditions, _fitting_columns(plan, names))
             checks.hold_out(read(rows.of(plan.held_out.query)))
@@ -336,9 +338,9 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     select, span = plan.statement.select, plan.statement.select_span
     if plan.query.increment:
         with shift_spans(span):
-            last = source.stream(increments.greatest(plan)).read_all()["last"][0].as_py()
+            last = source.stream(increments.greatest_query(plan)).read_all()["last"][0].as_py()
         plan = increments.bound_rows(plan, last)
-        plan.notes.extend(increments.notes(plan.query.increment))
+        plan.notes.extend(increments.increment_notes(plan.query.increment))
         select = RowFilter(tuple(increments.conditions(plan))).of(select)
     bad = BadRows.of(plan)
     if bad.columns:
@@ -355,7 +357,7 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
 def _settle_split(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
     """Return the plan with the split that suits the rows and the classes of all labels but the first."""
     is_class = labels.has_classes(plan, classes.get(plan.label))
-    splitting = plan.splitting.settled(times, plan.label, is_class)
+    splitting = plan.splitting.settle(times, plan.label, is_class)
     return replace(plan, splitting=splitting, more_classes={name: classes[name] for name in plan.more_labels})
 
 

@@ -31,7 +31,7 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
 
 
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    planned = compiler.planned(statement)
+    planned = compiler.plan(statement)
     compiler.check_rights(statement)
     return plan.training(planned) + _activation_rows(compiler, planned) + _pinning_rows(compiler)
 

@@ -62,7 +62,7 @@ class Predictions:
                 del self._tables[name]
         self._columns.clear()
 
-    def staged(self, statement: Statement) -> str | None:
+    def stage(self, statement: Statement) -> str | None:
         """Return ordinary SQL with a table in place of each call of PREDICT, or None if there is none.
 
         Raises SQLFlowError, with the place, if a model or a query is wrong.
@@ -74,22 +74,22 @@ class Predictions:
         if not self._source.temporary_tables:
             raise SemanticError(
                 "predictions inside a query need temporary tables, which this data source does not have",
-                span=calls[0].span.shifted(statement.span.start),
+                span=calls[0].span.shift(statement.span.start),
                 hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
             )
         try:
-            return self._replaced(statement.text, statement.span.start, statement, calls)
+            return self._replace_calls(statement.text, statement.span.start, statement, calls)
         except BaseException:
             self.drop()
             raise
 
-    def named(self, error: SourceError, statement: Statement) -> SQLFlowError:
+    def restore_names(self, error: SourceError, statement: Statement) -> SQLFlowError:
         """Return the error of a statement with calls in place of the tables' names, or the one for a column that they
         had before.
         """
         if (renamed := confidence.find_renamed(error.message, self._columns)) is not None:
             place = re.search(re.escape(renamed.name), statement.text, re.IGNORECASE)
-            span = Span(*place.span()).shifted(statement.span.start) if place else statement.span
+            span = Span(*place.span()).shift(statement.span.start) if place else statement.span
             message = f"PREDICT adds no column {renamed.name}"
             return SemanticError(message, span=span, hint=renamed.hint)
         for name, call in self._tables.items():
@@ -106,7 +106,7 @@ class Predictions:
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
-    def _replaced(self, text: str, start: int, statement: Statement, calls: list[PredictCall]) -> str:
+    def _replace_calls(self, text: str, start: int, statement: Statement, calls: list[PredictCall]) -> str:
         """Return the text with tables in place of the calls, from left to right."""
         parts: list[tuple[Span, str]] = []
         for call in calls:
@@ -126,10 +126,10 @@ class Predictions:
         span = Span(begin - len(select) + len(call.query), begin + len(call.query))
         inner = predict_calls(call.query, self._dialect, begin)
         if inner:
-            select = self._replaced(call.query, begin, statement, inner)
-        return used(call, statement, self._with_shared(select, around, place), span)
+            select = self._replace_calls(call.query, begin, statement, inner)
+        return used(call, statement, self._prepend_ctes(select, around, place), span)
 
-    def _with_shared(self, select: str, around: str, place: int) -> str:
+    def _prepend_ctes(self, select: str, around: str, place: int) -> str:
         """Return the query with the common table expressions in front of the call that it reads."""
         word, shared = shared_queries(around, self._dialect)
         before = [common for common in shared if common.span.end <= place]
@@ -148,7 +148,7 @@ class Predictions:
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         self._columns.append(rows.schema.names)
-        with set_missing_spans(call.span.shifted(start)):
+        with set_missing_spans(call.span.shift(start)):
             self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)
 
@@ -235,7 +235,7 @@ def refuse_in_job(statement: Statement, dialect: str) -> None:
     for call in predict_calls(statement.select, dialect, span.start):
         raise SemanticError(
             f"the query of {verb(statement)} cannot have predictions",
-            span=call.span.shifted(span.start),
+            span=call.span.shift(span.start),
             hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
         )
 

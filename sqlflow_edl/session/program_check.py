@@ -121,13 +121,13 @@ class ProgramCheck:
             with _collect_errors(errors):
                 compiler.check_rights(statement)
         with _collect_errors(errors):
-            parent = self._stored(statement.using)
+            parent = self._find_model(statement.using)
             if statement.using is not None and not _is_small(parent):
                 check_without_columns(statement)
             elif (
                 self._sees(statement.select)
                 and self._sees(held_out(statement))
-                and all(_is_small(self._stored(name)) for name in statement.reused)
+                and all(_is_small(self._find_model(name)) for name in statement.reused_models)
             ):
                 compiler.training_plan(statement)
             else:
@@ -142,7 +142,7 @@ class ProgramCheck:
             check_without_columns(statement)
             self._compiler.check_place(statement)
         with _collect_errors(errors):
-            model = self._stored(statement.used_model)
+            model = self._find_model(statement.used_model)
             is_seen = self._sees(statement.select) and not self._makes_again(statement)
             if not errors and _is_small(model) and is_seen:
                 self._compiler.job_spec(statement)
@@ -152,9 +152,9 @@ class ProgramCheck:
 
     def _check_about_model(self, statement: Statement) -> None:
         if statement.kind == "drop_tag" and statement.model is not None:
-            self._stored(replace(statement.model, version=statement.tag), ready=False)
+            self._find_model(replace(statement.model, version=statement.tag), ready=False)
         elif not statement.if_exists:
-            self._stored(statement.model, ready=statement.kind in ("set_model", "set_tag"))
+            self._find_model(statement.model, ready=statement.kind in ("set_model", "set_tag"))
 
     def _check_in_client(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
@@ -171,7 +171,7 @@ class ProgramCheck:
 
     # What there is -------------------------------------------------------------------------------------------
 
-    def _stored(self, name: Name | None, *, ready: bool = True) -> ModelVersion | None:
+    def _find_model(self, name: Name | None, *, ready: bool = True) -> ModelVersion | None:
         """Return the stored model of that name, or None if it is not known yet.
 
         ready: refuse a model if its training failed. Raises SemanticError if there will be no such model.

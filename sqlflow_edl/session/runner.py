@@ -120,7 +120,7 @@ class JobRunner:
         registry = self._compiler.registry
         plan = self._compiler.training_plan(statement, self._submitter.warm)
         if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
-            self._submitter.prepare_trials(plan.first.settings.framework)
+            self._submitter.prepare_trials(plan.first_plan.settings.framework)
         name = str(statement.into[0])
         with set_missing_spans(statement.into[0].span), with_other_store():
             registry.check_save(name)
@@ -207,11 +207,13 @@ class JobRunner:
             here = on is None and not self._compiler.detached
             one_row = one_row_explanation(statement, planned, use.trained) if here else None
             planned = one_row or planned
-            notes += seen + used_model.notes(statement, use.trained, planned)
+            notes += seen + used_model.used_model_notes(statement, use.trained, planned)
             notes += tuple(used_model.time_zone_notes(use.trained, planned.query))
-            notes += confidence.notes(planned)
+            notes += confidence.former_name_notes(planned)
             if planned.kind in ("predict", "evaluate"):
-                notes += comparison.notes(read_archive(job.model).fitting, use.trained, planned, pinned, job)
+                notes += comparison.comparison_notes(
+                    read_archive(job.model).fitting, use.trained, planned, pinned, job
+                )
             report(self._observer, notes)
             append = statement.append is not None
             intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)

@@ -105,7 +105,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
         runnable.run(
             job.path, program.file, program.arguments, place, observer.progress, deadline=compiler.deadline
         )
-    results = place.written()
+    results = place.list_results()
     if not program.tables:
         [(folder, tasks)] = results
         if not tasks:
@@ -185,7 +185,7 @@ def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
         raise SemanticError(
             f"{image} is an image, which runs on Kubernetes alone",
             span=image.span,
-            hint=f"--on kubernetes; or {_instead(statement)}",
+            hint=f"--on kubernetes; or {_local_form(statement)}",
         )
     if not (statement.command and statement.command[0].endswith(".py")):
         raise SemanticError(
@@ -221,7 +221,7 @@ def programs(name: str) -> list[str]:
     return sorted({str(file) for file in files})
 
 
-def _instead(statement: Statement) -> str:
+def _local_form(statement: Statement) -> str:
     """Return the form that runs the program of the image here."""
     program, *arguments = statement.command or ("program.py",)
     program = program if program.endswith(".py") else "program.py"

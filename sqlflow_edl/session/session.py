@@ -102,8 +102,8 @@ class Session:
         self._predictions = Predictions(
             self.source,
             self.dialect,
-            self._predicted,
-            lambda name: self.compiler.trained(name),
+            self._predict,
+            lambda name: self.compiler.load_spec(name),
             lambda name: models.centres(self.registry, name),
         )
         job_folder.sweep()
@@ -203,9 +203,9 @@ class Session:
         if statement.plan:
             return self.plan(statement)
         with correct_errors(self.compiler, statement):
-            return self._executed(statement)
+            return self._execute(statement)
 
-    def _executed(self, statement: Statement) -> Result:
+    def _execute(self, statement: Statement) -> Result:
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
         if statement.kind == "sql":
@@ -316,7 +316,7 @@ class Session:
             for job_id, why in refresh(unstarted).items():
                 self.observer.note(f"job {job_id} could not be deleted from the cluster yet: {why}")
 
-    def _predicted(self, statement: Statement) -> Result:
+    def _predict(self, statement: Statement) -> Result:
         """Return the rows of a call in a query."""
         if about_model := models.HANDLERS.get(statement.kind):
             answer = about_model(self.registry, statement)
@@ -346,7 +346,7 @@ class Session:
         return error
 
     def _sql(self, statement: Statement) -> Result:
-        text = self._predictions.staged(statement) if calls_predict(statement.text) else None
+        text = self._predictions.stage(statement) if calls_predict(statement.text) else None
         try:
             with shift_spans(statement.span):
                 reader = self.source.execute(statement.text if text is None else text)
@@ -354,7 +354,7 @@ class Session:
             if (name := self._described_model(statement.text)) and not statement.refused:
                 error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             confidence.add_hint(error, statement.text, self.source)
-            raise statement.refused or self._predictions.named(
+            raise statement.refused or self._predictions.restore_names(
                 self._with_correction(error, statement), statement
             ) from None
         if text is not None:

@@ -222,7 +222,7 @@ class Statement:
         return report is not None and getattr(report.value, "value", "") == "features"
 
     @property
-    def reused(self) -> tuple[Name, ...]:
+    def reused_models(self) -> tuple[Name, ...]:
         """Models of FEATURES(m) in COLUMN, which reuses their features."""
         items = (item.value for clause in self.columns for item in clause.items)
         models = (reused_model(value) for value in items if isinstance(value, Call))

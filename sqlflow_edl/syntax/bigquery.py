@@ -167,18 +167,18 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
     transform = None
     opening, word = head.end() - 1, Span(head.start("word"), head.end("word"))
     if head["word"].upper() == "TRANSFORM":
-        transform = Span(opening + 1, _closing(text, opening, span.end, dialect))
+        transform = Span(opening + 1, _find_closing(text, opening, span.end, dialect))
         behind = _OPTIONS.match(text, transform.end + 1)
         if behind is None:
             raise StatementSyntaxError("TRANSFORM stands before OPTIONS", span=word, hint=_ORDER)
         opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
     name = Span(head.start("name"), head.end("name"))
-    end = _closing(text, opening, span.end, dialect)
+    end = _find_closing(text, opening, span.end, dialect)
     parsed_head = _Head(head["name"], name, word, Span(opening + 1, end), transform)
     return _statement(text, span, parsed_head, _query(text, end, span, dialect), dialect)
 
 
-def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
+def _find_closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
     """Return the place of the parenthesis that closes the opening one of the options or of TRANSFORM."""
     depth = 0
     for token in sql_tokens(text, opening, with_hash_comments(dialect)):
@@ -206,7 +206,7 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
 
 
 def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialect) -> Statement:
-    option_list = _options(text, span, head, dialect)
+    option_list = _option_attributes(text, span, head, dialect)
     options = {option.key.casefold(): option for option in option_list}
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))
@@ -274,7 +274,7 @@ def _columns(
     )
 
 
-def _options(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
+def _option_attributes(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
     """Return the options as attributes of WITH, at their places."""
     inside = text[head.options.start : head.options.end]
     return _clauses(span, head.options.start, "WITH", inside, dialect).attributes
@@ -454,7 +454,7 @@ def _objectives(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attri
     yield replace(option, key="auto.metric", value=Constant(_METRICS.get(name, name), option.value.span))
 
 
-def _only(
+def _allow_only(
     *usual: str | bool | int, hint: str
 ) -> Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]:
     """Return a function that takes an option with these values, which are what the model does, and no other ones."""
@@ -475,18 +475,22 @@ _SPECIAL: Mapping[str, Callable[[Attribute, list[SQLFlowError]], Iterator[Attrib
     "data_split_method": _split,
     "auto_class_weights": _class_weights,
     "budget_hours": _budget,
-    "standardize_features": _only(True, hint="write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"),
-    "distance_type": _only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
-    "adjust_step_changes": _only(False, hint=_AS_THEY_ARE),
-    "booster_type": _only("GBTREE", hint="leave it out: trees are boosted by their gradients"),
-    "calculate_p_values": _only(False, hint="leave it out: a training by steps has no errors of its weights"),
-    "category_encoding_method": _only(
+    "standardize_features": _allow_only(True, hint="write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"),
+    "distance_type": _allow_only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
+    "adjust_step_changes": _allow_only(False, hint=_AS_THEY_ARE),
+    "booster_type": _allow_only("GBTREE", hint="leave it out: trees are boosted by their gradients"),
+    "calculate_p_values": _allow_only(
+        False, hint="leave it out: a training by steps has no errors of its weights"
+    ),
+    "category_encoding_method": _allow_only(
         "ONE_HOT_ENCODING", hint="leave it out: a category has a weight for each value"
     ),
-    "clean_spikes_and_dips": _only(False, hint=_AS_THEY_ARE),
-    "fit_intercept": _only(True, hint="leave it out: a model has an intercept"),
+    "clean_spikes_and_dips": _allow_only(False, hint=_AS_THEY_ARE),
+    "fit_intercept": _allow_only(True, hint="leave it out: a model has an intercept"),
     "class_weights": _weights_of_classes,
     "hparam_tuning_objectives": _objectives,
-    "num_parallel_tree": _only(1, hint="leave it out: each round adds one tree"),
-    "kmeans_init_method": _only("KMEANS++", "RANDOM", hint="leave it out: the start is that of k-means++"),
+    "num_parallel_tree": _allow_only(1, hint="leave it out: each round adds one tree"),
+    "kmeans_init_method": _allow_only(
+        "KMEANS++", "RANDOM", hint="leave it out: the start is that of k-means++"
+    ),
 }

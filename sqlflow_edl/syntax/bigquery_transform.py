@@ -15,7 +15,7 @@ from itertools import takewhile
 from edl.errors import Span, StatementSyntaxError, did_you_mean
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
-from sqlflow_edl.syntax.predict_calls import closing, replace_parts
+from sqlflow_edl.syntax.predict_calls import find_closing, replace_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect
     if not left:
         raise StatementSyntaxError("TRANSFORM lists no features", span=span, hint="write TRANSFORM(*)")
     edits.sort(key=lambda edit: edit[0].start)
-    placed = [(of.shifted(-span.start), instead.ljust(of.end - of.start)) for of, instead in edits]
+    placed = [(of.shift(-span.start), instead.ljust(of.end - of.start)) for of, instead in edits]
     return replace_parts(text[span.start : span.end], placed)
 
 
@@ -141,7 +141,7 @@ def _calls(item: Sequence[Token]) -> Iterator[_Edit]:
 
 def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
     """Return the edits of a call of ML.…, and the position where its arguments begin."""
-    name, end = item[at + 2], closing(item, at + 3)
+    name, end = item[at + 2], find_closing(item, at + 3)
     encoder = _ENCODERS.get(name.word)
     if encoder is None or end is None:
         near = None if name.word in _OTHERS else did_you_mean(name.word, list(_ENCODERS))

@@ -387,7 +387,7 @@ def _no_variable(name: str, span: Span) -> StatementSyntaxError:
     )
 
 
-def unreadable(text: str, statement: Span, sql: Span) -> StatementSyntaxError | None:
+def unreadable_error(text: str, statement: Span, sql: Span) -> StatementSyntaxError | None:
     """Return the error at a byte that was not UTF-8, or at a NUL in the SQL of the statement."""
     match = _UNDECODED.search(text, statement.start, statement.end) or _NUL.search(text, sql.start, sql.end)
     if match is None:

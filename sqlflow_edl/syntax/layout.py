@@ -100,7 +100,7 @@ class _Extended:
         self._names = {leaf.start_pos for leaf in leaves if leaf.type not in _CONSTANTS}
         arguments = (subtree.children[0] for subtree in tree.iter_subtrees() if subtree.data == "keyword")
         self._named = {_place(argument).end for argument in arguments}  # ends of the names of arguments
-        self._parts = list(self._divided(tree, piece))
+        self._parts = list(self._divide_clauses(tree, piece))
 
     def on_one_line(self) -> str:
         """Return the statement on one line, or an empty text if it is not written so or does not fit."""
@@ -116,7 +116,7 @@ class _Extended:
         lines = [self._query] if self._query else []
         joined = ""  # a verb without an object, as in TO PREDICT USING m
         for part in self._parts:
-            content = joined + (part.verbatim or self._wrapped(part, len(joined)))
+            content = joined + (part.verbatim or self._wrap_clause(part, len(joined)))
             joined = ""
             if part is self._parts[0] and not part.items and not part.comments and len(self._parts) > 1:
                 joined = content + " "
@@ -124,7 +124,7 @@ class _Extended:
             lines.append(content + part.comments)
         return self._line.join(lines)
 
-    def _divided(self, tree: Tree[Leaf], piece: Piece) -> Iterator[_ClausePart]:
+    def _divide_clauses(self, tree: Tree[Leaf], piece: Piece) -> Iterator[_ClausePart]:
         """Yield the verb with its object, and each clause."""
         tokens = _tokens(piece)
         clauses = [node for node in tree.children if isinstance(node, Tree) and node.data in _CLAUSES]
@@ -159,7 +159,7 @@ class _Extended:
             token.kind == "comment" for query in queries for token in sql_tokens(query, 0, self._dialect)
         )
 
-    def _wrapped(self, part: _ClausePart, indent: int) -> str:
+    def _wrap_clause(self, part: _ClausePart, indent: int) -> str:
         """Return a clause, with the items that do not fit on a line below its first one."""
         line = self._flat(part.tokens)
         if not part.is_list or indent + len(line) <= WIDTH:

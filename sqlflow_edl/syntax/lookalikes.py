@@ -102,7 +102,7 @@ _LONGEST = 240  # characters of a statement in a hint
 _AROUND = (60, 120)  # characters of a longer one, before and behind the change
 
 
-def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
+def explain_lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
     """Return the error for a statement that the database refuses, or None if it is like no extended statement.
 
     tokens: the first `FEW` of the statement, without comments.
@@ -288,7 +288,7 @@ def _moved_into(tokens: Sequence[Token], text: str) -> Iterator[Rewrite]:
 # Advice of errors in its place ------------------------------------------------------------------------------
 
 
-def correct(error: SQLFlowError, text: str, start: int) -> str | None:
+def correct_statement(error: SQLFlowError, text: str, start: int) -> str | None:
     """Return the statement with the advice of its errors, or None if one of them has none.
 
     text: the statement. start: its place in the program.

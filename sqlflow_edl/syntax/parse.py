@@ -20,7 +20,7 @@ from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.error_messages import NoLabelError
 from sqlflow_edl.syntax.keywords import LazyTokens
-from sqlflow_edl.syntax.lookalikes import correct, find_quoted_names, find_rewriting, one_line
+from sqlflow_edl.syntax.lookalikes import correct_statement, find_quoted_names, find_rewriting, one_line
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
@@ -89,7 +89,7 @@ def _add_advice(
         error.suggest(columns)
     hint = find_quoted_names(statement, dialect, refusal, columns)
     error.hint = hint or find_rewriting(statement, dialect, refusal, columns) or error.hint
-    corrected = correct(error, _slice(text, piece.span), piece.span.start)
+    corrected = correct_statement(error, _slice(text, piece.span), piece.span.start)
     if corrected is not None and refusal(corrected) is None:
         error.corrected = one_line(corrected, dialect)
 

@@ -131,7 +131,7 @@ def _find_calls(text: str, dialect: Dialect) -> Iterator[_Found]:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
         takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
         is_call = word in _KINDS or takes_model if of_ml else word == "PREDICT" and not _is_part(tokens, at)
-        end = closing(tokens, at + 1) if is_call else None
+        end = find_closing(tokens, at + 1) if is_call else None
         if end is None:
             at += 1
             continue
@@ -145,7 +145,7 @@ def _is_part(tokens: Sequence[Token], at: int) -> bool:
     return at > 0 and tokens[at - 1].text == "."
 
 
-def closing(tokens: Sequence[Token], opening: int) -> int | None:
+def find_closing(tokens: Sequence[Token], opening: int) -> int | None:
     """Return the position of the parenthesis that closes the one at `opening`, or None."""
     depth = 0
     for at in range(opening, len(tokens)) if tokens[opening].kind == "open" else ():
@@ -212,12 +212,12 @@ def replace_parts(text: str, parts: Sequence[tuple[Span, str]]) -> str:
 
 
 def _call(call: _Found, text: str, start: int) -> PredictCall:
-    place, function = call.span.shifted(start), call.function
+    place, function = call.span.shift(start), call.function
     arguments = _arguments(call.inside)
     name, form, settings_tokens = "PREDICT", _FORM, arguments[2:]
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
-        arguments, settings_tokens = _plain(arguments)
+        arguments, settings_tokens = _split_arguments(arguments)
         _check_function(name, function, arguments, settings_tokens, place)
         if _is_of_model_alone(function, arguments, settings_tokens):
             return _call_of_model(call, arguments[0], settings_tokens, text, start)
@@ -226,14 +226,14 @@ def _call(call: _Found, text: str, start: int) -> PredictCall:
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
     query = arguments[1]
-    if query[0].text == "(" and closing(query, 0) == len(query) - 1 and len(query) > 2:
+    if query[0].text == "(" and find_closing(query, 0) == len(query) - 1 and len(query) > 2:
         query = query[1:-1]
     span = Span(query[0].start, query[-1].end)
     is_table = query[0].word not in _QUERIES and query[0].text != "("
     of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in query)
     if is_table and not all(of_name):
         raise StatementSyntaxError(
-            f"{name} takes a query or the name of a table", span=span.shifted(start), hint=form
+            f"{name} takes a query or the name of a table", span=span.shift(start), hint=form
         )
     select = text[span.start : span.end]
     if function in _DERIVED:
@@ -313,7 +313,7 @@ def _settings(
     return attributes
 
 
-def _plain(arguments: Sequence[list[Token]]) -> tuple[list[list[Token]], list[list[Token]]]:
+def _split_arguments(arguments: Sequence[list[Token]]) -> tuple[list[list[Token]], list[list[Token]]]:
     """Return arguments of BigQuery ML without MODEL and TABLE, and the settings in STRUCT(0.3 AS threshold)."""
     result: list[list[Token]] = []
     settings = []
@@ -350,9 +350,9 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
         joined = "".join(name_value(token.text) if token.kind == "name" else token.text for token in tokens)
     is_name = all(token.kind in ("word", "name", "string") or token.text in (".", "@") for token in tokens)
     if not is_name or not joined:
-        raise StatementSyntaxError("this is not the name of a model", span=span.shifted(start), hint=_FORM)
+        raise StatementSyntaxError("this is not the name of a model", span=span.shift(start), hint=_FORM)
     name, version = split_reference(joined)
-    return Name((name,), model_text, span.shifted(start), version)
+    return Name((name,), model_text, span.shift(start), version)
 
 
 def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
@@ -371,12 +371,12 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
     if not isinstance(constant, int | float | str) or not key:
         raise StatementSyntaxError(
             f"a setting of {kind.upper()} is a name and a number or text",
-            span=span.shifted(start),
+            span=span.shift(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
     is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS or kind in _DERIVED
     name = key if is_own else f"{kind}.{key}"
-    of_key, of_value = (_place(setting_text, part).shifted(span.start + start) for part in (key, value))
+    of_key, of_value = (_place(setting_text, part).shift(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
 
 
@@ -415,7 +415,7 @@ def shared_queries(text: str, dialect: str) -> tuple[str, list[Shared]]:
             at += 1
         while at < len(tokens) and tokens[at].kind != "open":
             at += 1
-        end = closing(tokens, at) if at < len(tokens) else None
+        end = find_closing(tokens, at) if at < len(tokens) else None
         if end is None:
             break
         result.append(Shared(name_value(first.text), Span(first.start, tokens[end].end)))

@@ -30,12 +30,12 @@ from sqlflow_edl.syntax.error_messages import (
     query_of_create,
     show_train_in_query,
     unclosed_error,
-    unreadable,
+    unreadable_error,
     variable,
 )
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens, with_hash_comments
-from sqlflow_edl.syntax.lookalikes import FEW, lookalike
+from sqlflow_edl.syntax.lookalikes import FEW, explain_lookalike
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
 _BARE = frozenset(("TRAIN", "PREDICT", "ANALYZE", "LABEL", "TARGET"))  # without TO
@@ -179,13 +179,13 @@ class _Walk:
         self._query_start = self._peek(0).start
         self._is_query = (self._peek(0).word or self._peek(0).text) in _QUERIES
         if self._is_own():
-            return self._extended(self._peek(0))
-        self._refused = lookalike([self._peek(distance) for distance in range(FEW)])
+            return self._make_extended_piece(self._peek(0))
+        self._refused = explain_lookalike([self._peek(distance) for distance in range(FEW)])
         while (token := self._next()).kind not in ("end", "unclosed"):
             if token.kind == "semicolon" and not self._blocks:
                 return self._sql(token)
             if self._begins_clauses(token):
-                return self._extended(token, bare=token.word != "TO")
+                return self._make_extended_piece(token, bare=token.word != "TO")
             self._follow(token)
         return self._sql(token)
 
@@ -280,12 +280,12 @@ class _Walk:
             return False
         if self._open and self._is_query:
             self._inside = self._inside or self._open[0]
-            query = self._trimmed(self._open[-1].end, token.start)
+            query = self._trim(self._open[-1].end, token.start)
             self._doubts.append(Doubt(query, in_parentheses(token, verb)))
         elif not self._is_query and self._first.word in _REFUSES_TO:
             self._error = not_a_query(self._first, verb)
         elif self._first.word == "CREATE" and self._select is not None:
-            query = self._trimmed(self._select, token.start)
+            query = self._trim(self._select, token.start)
             self._doubts.append(Doubt(query, query_of_create(self._first, token, verb)))
         return self._is_query and not self._open
 
@@ -322,7 +322,7 @@ class _Walk:
             self._doubts.append(self._doubt(token, error))
 
     def _doubt(self, token: Token, error: StatementSyntaxError) -> Doubt:
-        return Doubt(self._trimmed(self._query_start, token.start), error)
+        return Doubt(self._trim(self._query_start, token.start), error)
 
     # ---------------------------------------------------------------------------------------- pieces
 
@@ -335,34 +335,34 @@ class _Walk:
             self._error = unclosed_error(never_closed)
         return Piece(
             raw=Span(self._start, end + ended),
-            span=self._trimmed(min(self._first.start, end), end),
+            span=self._trim(min(self._first.start, end), end),
             ended=ended,
             empty=self._first is last and last.kind != "unclosed",
             doubts=(*self._doubts, *self._misplaced),
-            error=self._error or unreadable(self._text, Span(self._start, end), Span(self._start, end)),
+            error=self._error or unreadable_error(self._text, Span(self._start, end), Span(self._start, end)),
             plan=self._plan,
             refused=self._refused,
         )
 
-    def _extended(self, token: Token, *, bare: bool = False) -> Piece:
+    def _make_extended_piece(self, token: Token, *, bare: bool = False) -> Piece:
         """Return a piece with a query up to `token` and clauses from there."""
         clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
         end = clauses.last().start
         ended = end < len(self._text)
         return Piece(
             raw=Span(self._start, end + ended),
-            span=self._trimmed(self._first.start, clauses[-2].end),
+            span=self._trim(self._first.start, clauses[-2].end),
             ended=ended,
             clauses=clauses,
-            query=self._trimmed(self._query_start, token.start) if self._is_query else None,
+            query=self._trim(self._query_start, token.start) if self._is_query else None,
             plan=self._plan,
             bare=bare and self._is_query,
             doubts=(*self._doubts, *self._misplaced),
             error=self._error
-            or unreadable(self._text, Span(self._start, end), Span(self._start, token.start)),
+            or unreadable_error(self._text, Span(self._start, end), Span(self._start, token.start)),
         )
 
-    def _trimmed(self, start: int, end: int) -> Span:
+    def _trim(self, start: int, end: int) -> Span:
         """Return [start, end) without surrounding white space and byte order mark."""
         while start < end and _is_space(self._text[start]):
             start += 1

@@ -34,7 +34,7 @@ from sqlflow_edl.web.model_view import view
 from sqlflow_edl.web.prediction import RowPredictor
 from sqlflow_edl.web.prediction_form import PredictionForm, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
-from sqlflow_edl.web.report import report_of
+from sqlflow_edl.web.server import render_report
 
 PART = "x-part"  # header of a request for a part of a page
 RECENT = 8  # jobs and models of the overview
@@ -199,11 +199,11 @@ class Pages:
         """Predict the row of a form. A script asks for the part of the page with the prediction alone."""
         reference = request.query_params.get("model", "")
         if request.method == "GET":
-            return await run_in_threadpool(self._predicted, reference, None, False)
+            return await run_in_threadpool(self._answer_prediction, reference, None, False)
         form = await self._accepted_form(request)
-        return await run_in_threadpool(self._predicted, reference, form, PART in request.headers)
+        return await run_in_threadpool(self._answer_prediction, reference, form, PART in request.headers)
 
-    def _predicted(self, reference: str, values: dict[str, str] | None, is_part: bool) -> Response:
+    def _answer_prediction(self, reference: str, values: dict[str, str] | None, is_part: bool) -> Response:
         model = self._model(reference)
         form = _form_of(model, values)
         if form is None or model.archive is None or self._predictor is None:
@@ -226,11 +226,11 @@ class Pages:
     def report(self, request: Request) -> Response:
         """Return a model as one static file."""
         model = self._model(request.query_params.get("model", ""))
-        return HTMLResponse(report_of(model), headers=_attachment(model, ".html"))
+        return HTMLResponse(render_report(model), headers=_attachment(model, ".html"))
 
     def archive(self, request: Request) -> Response:
         """Return the archive of a model."""
-        model, downloads = self._downloaded(request)
+        model, downloads = self._find_downloads(request)
         return _file(model, ".zip", *downloads.archive(model.version))
 
     async def onnx(self, request: Request) -> Response:
@@ -238,12 +238,12 @@ class Pages:
         await self._accepted_form(request)
 
         def exported() -> Response:
-            model, downloads = self._downloaded(request)
+            model, downloads = self._find_downloads(request)
             return _file(model, ".onnx", *downloads.onnx(model.version))
 
         return await run_in_threadpool(exported)
 
-    def _downloaded(self, request: Request) -> tuple[ModelDetails, Downloads]:
+    def _find_downloads(self, request: Request) -> tuple[ModelDetails, Downloads]:
         model = self._model(request.query_params.get("model", ""))
         if model.archive is None or self._downloads is None:
             raise SemanticError(f"{model.version.reference} has no archive: its training failed")

@@ -19,7 +19,7 @@ from sqlflow_edl.backends.base import JobSummary
 from sqlflow_edl.backends.report import JOBS, list_rows, state_of
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read_statements
-from sqlflow_edl.web.job_progress import ProgressView, job_progress
+from sqlflow_edl.web.job_reader import ProgressView, job_progress
 
 PAGE = 50  # jobs
 MOST_SORTED = 1000  # jobs from which metrics are read to sort by one
@@ -84,7 +84,7 @@ class JobPage:
     metrics: Sequence[str]
 
     @property
-    def first(self) -> int:
+    def first_number(self) -> int:
         return (self.wanted.page - 1) * PAGE + 1
 
     @property
@@ -109,7 +109,7 @@ class JobList:
         """Return the wanted page of these jobs, the last started first."""
         jobs = [job for job in summaries if self._is_wanted(job, query)]
         if query.sort:
-            jobs = self._sorted(jobs[:MOST_SORTED], query.sort) + jobs[MOST_SORTED:]
+            jobs = self._sort_rows(jobs[:MOST_SORTED], query.sort) + jobs[MOST_SORTED:]
         pages = max(1, -(-len(jobs) // PAGE))
         number = min(max(query.page, 1), pages)
         lines = self.lines(jobs[(number - 1) * PAGE : number * PAGE], query.sort)
@@ -139,9 +139,9 @@ class JobList:
         if not name:
             return True
         # most jobs are of other models, and a search for a text is faster than the parser
-        return name.rpartition(".")[2] in statement and name in self._named(job)[0].casefold()
+        return name.rpartition(".")[2] in statement and name in self._find_model_and_table(job)[0].casefold()
 
-    def _sorted(self, jobs: Sequence[JobSummary], metric: str) -> list[JobSummary]:
+    def _sort_rows(self, jobs: Sequence[JobSummary], metric: str) -> list[JobSummary]:
         """Return the jobs with the metric, the best first, and then the others."""
         pairs = [(job, self._end(job)[0].get(metric)) for job in jobs]
         sign = 1 if _is_better_low(metric) else -1
@@ -152,7 +152,7 @@ class JobList:
 
     def _line(self, job: JobSummary, row: Sequence[str | None], metric: str) -> Line:
         shown = {name: value or "" for name, value in zip(JOBS, row, strict=True)}
-        model, result = self._named(job)
+        model, result = self._find_model_and_table(job)
         figures, last = self._end(job)
         names = sorted(figures, key=lambda name: (name != metric, name == "loss"))
         if job.status is not None and job.status.error:
@@ -171,7 +171,7 @@ class JobList:
             job_progress(job.snapshot or last, state_of(job.status)) if job.status else ProgressView(),
         )
 
-    def _named(self, job: JobSummary) -> tuple[str, str]:
+    def _find_model_and_table(self, job: JobSummary) -> tuple[str, str]:
         """Return the model that the job makes or uses, and the table that it writes."""
         if job.status is None:
             return "", ""

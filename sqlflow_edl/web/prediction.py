@@ -72,7 +72,7 @@ class RowPredictor:
         framework is not installed, ClusterError if there is too much to do.
         """
         with self._turn():
-            loaded = self._loaded(version)
+            loaded = self._load_model(version)
             return _predict(loaded.model, loaded.background, row, usual)
 
     @contextmanager
@@ -86,7 +86,7 @@ class RowPredictor:
         finally:
             self._room.release()
 
-    def _loaded(self, version: ModelVersion) -> _Loaded:
+    def _load_model(self, version: ModelVersion) -> _Loaded:
         if version.archive not in self._models:
             if version.archive_bytes > MOST_BYTES:
                 raise SemanticError(

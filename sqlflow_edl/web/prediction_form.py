@@ -51,11 +51,11 @@ class PredictionForm:
     fields: Sequence[FormField]
 
     @property
-    def shown(self) -> Sequence[FormField]:
+    def shown_fields(self) -> Sequence[FormField]:
         return self.fields[:SHOWN]
 
     @property
-    def folded(self) -> Sequence[FormField]:
+    def folded_fields(self) -> Sequence[FormField]:
         return self.fields[SHOWN:]
 
     @property

@@ -1,4 +1,4 @@
-"""HTTP server of the pages: uvicorn, in one process."""
+"""`sqlflow ui`, the pages served by uvicorn in one process, and `sqlflow report`, a model as one static file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from sqlflow_edl.serving.guard import is_local
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.app import application
 from sqlflow_edl.web.guard import PageAccess
-from sqlflow_edl.web.model_reader import ModelReader
+from sqlflow_edl.web.model_reader import ModelDetails, ModelReader
+from sqlflow_edl.web.model_view import view
+from sqlflow_edl.web.rendering import asset, render
 
 MOST_CONNECTIONS = 200
 GRACE = 3  # seconds for requests under way when the server ends
@@ -34,3 +36,8 @@ def server_of(
         lifespan="off",
     )
     return uvicorn.Server(config)
+
+
+def render_report(model: ModelDetails) -> str:
+    """Render the report of a version of a model."""
+    return render("report", view=view(model), style=asset("page.css"), script=asset("page.js"))

@@ -82,26 +82,26 @@ def test_a_column_of_lists_is_read_wherever_it_was_cut() -> None:
 
 def test_lists_are_joined_with_their_weights() -> None:
     parts = [edl.Ragged([7, 7, 2], [0, 3, 3], [1, 2, 3]), edl.Ragged([5], [0, 1], [4])]
-    joined = edl.Ragged.joined(parts)
+    joined = edl.Ragged.concatenate(parts)
     assert joined.values.tolist() == [7, 7, 2, 5]
     assert joined.offsets.tolist() == [0, 3, 3, 4]
     assert joined.weights is not None and joined.weights.tolist() == [1, 2, 3, 4]
     with pytest.raises(JobError, match="some have none"):
-        edl.Ragged.joined([parts[0], edl.Ragged([5], [0, 1])])
+        edl.Ragged.concatenate([parts[0], edl.Ragged([5], [0, 1])])
 
 
 def test_an_exported_model_takes_lists_of_one_length() -> None:
-    assert edl.Ragged(RAGGED.values, RAGGED.offsets).padded().tolist() == [
+    assert edl.Ragged(RAGGED.values, RAGGED.offsets).pad().tolist() == [
         [7, 7, 2],
         [-1, -1, -1],
         [5, -1, -1],
         [9, -1, -1],
     ]
-    weighted = RAGGED.padded()
+    weighted = RAGGED.pad()
     assert weighted.dtype == np.float64
     assert weighted[0].tolist() == [[7, 1], [7, 2], [2, 3]]
     assert weighted[2].tolist() == [[5, 4], [-1, 0], [-1, 0]]
-    assert edl.Ragged([4], [0, 0, 1]).padded().tolist() == [[-1, -1], [4, -1]]
+    assert edl.Ragged([4], [0, 0, 1]).pad().tolist() == [[-1, -1], [4, -1]]
 
 
 def test_a_column_of_nulls_has_empty_lists() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from edl.jobs.cluster_folder import TESTING
 from edl.testing import KILL
-from sqlflow_edl.backends import processes
+from sqlflow_edl.backends import submit
 from tests.relations.comparing import Pair, answer
 from tests.relations.registry import Case, Pairs, relation, training_input
 from tests.relations.statements import TREES
@@ -57,7 +57,7 @@ def with_three_workers(case: Case) -> Pairs:
 @contextlib.contextmanager
 def dying(order: str) -> Iterator[None]:
     """Let workers of jobs die at a point of `edl.testing`."""
-    original = processes.make_run_spec
+    original = submit.make_run_spec
 
     def how(*arguments: object, **settings: object) -> object:
         return msgspec.structs.replace(
@@ -66,7 +66,7 @@ def dying(order: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TESTING, "edl.testing:worker")
-        patch.setattr(processes, "make_run_spec", how)
+        patch.setattr(submit, "make_run_spec", how)
         yield
 
 

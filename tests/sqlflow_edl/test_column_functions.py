@@ -117,7 +117,7 @@ def test_other_models_reuse_the_state(session: Session) -> None:
     text = f"{QUERY} WHERE price < 9 TO TRAIN LinearRegressor COLUMN FEATURES(m, price) LABEL sold INTO n"
     list(session.run(f"{QUERY} TO TRAIN Transform COLUMN {CLIP} INTO t"))
     [transform, planned] = (
-        session.compiler.planned(session.parse(each)[0]).spec
+        session.compiler.plan(session.parse(each)[0]).spec
         for each in (
             f"{QUERY} TO TRAIN Transform COLUMN {CLIP} INTO t",
             text.replace("FEATURES(m, price)", "FEATURES(t, price)"),
@@ -128,7 +128,7 @@ def test_other_models_reuse_the_state(session: Session) -> None:
 
 def test_a_function_takes_the_values_of_another_one(session: Session) -> None:
     text = f"{QUERY} TO TRAIN Transform COLUMN column_functions.Clip({CLIP}, share=0) INTO t"
-    found = states(session.compiler.planned(session.parse(text)[0]).spec)
+    found = states(session.compiler.plan(session.parse(text)[0]).spec)
     assert found[CLIP] == found[f"column_functions.Clip({CLIP}, share=0)"]
 
 

@@ -182,7 +182,7 @@ def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another
 ) -> None:
     with Session(url, priority=command) as session:
         [statement] = session.parse(f"{TRAIN.replace('WITH ', f'WITH {settings}')} INTO n")
-        assert session.compiler.planned(statement).spec.cluster.priority == wanted
+        assert session.compiler.plan(statement).spec.cluster.priority == wanted
 
 
 @pytest.mark.soak
@@ -190,7 +190,7 @@ def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another
 def test_a_job_with_a_deadline_has_a_master(url: str, deadline: float, workers: int) -> None:
     with Session(url, deadline=deadline) as session:
         [statement] = session.parse(f"{TRAIN} INTO n")
-        cluster = session.compiler.planned(statement).spec.cluster
+        cluster = session.compiler.plan(statement).spec.cluster
     assert (cluster.deadline, cluster.workers) == (deadline, workers)
 
 

@@ -32,6 +32,6 @@ def test_workers_train_from_one_download_and_nothing_is_left(maxcompute: Running
         downloads = [line for line in maxcompute.requests() if "pinned" in line and "POST" in line]
         [version] = session.registry.list()
         assert (version.name, version.state) == ("shop.model", "ready")
-        left = sorted(found.name for found in source.listed(""))
+        left = sorted(found.name for found in source.list_objects(""))
     assert sum("downloads" in line for line in downloads) == 1
     assert left == ["examples", "sqlflow_edl_archives", "sqlflow_edl_models", "sqlflow_edl_results"]

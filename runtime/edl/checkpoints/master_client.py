@@ -38,7 +38,7 @@ class Relay(Copies):
         self._token = token
 
     def names(self, having: str = "") -> list[str]:
-        return sorted(name for name, files in self._listed().items() if not having or having in files)
+        return sorted(name for name, files in self._list_files().items() if not having or having in files)
 
     def facts(self, name: str) -> Facts:
         """Return nothing: the master tells names alone."""
@@ -81,9 +81,9 @@ class Relay(Copies):
             raise SpecError(f"{file} of the checkpoint {name} arrived damaged")
 
     def _files(self, name: str) -> Sequence[str]:
-        return self._listed().get(name, ())
+        return self._list_files().get(name, ())
 
-    def _listed(self) -> dict[str, list[str]]:
+    def _list_files(self) -> dict[str, list[str]]:
         answer = self._call(lambda stub: stub.ListKept, pb.ListKeptRequest())
         return {folder.name: list(folder.files) for folder in answer.folders}
 

@@ -25,7 +25,7 @@ class ObjectStore(Copies):
         self._system, self._root = open_file_system(url)
 
     def names(self, having: str = "") -> list[str]:
-        return [name for name in self._listed(self._root) if not having or having in self._files(name)]
+        return [name for name in self._list_files(self._root) if not having or having in self._files(name)]
 
     def facts(self, name: str) -> Facts:
         with self._errors(f"describe {name}"):
@@ -59,9 +59,9 @@ class ObjectStore(Copies):
             self._system.get_file(f"{self._root}/{name}/{file}", str(path))
 
     def _files(self, name: str) -> Sequence[str]:
-        return self._listed(f"{self._root}/{name}")
+        return self._list_files(f"{self._root}/{name}")
 
-    def _listed(self, folder: str) -> list[str]:
+    def _list_files(self, folder: str) -> list[str]:
         with contextlib.suppress(GoneError), self._errors("list its files"):
             self._system.invalidate_cache()
             paths = self._system.ls(folder, detail=False)

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
     checkpoints: list[ListedCheckpoint] = []
     if job.program.is_dir():  # of a job that was cancelled only the log is left
         stored = stored_checkpoints(read_spec(job.program), factory.for_master(job.path))
-        checkpoints = stored.listed()
+        checkpoints = stored.list_checkpoints()
     if not checkpoints:
         raise JobError(
             f"job {job.id} has no checkpoints",

@@ -36,7 +36,7 @@ from edl.models.commit import kept_outcome
 from edl.models.pending import Intent, destination, is_of_statement, write_intent
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.run import job_runner
-from edl.run.foreground import ending, job_folder
+from edl.run.foreground import job_folder, remove_at_end
 from edl.run.search import driver
 from edl.spec import JobSpec, Rows
 from edl.spec.job import ROW_LIMITS
@@ -72,7 +72,7 @@ def run_command(options: argparse.Namespace) -> None:
     train = options.kind == "train"
     with job_folder(options.kind) as job, _pin_rows(folder, spec, job, train=train) as pinned:
         _remember_output(job, options)
-        spec = _adapt_spec(spec, options, pinned)
+        spec = _apply_options(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
             shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
@@ -124,7 +124,7 @@ def _resume(options: argparse.Namespace) -> None:
     prepare_output(options)
     position = resume.prepare(job)
     _remember_output(job, options)
-    with ending(job):
+    with remove_at_end(job):
         print(f"job {job.id}: {position}", file=sys.stderr)
         outcome = distributed.follow_again(job, _narrator(options))
         _finish(outcome, job, options)
@@ -262,7 +262,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
     return pinned
 
 
-def _adapt_spec(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
+def _apply_options(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
     """Return the JobSpec with the settings of the command line."""
     changes = {
         name: value

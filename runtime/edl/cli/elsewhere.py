@@ -40,12 +40,12 @@ def run_module(
             place,
             options,
             narrator,
-            later=f"`edl fetch {job.id}{_again(options)}` gets its output",
+            later=f"`edl fetch {job.id}{_output_argument(options)}` gets its output",
         ):
             _finish(place.follow(job, narrator, cancels=True), job, options, finish)
 
 
-def _again(options: argparse.Namespace) -> str:
+def _output_argument(options: argparse.Namespace) -> str:
     """Return the argument by which `edl fetch` writes the same file: fetch knows nothing of this command."""
     output: Path | None = getattr(options, "output", None)
     if output is None or output == MODEL or str(output).startswith(IN_PODS):

@@ -26,7 +26,7 @@ from edl.jobs.job_folder import JobFolder, find
 from edl.jobs.script_run import ScriptRun
 from edl.models.pending import Intent, resume_command, write_intent
 from edl.program import SPEC_FILE
-from edl.run.foreground import ending, job_folder
+from edl.run.foreground import job_folder, remove_at_end
 from edl.spec import SCRIPT, Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
 
 LOGS_SECS = 20.0  # time for the last lines of pods to arrive
@@ -134,7 +134,7 @@ def _resume(options: argparse.Namespace) -> None:
     if job.status().kind != "run":
         raise SemanticError(f"job {job.id} is no script", hint=f"{resume_command(job.path)} may continue it")
     position = resume.prepare(job)
-    with ending(job):
+    with remove_at_end(job):
         print(f"job {job.id}: {position}", file=sys.stderr)
         _run_here(job, ClusterFolder(job.path).run_spec())
 

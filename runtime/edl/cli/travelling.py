@@ -49,8 +49,8 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
         model_zoo.note_changes(program.spec, options.weights)
     spec = model_zoo.with_output(program, ()).spec
     if named := _named_in_pods(program, job, options):
-        job.unindexed.parent.mkdir(parents=True, exist_ok=True)
-        job.unindexed.write_bytes(msgspec.json.encode(named))
+        job.unindexed_files.parent.mkdir(parents=True, exist_ok=True)
+        job.unindexed_files.write_bytes(msgspec.json.encode(named))
     else:
         pinned = model_zoo.pinned_rows(program, options, job)
         print(f"{pinned.rows:,} rows", file=sys.stderr)

@@ -62,7 +62,7 @@ class GlooGroup:
         with _group_errors():
             self._gloo = distributed.ProcessGroupGloo(self.store.writing, rank, size, options)
         self._shared: SharedSums | None = None
-        if shared_memory.possible(address, size):
+        if shared_memory.is_possible(address, size):
             try:
                 self._shared = SharedSums(self.gather, rank, size, timeout)
             except GroupError:

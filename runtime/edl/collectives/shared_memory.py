@@ -33,7 +33,7 @@ _NAME = 16  # random bytes that identify a member
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
-def possible(address: str, size: int) -> bool:
+def is_possible(address: str, size: int) -> bool:
     """Return True if the members of a group at this address, host:port, are few and on one machine."""
     if not hasattr(os, "memfd_create") or not 1 < size <= MOST_MEMBERS:
         return False

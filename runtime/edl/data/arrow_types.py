@@ -125,7 +125,7 @@ def rechunk_rows(
         yield _join_batches(waiting, schema)
 
 
-def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
+def zero_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with zeros under NULLs.
 
     Databases leave arbitrary bytes there, and equal rows must have equal bytes.
@@ -245,11 +245,11 @@ def _join_batches(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 def _zero_hidden_values(column: pa.Array) -> pa.Array:
     if pa.types.is_nested(column.type):
-        return _zeroed_nested(_retaken(column))
-    return _retaken(column) if column.null_count and not pa.types.is_null(column.type) else column
+        return _zeroed_nested(_copy_column(column))
+    return _copy_column(column) if column.null_count and not pa.types.is_null(column.type) else column
 
 
-def _retaken(column: pa.Array) -> pa.Array:
+def _copy_column(column: pa.Array) -> pa.Array:
     """Copy the column to offset 0.
 
     `take` at a NULL index is the one kernel that writes zeros under NULLs of every type.

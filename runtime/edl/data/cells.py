@@ -17,10 +17,10 @@ def cell(value: Any) -> str:
         return ": ".join(map(_item, value))
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name}: {_item(item)}' for name, item in value.items())}}}"
-    return exact(value)
+    return format_exact(value)
 
 
-def exact(value: Any) -> str:
+def format_exact(value: Any) -> str:
     """Format a value without parts, with all its digits."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -151,14 +151,14 @@ CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, So
 
 def has_python_values(column: pa.Array) -> bool:
     """Return True if Python's types have all values of the column, except for nanoseconds."""
-    return _odd(column) is None
+    return _mask_odd(column) is None
 
 
 def python_values(column: pa.Array) -> list[Any]:
     """Return the values as Python's; texts if Python's types do not have all of them."""
     if types.is_float32(column.type) or types.is_float16(column.type):  # 0.1, not 0.10000000149011612
         column = column.cast(pa.string()).cast(pa.float64())
-    elif _odd(column, finest=1000) is not None:
+    elif _mask_odd(column, finest=1000) is not None:
         column = texts(column)
     elif types.is_timestamp(column.type) and column.type.unit == "ns":  # without pandas' own class
         column = column.cast(pa.timestamp("us", column.type.tz))
@@ -167,7 +167,7 @@ def python_values(column: pa.Array) -> list[Any]:
 
 def texts(column: pa.Array) -> pa.Array:
     """Return the cells of a column. A value that Python does not have is written by DuckDB."""
-    odd = _odd(column, finest=1000)
+    odd = _mask_odd(column, finest=1000)
     if odd is None:
         return pa.array(
             [None if value is None else cell(value) for value in python_values(column)], pa.string()
@@ -183,13 +183,13 @@ def texts(column: pa.Array) -> pa.Array:
 def _with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with texts in place of columns that have a value out of the range of Python's type."""
     for place, field in enumerate(batch.schema):
-        if _odd(batch.column(place)) is not None:
+        if _mask_odd(batch.column(place)) is not None:
             field = pa.field(field.name, pa.string())
             batch = batch.set_column(place, field, texts(batch.column(place)))
     return batch
 
 
-def _odd(column: pa.Array, finest: int = 1) -> Any:
+def _mask_odd(column: pa.Array, finest: int = 1) -> Any:
     """Return a mask of the values that Python does not have, or None without one.
 
     finest: nanoseconds of which times of Python must be multiples.
@@ -198,11 +198,11 @@ def _odd(column: pa.Array, finest: int = 1) -> Any:
     if types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind):
         return _out_of_range(column, finest)
     if types.is_dictionary(kind):
-        return _odd(column.dictionary_decode(), finest)
+        return _mask_odd(column.dictionary_decode(), finest)
     if types.is_interval(kind) or types.is_union(kind):
         return np.ones(len(column), bool)
     if types.is_nested(kind):
-        is_odd = any(_odd(part, finest) is not None for part in _parts(column))
+        is_odd = any(_mask_odd(part, finest) is not None for part in _parts(column))
         return np.ones(len(column), bool) if is_odd else None
     return None
 
@@ -287,7 +287,7 @@ def _fitting(values: Any, convert: Callable[[pa.Array], pa.Array]) -> pa.Array |
         converted = convert(values)
     except CONVERSION_ERRORS:
         return None
-    return converted if _odd(converted) is None else None
+    return converted if _mask_odd(converted) is None else None
 
 
 def common_type(kinds: set[pa.DataType]) -> pa.DataType | None:

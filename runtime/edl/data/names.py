@@ -82,7 +82,7 @@ def reserved_hint(
     return None
 
 
-def fitting(name: str, scheme: str) -> str:
+def fit_name(name: str, scheme: str) -> str:
     """Replace every character that column names of this scheme's databases cannot hold by _."""
     unfit = _UNFIT.get(scheme)
     return unfit.sub("_", name) if unfit else name

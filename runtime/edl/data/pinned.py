@@ -18,7 +18,7 @@ from typing import IO
 import msgspec
 import pyarrow as pa
 
-from edl.data.arrow_types import BATCH_ROWS, canonical, fields, rechunk_rows
+from edl.data.arrow_types import BATCH_ROWS, fields, rechunk_rows, zero_nulls
 from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 
@@ -127,7 +127,7 @@ class PinnedReader:
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
-        names = self._checked(columns)
+        names = self._check_columns(columns)
         self.check_columns(columns)
         return self._slices(start, end, names)
 
@@ -142,7 +142,7 @@ class PinnedReader:
         with self._lock:
             return self._file.get_batch(index)
 
-    def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+    def _check_columns(self, columns: Sequence[str] | None) -> list[str] | None:
         names = self.schema.names  # a new list at each access
         present = set(names)
         for name in columns or ():
@@ -171,7 +171,7 @@ def _write(sink: _Digesting, schema: pa.Schema, batches: Iterable[pa.RecordBatch
     with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), schema) as writer:
         for batch in rechunk_rows(batches, schema):
             sink.check_space(batch.nbytes)
-            writer.write_batch(canonical(batch))
+            writer.write_batch(zero_nulls(batch))
             rows += batch.num_rows
     return rows
 

@@ -62,7 +62,7 @@ class ResultFolder:
                 file.unlink(missing_ok=True)
         return rows
 
-    def staged(self) -> dict[int, Path]:
+    def staged_files(self) -> dict[int, Path]:
         """Return the complete file of each task's latest attempt."""
         return {task: max(attempts)[1] for task, attempts in sorted(self._files().items())}
 
@@ -72,7 +72,7 @@ class ResultFolder:
         `schema` is the result's schema if there are no tasks. Raises SourceError if a task has no file or other
         columns.
         """
-        staged = self.staged()
+        staged = self.staged_files()
         if missing := [task for task in range(tasks) if task not in staged]:
             raise SourceError(
                 f"{len(missing)} of {tasks} tasks have no results, the first is task {missing[0]}"
@@ -86,7 +86,7 @@ class ResultFolder:
 
     def read_task(self, task: int) -> pa.RecordBatchReader:
         """Read the rows of a staged task."""
-        path = self.staged()[task]
+        path = self.staged_files()[task]
         schema = _open(path).schema
         return pa.RecordBatchReader.from_batches(schema, _batches([path], schema))
 

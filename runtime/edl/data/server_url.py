@@ -166,13 +166,13 @@ def _of_session(shown: str) -> str:
     if ALIASES.get(scheme, scheme) != shown.partition("://")[0]:
         return ""
     url = parse_server(text)
-    return url.password if _same(str(url), shown) else ""
+    return url.password if _is_same_account(str(url), shown) else ""
 
 
 def _find_configured_url(account: ServerURL) -> str:
     for name, entry in _connections().items():
         url = parse_server(entry.url)
-        if _same(str(url), str(account)):
+        if _is_same_account(str(url), str(account)):
             if entry.password_from and entry.password_from not in os.environ:
                 raise SourceError(
                     f"the environment has no {entry.password_from}, which holds the password of {name}"
@@ -206,7 +206,7 @@ def _of_keyring(service: str, user: str, connection: str) -> str:
     return password
 
 
-def _same(configured: str, shown: str) -> bool:
+def _is_same_account(configured: str, shown: str) -> bool:
     """Return True if two displayed URLs are of one account. A port that only one of them has is the default port."""
     one, other = parse_server(configured), parse_server(shown)
     if None in (one.port, other.port):

@@ -167,7 +167,7 @@ def parse(url: str) -> SourceURL | ServerURL:
         return _parse_path(url)
     scheme = ALIASES.get(match[1].lower(), match[1].lower())
     if scheme not in SOURCES:
-        raise _unknown(scheme)
+        raise _unknown_error(scheme)
     if scheme in SERVERS:
         return parse_server(url, SERVERS[scheme])
     if scheme in REMOTE:
@@ -304,7 +304,7 @@ def open_beside(connection: object) -> Source:
             hint="write the URL of the data source: mysql://…",
         )
     module, name = SOURCES[scheme]
-    source: Source = getattr(import_module(module), name).beside(handle)
+    source: Source = getattr(import_module(module), name).open_beside(handle)
     return source
 
 
@@ -367,7 +367,7 @@ def _scheme_of_path(path: str) -> str:
     raise SourceError(f"{shown} is not the URL of a data source", hint=near_connection(path) or hint)
 
 
-def _unknown(scheme: str) -> SourceError:
+def _unknown_error(scheme: str) -> SourceError:
     if scheme in PLANNED:
         return SourceError(
             f"data sources of the scheme {scheme} are not supported yet", hint=f"known: {', '.join(SOURCES)}"

@@ -1,17 +1,22 @@
-"""Connection of a worker's script to its job: tasks of the master, the group, checkpoints."""
+"""Connection of a worker's script to its job: tasks of the master, the group, checkpoints.
+
+`current_place` tells whether this process is a worker of `edl run` or a process of its own; it imports nothing for
+that."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 from edl.checkpoints import CheckpointStore, factory
 from edl.checkpoints.trainer import TrainerCheckpoint, TrainerPosition, checkpoint_to_resume
+from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
 from edl.elastic.member import ScriptMember
-from edl.elastic.place import ElasticWorker
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import AHEAD, Steps
 from edl.errors import DamagedError, SQLFlowError
@@ -98,7 +103,7 @@ class JobConnection:
         self._channel.close()
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
-        position = TrainerPosition(self.member.step, unconcluded=self.source.unconcluded)
+        position = TrainerPosition(self.member.step, unconcluded=self.source.unconcluded_epoch)
         cut = self._state.cut()
         return lambda: TrainerCheckpoint(position, *cut())
 
@@ -126,3 +131,32 @@ class _Parameters:
 
     def keep_best(self, epoch: int) -> None:
         """Drop nothing."""
+
+
+@dataclass
+class ElasticWorker:
+    """Worker of a job. `at_end` are called with the exit code of its script, and our error that has ended it."""
+
+    job: Path
+    instance: Instance
+    at_end: list[Callable[[int, SQLFlowError | None], None]] = field(default_factory=list)
+
+
+_worker: ElasticWorker | None = None
+
+
+def enter_worker(job: Path, instance: Instance) -> None:
+    """Record that this process is a worker of the job."""
+    global _worker
+    _worker = ElasticWorker(job, instance)
+
+
+def leave_worker(code: int, error: SQLFlowError | None = None) -> None:
+    """End what the worker has begun, at the end of its script."""
+    while _worker is not None and _worker.at_end:
+        _worker.at_end.pop()(code, error)
+
+
+def current_worker() -> ElasticWorker | None:
+    """Return the worker that this process is, or None."""
+    return _worker

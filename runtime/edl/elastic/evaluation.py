@@ -38,7 +38,7 @@ class Evaluation:
         """
         steps = self._session.steps
         if self._done is None or self._done[0] != steps.positions.trained:
-            local_sums = self._measured(measure, steps.strategy.rank, steps.strategy.size)
+            local_sums = self._measure_share(measure, steps.strategy.rank, steps.strategy.size)
             flat = np.concatenate([np.zeros(1), *(array.reshape(-1) for array in local_sums.values())])
 
             def keep() -> None:
@@ -55,16 +55,16 @@ class Evaluation:
     def load(self, position: Any) -> None:
         self._done = position
 
-    def _measured(self, measure: Measure, rank: int, size: int) -> dict[str, Array]:
+    def _measure_share(self, measure: Measure, rank: int, size: int) -> dict[str, Array]:
         """Return the sums over this worker's share of the rows; without a row, zeros of the same shapes."""
         start, end = (self.rows.rows * end_rank // size for end_rank in (rank, rank + 1))
         sums: dict[str, Array] = {}
         for first, last in partition(start, end, self.rows.batch_size):
-            part_sums = self._called(measure, first, last)
+            part_sums = self._call(measure, first, last)
             sums = {name: sums[name] + part_sums[name] for name in sums} if sums else part_sums
-        return sums or {name: 0 * value for name, value in self._called(measure, 0, 1).items()}
+        return sums or {name: 0 * value for name, value in self._call(measure, 0, 1).items()}
 
-    def _called(self, measure: Measure, first: int, last: int) -> dict[str, Array]:
+    def _call(self, measure: Measure, first: int, last: int) -> dict[str, Array]:
         result = measure(read(self._data, np.arange(first, last)))
         if not isinstance(result, Mapping) or not result:
             raise SemanticError(

@@ -78,7 +78,7 @@ class KerasGradients(Gradients):
         for number, (gradient, place) in enumerate(zip(self.present, self._places(), strict=False)):
             if gradient is not None:
                 self._flat[1 + number] = 1
-                place += share * _flat(gradient)
+                place += share * _flatten(gradient)
 
     def _sum(self, group: Group | None, share: float) -> None:
         places = self._places()
@@ -105,7 +105,7 @@ class KerasGradients(Gradients):
         return np.split(self._flat, self._ends[:-1])[1:]
 
     def _present_statistics(self) -> list[Array]:
-        return [_flat(statistic.value) for statistic in self._statistics]
+        return [_flatten(statistic.value) for statistic in self._statistics]
 
     def _assign(self, statistics: Sequence[Array]) -> None:
         for variable, values in zip(self._statistics, statistics, strict=True):
@@ -181,6 +181,6 @@ def _numpy(value: Any) -> Array:
     return array
 
 
-def _flat(value: Any) -> Array:
+def _flatten(value: Any) -> Array:
     array = _numpy(value).reshape(-1)
     return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)

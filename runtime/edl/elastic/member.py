@@ -1,15 +1,20 @@
-"""Membership of a script's process: in groups of a job's workers, or alone."""
+"""Membership of a script's process: in groups of a job's workers, or alone.
+
+The nodes of a group are checked first: a matrix product on each, and a sum over all. Slow nodes are logged and still
+take part; a node that does not answer in time prevents the group from forming."""
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from edl.collectives.base import Group
-from edl.elastic import node_check
 from edl.elastic.collective import STEP, sum_over_group
+from edl.logs import log
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
 
@@ -71,7 +76,7 @@ class ScriptMember(GroupMember):
 
     def _begin(self, group: Group, number: int) -> None:
         self._stepped = 0.0
-        node_check.check(group, self._members)
+        check_nodes(group, self._members)
 
     @property
     def rank(self) -> int:
@@ -110,3 +115,51 @@ class ScriptMember(GroupMember):
         if self._stepped:
             self._longest = max(self._longest * DECAY, now - self._stepped)
         self._stepped = now
+
+
+SIZE, TIMES = 256, 8  # rows and columns of the matrices; number of products, of which the fastest counts
+FACTOR = 3.0  # times the median from which a product is slow
+LEAST_SECS = 0.002  # more than the median, so that noise is not taken for a slow node
+NUMBERS = 1 << 18  # float32 values in the sum
+SUM_SECS, LIMIT_SECS = 2.0, 20.0  # time from which the sum is slow, and after which it fails
+
+
+@functools.cache
+def measure_product() -> float:
+    """Return the seconds of a matrix product in this process."""
+    matrix, times = np.ones((SIZE, SIZE), np.float32), []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        matrix @ matrix
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def check_nodes(group: Group, members: Sequence[str]) -> None:
+    """Compare the members of a group, named by rank; the first one logs what is slow. Raises GroupError.
+
+    The caller sets the timeout of the group anew.
+    """
+    seconds = group.gather(np.array([measure_product()]))[:, 0]
+    group.timeout = LIMIT_SECS
+    began = time.perf_counter()
+    group.sum(np.zeros(NUMBERS, np.float32))
+    took = time.perf_counter() - began
+    if group.rank == 0:
+        for line in node_findings(members, seconds.tolist(), took):
+            log(line)
+
+
+def node_findings(members: Sequence[str], seconds: Sequence[float], took: float) -> list[str]:
+    """Return a sentence for each slow member, and for a slow sum. `seconds` are the times of each member's product."""
+    median = sorted(seconds)[(len(seconds) - 1) // 2]
+    sentences = [
+        f"{name} is slow: a matrix product takes {1000 * secs:.1f} ms there, and {1000 * median:.1f} ms elsewhere"
+        for name, secs in zip(members, seconds, strict=True)
+        if secs > max(FACTOR * median, median + LEAST_SECS)
+    ]
+    if took > SUM_SECS:
+        sentences.append(
+            f"the network is slow: the sum of a megabyte over {len(members)} workers takes {took:.1f} s"
+        )
+    return sentences

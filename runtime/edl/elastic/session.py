@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from edl import exit_codes
+from edl.elastic import connection as places
 from edl.elastic import keras_optimizer, torch_optimizer
-from edl.elastic import place as places
 from edl.elastic.agreement import agree
 from edl.elastic.connection import JobConnection
 from edl.elastic.cursor import Cursor, Position, Positions
@@ -45,7 +45,7 @@ class ElasticSession:
 
     def __init__(self) -> None:
         self.positions = Positions()
-        self._worker = places.worker()
+        self._worker = places.current_worker()
         self._connection: JobConnection | None = None
         self._notice = LeaveNotice()
         self._steps: Steps | None = None  # in a job, from the first group on
@@ -92,7 +92,7 @@ class ElasticSession:
 
     def _alone(self) -> Steps:
         """Return the steps of a process without a master."""
-        rows = self.workload.bounded
+        rows = self.workload.bounded_dataset
         training = STEPWISE if rows is None else _training(rows)
         plan = Plan("train", rows.rows if rows is not None else MOST_STEPS, training=training, measured=False)
         return Steps(LocalTasks(plan), Alone(), self.positions, bounded=rows is not None)
@@ -208,7 +208,7 @@ class ElasticSession:
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._notice.set())
-        bounded = self.workload.bounded is not None
+        bounded = self.workload.bounded_dataset is not None
         state = ScriptState((*_declared.objects, self.positions))
         connection = JobConnection(worker, state, self._notice)
         self._connection = connection
@@ -265,7 +265,7 @@ def of_dataset(name: str) -> ElasticSession:
     global _session
     if not isinstance(name, str) or not name:
         raise SemanticError(f"name is {name!r}; expected the name of a dataset")
-    if _session is None or (_session.has(name) and places.worker() is None):
+    if _session is None or (_session.has(name) and places.current_worker() is None):
         _session = ElasticSession()
     return _session
 

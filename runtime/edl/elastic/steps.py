@@ -161,7 +161,7 @@ class Steps:
             raise
         self._passed = True
 
-    def leased(self, cursor: StreamCursor, lease: Callable[[], list[Range]]) -> Iterator[Leased]:
+    def lease_steps(self, cursor: StreamCursor, lease: Callable[[], list[Range]]) -> Iterator[Leased]:
         """Yield this worker's parts of the steps of a stream. On rank 0, `lease` finds the records of the next step."""
         self._come_back(cursor)
         cursor.closed = False

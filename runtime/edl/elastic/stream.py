@@ -84,7 +84,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Any]:
         steps = self._session.steps
-        for ranges, low, high in steps.leased(self._cursor, self._next):
+        for ranges, low, high in steps.lease_steps(self._cursor, self._next):
             yield self._read(cut(ranges, low, high))
             if not self._session.has_optimizer:
                 steps.commit()

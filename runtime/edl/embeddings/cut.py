@@ -114,7 +114,7 @@ class TableCut:
         self._since, self.rows, self.gone = ALL, self.count, NO_IDS
 
     @property
-    def kept(self) -> int:
+    def copied_rows(self) -> int:
         """Rows that were copied because they changed."""
         return self._filled
 

@@ -196,7 +196,7 @@ def gather(data: Array, numbers: Array, ids: Array, kind: int, key: Any, scale: 
 
 
 @jit
-def distinct(ids: Array, places: Array, unique: Array) -> int:
+def find_distinct(ids: Array, places: Array, unique: Array) -> int:
     """Write the distinct ids into `unique` in order of appearance, and each id's position there into `places`.
 
     Return the number of distinct ids.

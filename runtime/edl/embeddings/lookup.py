@@ -61,7 +61,7 @@ class LookedUp(NamedTuple):
     places: Tensor | ListPlaces
 
 
-def flat(ids: Ids | Ragged) -> Ids:
+def flat_ids(ids: Ids | Ragged) -> Ids:
     """Return all ids, (t,)."""
     return ids.values if isinstance(ids, Ragged) else ids.ravel()
 
@@ -129,7 +129,7 @@ class Discovery:
         if read not in reads:
             reads.append(read)
         ids = read.ids(self._features)
-        every = flat(ids)
+        every = flat_ids(ids)
         if isinstance(ids, Ragged):
             self.listed[spec.name] = ids.weights is not None
         return LookedUp(table.read(every), shape_positions(np.arange(len(every), dtype=np.int32), ids))

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.arrays import Array, Features, arrays
-from edl.embeddings.lookup import BoundLookup, Discovery, Read, flat, reading, shape_positions
+from edl.embeddings.lookup import BoundLookup, Discovery, Read, flat_ids, reading, shape_positions
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.table import Floats, Ids, RowTable, StoredTable, distinct_ids
 from edl.errors import JobError
@@ -160,12 +160,12 @@ class Tables:
         places: list[Any] = []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
-            every = [flat(part) for part in parts]
+            every = [flat_ids(part) for part in parts]
             if some is not None:  # ids are distinct in order of first appearance
                 parts = [keys[read][some] for read in group.reads]
-                every += [flat(part) for part in parts]
+                every += [flat_ids(part) for part in parts]
             distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
-            places += _split(where[len(where) - sum(len(flat(part)) for part in parts) :], parts)
+            places += _split(where[len(where) - sum(len(flat_ids(part)) for part in parts) :], parts)
             ids |= dict.fromkeys(group.tables, distinct)
         return Need(ids, places)
 
@@ -254,14 +254,14 @@ class Tables:
 
         Raises JobError, without any change, if they are no table's.
         """
-        stored_rows = {name: self._stored(name, weights) for name in self.tables}
+        stored_rows = {name: self._copy_table(name, weights) for name in self.tables}
         for name, stored in stored_rows.items():
             self.tables[name].check(stored)
         for name, stored in stored_rows.items():
             self.tables[name].load(stored)
             self.tables[name].seed = int(weights[f"{name}:seed"][0])
 
-    def _stored(self, name: str, weights: Mapping[str, Array]) -> StoredTable:
+    def _copy_table(self, name: str, weights: Mapping[str, Array]) -> StoredTable:
         ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
         if seed.dtype != np.int64:
             raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
@@ -298,7 +298,7 @@ def _state(name: str, stored: StoredTable, limits: RowLimits) -> dict[str, Array
 
 def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
     """Return the positions of each part, in its shape."""
-    ends = np.cumsum([len(flat(part)) for part in parts])
+    ends = np.cumsum([len(flat_ids(part)) for part in parts])
     return [
         shape_positions(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)
     ]

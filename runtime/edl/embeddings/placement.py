@@ -36,16 +36,16 @@ def group_entries(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def is_table(group: Sequence[Entry]) -> bool:
     """Return True if the group of `group_entries` is one of row tables that one layer looks up."""
-    return bool(_outside(group[0]))
+    return bool(_row_table_width(group[0]))
 
 
 def _together(entry: Entry) -> tuple[object, ...]:
-    if width := _outside(entry):
+    if width := _row_table_width(entry):
         return width, initial_of(entry)
     return ("table", table_of(entry)) if table_of(entry) else (entry.name,)
 
 
-def _outside(entry: Entry) -> int:
+def _row_table_width(entry: Entry) -> int:
     """Return the width of an embedding in a row table, or 0 for lists and any other entry."""
     embedded = isinstance(entry.feature, Embedding) and entry.kind == "category"
     outside = embedded and is_outside(entry.num_ids, entry.width)

@@ -139,14 +139,14 @@ class RowTable:
         """Return the rows of the ids, float32 (n, dim); a missing row reads as its initial value and is not created."""
         with self._lock:
             numbers, _ = self._find(ids)
-            return self._gathered(numbers, ids)
+            return self._gather_rows(numbers, ids)
 
     def gather(self, ids: Ids) -> Floats:
         """Return the rows of the ids, float32 (n, dim), for training; missing rows are created, unless ids are counted
         first.
         """
         with self._lock:
-            return self._gathered(self._find(ids)[0] if self._filter else self._found(ids), ids)
+            return self._gather_rows(self._find(ids)[0] if self._filter else self._found(ids), ids)
 
     def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
         """Take one optimizer step with the gradients (n, dim) of the rows of these ids; other rows stay.
@@ -159,7 +159,7 @@ class RowTable:
         gradients = np.ascontiguousarray(gradients, np.float32)
         if not distinct:
             ids, places = distinct_ids(ids)
-            gradients = self._summed(gradients, places, len(ids))
+            gradients = self._sum_rows(gradients, places, len(ids))
         with self._lock:
             numbers = self._found(ids, self._filter)
             if self._filter is not None and (numbers < 0).any():
@@ -177,7 +177,7 @@ class RowTable:
         """Return copies of everything, bitwise equal for equal tables."""
         with self._lock:
             rows = self._arrays().at(slice(self._count))
-            return self._stored(rows, self.steps, self._counts().copy())
+            return self._copy_rows(rows, self.steps, self._counts().copy())
 
     def read_cut(self, cut: TableCut) -> StoredTable:
         """Return the content of a cut, as `export` would have at its moment, and close it.
@@ -189,7 +189,7 @@ class RowTable:
         rows = CutRows(*map(np.concatenate, zip(*pieces, strict=True))) if pieces else cut.like
         if len(rows.ids) != cut.count:
             raise ClusterError(f"the table {self.spec.name} was replaced while it was read")
-        return self._stored(rows, cut.steps, cut.counts)
+        return self._copy_rows(rows, cut.steps, cut.counts)
 
     def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
         """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
@@ -228,7 +228,7 @@ class RowTable:
             numbers, _ = self._find(ids)
             self._remove(np.sort(numbers[numbers >= 0]))
 
-    def copied(self) -> TableCopy:
+    def copy(self) -> TableCopy:
         """Return a copy of everything."""
         with self._lock:
             ids, data, used = self._arrays().at(np.arange(self._count))
@@ -244,7 +244,7 @@ class RowTable:
             self._clear()
             self._known, self._data, self._count = copied.ids, copied.data, len(copied.ids)
             self._used = copied.used
-            self._index = self._filled(self._count)
+            self._index = self._index_present_rows(self._count)
             self.steps = copied.steps
             self._merge(copied.counts)
 
@@ -320,7 +320,7 @@ class RowTable:
         least = self.limits.min_count
         self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
 
-    def _stored(self, rows: CutRows, steps: int, counts: Cells) -> StoredTable:
+    def _copy_rows(self, rows: CutRows, steps: int, counts: Cells) -> StoredTable:
         """Return copies of these rows by ascending id."""
         order, dim = np.argsort(rows.ids), self.spec.dim
         data = rows.data[order]
@@ -391,20 +391,20 @@ class RowTable:
             self._used = _grow_array(self._used, self._count, room)
             self._data = _grow_array(self._data, self._count, room)
         if 4 * rows > 3 * len(self._index):
-            self._index = self._filled(rows)
+            self._index = self._index_present_rows(rows)
 
-    def _filled(self, rows: int) -> Ids:
+    def _index_present_rows(self, rows: int) -> Ids:
         """Return an index of the present rows, with room for `rows`."""
         index = np.zeros((1 << (2 * max(rows, _LEAST_ROWS) - 1).bit_length(), 2), np.int64)
         self._kernels.fill_index(index, self._known, self._count)
         return index
 
-    def _gathered(self, numbers: Ids, ids: Ids) -> Floats:
+    def _gather_rows(self, numbers: Ids, ids: Ids) -> Floats:
         rows = np.empty((len(ids), self.spec.dim), np.float32)
         self._kernels.gather(self._data, numbers, ids, *self._first, rows)
         return rows
 
-    def _summed(self, gradients: Floats, places: npt.NDArray[np.int32], count: int) -> Floats:
+    def _sum_rows(self, gradients: Floats, places: npt.NDArray[np.int32], count: int) -> Floats:
         if count == len(places):
             return gradients
         sums = np.zeros((count, self.spec.dim), np.float32)
@@ -416,7 +416,7 @@ def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     """Return the distinct ids in order of appearance, and the position of each id among them."""
     kernels = _import_kernels()
     unique, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    count = kernels.distinct(ids, places, unique)
+    count = kernels.find_distinct(ids, places, unique)
     return unique[:count], places
 
 

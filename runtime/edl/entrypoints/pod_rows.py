@@ -49,7 +49,7 @@ def _model(job: JobFolder) -> Path | None:
 
 def _index(job: JobFolder) -> None:
     try:
-        locations = msgspec.json.decode(job.unindexed.read_bytes(), type=dict[str, str])
+        locations = msgspec.json.decode(job.unindexed_files.read_bytes(), type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise SpecError(f"the names of this job's files cannot be read: {error}") from None
     pinned = {}
@@ -63,6 +63,6 @@ def _index(job: JobFolder) -> None:
     (job.path / SPEC).write_bytes(to_json(with_rows(spec, first, sum(other.rows for other in others))))
     names = [SPEC, *(f"{name}/{file}" for name in locations for file in (INDEX, RECORD))]
     bundle = msgspec.msgpack.encode({name: (job.path / name).read_bytes() for name in names})
-    target: Path = job.relayed / ROWS / BUNDLE
+    target: Path = job.relay_folder / ROWS / BUNDLE
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(bundle)

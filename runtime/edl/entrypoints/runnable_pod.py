@@ -53,7 +53,7 @@ def _run(job: Path) -> Outcome:
     try:
         runnable.run(job, _file(job, spec), spec.arguments, local, _say, deadline=spec.deadline)
         reads = {}
-        for name, (folder, tasks) in zip(spec.tables, local.written(), strict=True):
+        for name, (folder, tasks) in zip(spec.tables, local.list_results(), strict=True):
             if not tasks:
                 raise JobError(f"{spec.file} ended without rows for {name}, so nothing was stored")
             reads[name] = partial(folder.read, tasks)

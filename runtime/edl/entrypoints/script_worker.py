@@ -17,7 +17,7 @@ from types import TracebackType
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
-from edl.elastic import place
+from edl.elastic import connection
 from edl.errors import JobError, SQLFlowError
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
@@ -39,9 +39,9 @@ def main(job: Path, instance: Instance) -> int:
             raise JobError(f"job {job.name} has not started its script")
         attempt = record
     os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
-    place.enter(job, instance)
+    connection.enter_worker(job, instance)
     code, error = _run(script_run.place_script(script, job))
-    place.leave(code, error)
+    connection.leave_worker(code, error)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -169,7 +169,7 @@ class WorkerJob:
             trainer.write_checkpoints(
                 self._checkpointer(store, tasks.begin_checkpoint),
                 may=lambda: tasks.leads,
-                unconcluded=lambda: tasks.unconcluded,
+                unconcluded=lambda: tasks.unconcluded_epoch,
             )
             self._train(trainer)
 

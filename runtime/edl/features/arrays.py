@@ -51,7 +51,7 @@ def numbers(array: pa.Array, column: str) -> Floats:
 
     NaN and infinities of the data stay. May be read-only.
     """
-    array = plain(array)
+    array = plain_array(array)
     for is_type, convert in _NUMBERS:
         if is_type(array.type):
             return convert(array)
@@ -60,7 +60,7 @@ def numbers(array: pa.Array, column: str) -> Floats:
 
 def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
     """Return the column as int64 and a mask of integers; elsewhere (NULL, 2.5, 'abc') the int64 is arbitrary."""
-    array = plain(array)
+    array = plain_array(array)
     for is_type, convert in _INTEGERS:
         if is_type(array.type):
             return convert(array)
@@ -69,19 +69,19 @@ def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
 
 def texts(array: pa.Array, column: str) -> pa.Array:
     """Return the column as a string, large_string, binary or large_binary array; NaN and infinities become NULL."""
-    array = plain(array)
+    array = plain_array(array)
     for is_type, convert in _TEXTS:
         if is_type(array.type):
             return convert(array)
     return texts(_nulls(array, column, "text"), column)
 
 
-def plain(array: pa.Array) -> pa.Array:
+def plain_array(array: pa.Array) -> pa.Array:
     """Remove extension types, dictionary encoding and string views from the array; infinite times become NULL."""
     if isinstance(array, pa.ExtensionArray):
-        return plain(array.storage)
+        return plain_array(array.storage)
     if isinstance(array, pa.DictionaryArray):
-        return plain(array.dictionary_decode())
+        return plain_array(array.dictionary_decode())
     if types.is_string_view(array.type):
         return array.cast(pa.large_string())
     if types.is_binary_view(array.type):
@@ -105,14 +105,14 @@ def _finite_times(array: pa.Array) -> pa.Array:
     return pc.if_else(infinite, pa.scalar(None, integer), counts).view(array.type)
 
 
-def common(array: pa.Array) -> pa.Array:
+def widen(array: pa.Array) -> pa.Array:
     """Return the plain array in the widest type of its kind: decimals and floats as float64, signed integers as int64,
     texts as string, times in microseconds.
     """
-    array = plain(array)
+    array = plain_array(array)
     kind = array.type
     if types.is_decimal(kind):
-        return pa.array(_of_decimals(array), mask=~valid(array))
+        return pa.array(_of_decimals(array), mask=~valid_mask(array))
     if types.is_floating(kind):
         return array.cast(pa.float64())
     if types.is_signed_integer(kind):
@@ -132,7 +132,7 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def valid(array: pa.Array) -> Bools:
+def valid_mask(array: pa.Array) -> Bools:
     """Return a mask of values that are not NULL, shape (n,)."""
     if array.null_count == 0:
         return np.ones(len(array), dtype=np.bool_)
@@ -159,7 +159,7 @@ def _float64(array: pa.Array) -> Floats:
 
 def _of_decimals(array: pa.Array) -> Floats:
     """Return the nearest double of each decimal, as databases do; Arrow's cast is off by one digit for one of eight."""
-    kind, is_valid = array.type, valid(array)
+    kind, is_valid = array.type, valid_mask(array)
     if types.is_decimal128(kind) and 0 <= kind.scale <= _EXACT_TENS and is_valid.any():
         words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset :][: len(array)]
         digits = np.where(is_valid, words[:, 0], 0)
@@ -192,7 +192,7 @@ _NUMBERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Floats
 
 
 def _of_integers(array: pa.Array) -> tuple[Ints, Bools]:
-    is_valid = valid(array)
+    is_valid = valid_mask(array)
     values = (array.fill_null(0) if array.null_count else array).to_numpy()
     if types.is_uint64(array.type):
         is_valid &= values <= np.uint64(np.iinfo(np.int64).max)

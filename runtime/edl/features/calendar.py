@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from edl.features.arrays import Bools, ColumnTypeError, Floats, Ints, plain, valid
+from edl.features.arrays import Bools, ColumnTypeError, Floats, Ints, plain_array, valid_mask
 from edl.spec.features import PART_SIZES, Part
 
 _PARTS: Mapping[Part, tuple[Callable[[pa.Array], pa.Array], int]] = {  # function, and its first value
@@ -37,20 +37,20 @@ def parts_of(kind: pa.DataType) -> tuple[Part | Literal["year"], ...]:
 
 def parts(array: pa.Array, part: Part, column: str) -> tuple[Ints, Bools]:
     """Return the part as an id in [0, size), int64 (n,), and a mask of rows with one; elsewhere the id is arbitrary."""
-    array = plain(array)
+    array = plain_array(array)
     if array.null_count == len(array):  # of any type: databases choose an arbitrary type for NULL
         return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
     function, first = _PARTS[part]
     ids = _ints(function(_instants(array, column, part))) - first
-    return ids, valid(array) & (ids >= 0) & (ids < PART_SIZES[part])
+    return ids, valid_mask(array) & (ids >= 0) & (ids < PART_SIZES[part])
 
 
 def years(array: pa.Array, column: str) -> Floats:
     """Return the calendar year as float64 (n,), NaN for NULL."""
-    array = plain(array)
+    array = plain_array(array)
     result = np.full(len(array), np.nan)
     if array.null_count < len(array):
-        is_valid = valid(array)
+        is_valid = valid_mask(array)
         result[is_valid] = _ints(pc.year(_instants(array, column, "year")))[is_valid]
     return result
 

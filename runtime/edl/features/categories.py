@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
+from edl.features.arrays import Ints, integers, is_text, numbers, plain_array, texts, valid_mask
 from edl.features.calendar import parts
 from edl.features.character_ngrams import ngrams
 from edl.features.computed import column as column_of
@@ -74,7 +74,7 @@ class Levels:
 
     def positions(self, array: pa.Array) -> pa.Array:
         """Return positions as int32, NULL for values that are not in the list."""
-        array = plain(array)
+        array = plain_array(array)
         if self._integers is None or (
             self._booleans and (is_text(array.type) or pa.types.is_boolean(array.type))
         ):
@@ -127,7 +127,7 @@ def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
         text = texts(array, str(category.column))
         ids = bucket(hash_texts(text), category.size)
-        ids[~valid(text)] = category.size
+        ids[~valid_mask(text)] = category.size
         return ids
 
     return encode
@@ -152,18 +152,18 @@ def _date_part(category: DatePart) -> _ArrayEncoder:
 
 
 def _cross(category: Cross) -> Encoder:
-    parts = [_text_of(part) for part in category.columns]
+    parts = [_make_text_reader(part) for part in category.columns]
 
     def encode(batch: pa.RecordBatch) -> Ints:
         columns = [part(batch) for part in parts]
         ids = bucket(combine([hash_texts(column) for column in columns]), category.size)
-        ids[~np.logical_and.reduce([valid(column) for column in columns])] = category.size
+        ids[~np.logical_and.reduce([valid_mask(column) for column in columns])] = category.size
         return ids
 
     return encode
 
 
-def _text_of(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
+def _make_text_reader(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return the function from a batch to the texts of a column, or of a category's ids; NULL for missing ones."""
     if isinstance(part, str):
         return lambda batch: texts(batch.column(part), part)

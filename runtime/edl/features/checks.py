@@ -83,10 +83,10 @@ def _source(column: Any) -> None:
 
 
 def _number(column: Any, field: str) -> None:
-    _finite(getattr(column, field), f"{field} of column {column.column}")
+    _check_finite(getattr(column, field), f"{field} of column {column.column}")
 
 
-def _finite(value: object, what: str) -> None:
+def _check_finite(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SemanticError(f"{what} must be a finite number, not {value!r}")
 
@@ -96,7 +96,7 @@ def _count(value: object, what: str) -> None:
         raise SemanticError(f"{what} must be a positive integer, not {value!r}")
 
 
-def _numbers(*fields: str) -> Callable[[Any], None]:
+def _check_numbers(*fields: str) -> Callable[[Any], None]:
     def rule(column: Any) -> None:
         _source(column)
         for field in fields:
@@ -116,7 +116,7 @@ def _check_limit(column: Standardize) -> None:
 
 
 def _standardize(column: Standardize | Year | Periodic) -> None:
-    _numbers("mean", "std")(column)
+    _check_numbers("mean", "std")(column)
     if column.std < 0:
         raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
 
@@ -126,7 +126,7 @@ def _vector(column: Vector) -> None:
     _delimiter(column)
     for name, values in (("mean", column.mean), ("std", column.std)):
         for value in values:
-            _finite(value, f"{name} of column {column.column}")
+            _check_finite(value, f"{name} of column {column.column}")
     if not column.mean or len(column.std) not in (0, len(column.mean)):
         raise SemanticError(
             f"column {column.column} has {len(column.mean)} means and {len(column.std)} deviations",
@@ -152,13 +152,13 @@ def _date_part(column: DatePart) -> None:
 
 
 def _normalize(column: Normalize) -> None:
-    _numbers("min", "max", "mean")(column)
+    _check_numbers("min", "max", "mean")(column)
     if column.min > column.max:
         raise SemanticError(f"min of column {column.column} is {column.min}, above its max {column.max}")
 
 
 def _log(column: Log) -> None:
-    _numbers("mean")(column)
+    _check_numbers("mean")(column)
     if column.mean <= -1:
         raise SemanticError(
             f"mean of column {column.column} is {column.mean}, which has no log(1 + x)",
@@ -179,7 +179,7 @@ def _piecewise_linear(column: PiecewiseLinear) -> None:
 def _boundaries(column: Bucket | PiecewiseLinear) -> None:
     _source(column)
     for value in column.boundaries:
-        _finite(value, f"a boundary of column {column.column}")
+        _check_finite(value, f"a boundary of column {column.column}")
     for lower, upper in pairwise(column.boundaries):
         if lower >= upper:
             raise SemanticError(
@@ -203,10 +203,10 @@ def _vocabulary(column: Vocabulary) -> None:
         raise SemanticError(
             f"the vocabulary of column {column.column} must be all text or all integers, not {names}"
         )
-    _distinct(column.values, f"the vocabulary of column {column.column}")
+    _check_distinct(column.values, f"the vocabulary of column {column.column}")
 
 
-def _distinct(values: tuple[object, ...], what: str) -> None:
+def _check_distinct(values: tuple[object, ...], what: str) -> None:
     if len(set(values)) < len(values):
         value, times = Counter(values).most_common(1)[0]
         raise SemanticError(f"{what} holds {value!r} {times} times")
@@ -220,7 +220,7 @@ def _cross(column: Cross) -> None:
             _name(part, "cross")
     if len(column.columns) < 2:
         raise SemanticError("cross needs at least two columns")
-    _distinct(column.columns, "cross")
+    _check_distinct(column.columns, "cross")
     _count(column.size, f"size of the cross of {', '.join(map(str, sources(column)))}")
 
 
@@ -250,8 +250,8 @@ def _ngrams(column: NGrams) -> None:
 
 
 def _target_mean(column: TargetMean) -> None:
-    _plain(column.category, "target_mean")
-    _finite(column.smoothing, "smoothing of target_mean")
+    _check_plain(column.category, "target_mean")
+    _check_finite(column.smoothing, "smoothing of target_mean")
     _count(column.outputs, "outputs of target_mean")
     _count(column.blocks, "blocks of target_mean")
     if column.smoothing < 0:
@@ -269,14 +269,14 @@ def _target_mean(column: TargetMean) -> None:
 
 
 def _log_count(column: LogCount) -> None:
-    _plain(column.category, "log_count")
+    _check_plain(column.category, "log_count")
     if column.counts:
         _statistics("counts", column.counts, num_ids(column.category))
 
 
 def _statistics(name: str, values: tuple[float, ...], count: int) -> None:
     for value in values:
-        _finite(value, f"a number of {name}")
+        _check_finite(value, f"a number of {name}")
     if len(values) != count:
         raise SemanticError(f"{name} has {len(values):,} numbers; the category has {count:,} in its folds")
     if name == "counts" and (min(values) < 0 or not sum(values)):
@@ -357,10 +357,10 @@ def _raw(column: Raw) -> None:
 
 
 def _codes(column: Codes) -> None:
-    _plain(column.category, "codes")
+    _check_plain(column.category, "codes")
 
 
-def _plain(category: object, what: str) -> None:
+def _check_plain(category: object, what: str) -> None:
     if not isinstance(category, PLAIN_TYPES):
         raise SemanticError(
             f"{what} takes a category with one id per row, not {category!r}",
@@ -379,7 +379,7 @@ def _category(category: object, what: str) -> None:
 
 
 _RULES: Mapping[type, Callable[[Any], None]] = {
-    Numeric: _numbers("mean"),
+    Numeric: _check_numbers("mean"),
     Standardize: _check_limit,
     Normalize: _normalize,
     Log: _log,

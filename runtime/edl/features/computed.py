@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features import json_values, own_functions, text_numbers
-from edl.features.arrays import Floats, common, numbers, texts
+from edl.features.arrays import Floats, numbers, texts, widen
 from edl.spec import Computed, Function, Source
 from edl.spec.computed import (
     DEEPEST,
@@ -147,7 +147,7 @@ def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
     names = source.function.columns if source.function else ()
     named = zip(names or map(str, source.operands), source.operands, strict=True)
     return pa.table(
-        {name: common(column(batch, operand)) for name, operand in named if not isinstance(operand, float)}
+        {name: widen(column(batch, operand)) for name, operand in named if not isinstance(operand, float)}
     )
 
 

@@ -50,10 +50,10 @@ class Encoder:
 
 def _means(feature: TargetMean, code: int) -> Floats:
     folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _ = _smooth_means(feature, folds.kept(code))
+    means, _ = _smooth_means(feature, folds.statistics_mask(code))
     if not feature.scaled:
         return means.T
-    of_all, rows = _smooth_means(feature, folds.kept(feature.folds))
+    of_all, rows = _smooth_means(feature, folds.statistics_mask(feature.folds))
     return _scale_values(means, of_all[:, -1:], of_all, rows)
 
 

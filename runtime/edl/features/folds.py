@@ -3,7 +3,7 @@
 A training row must not find its own label in its features. So the training rows are divided into folds by their place
 in the pinned order, and the statistics are kept for each fold: a row has the statistics of all other folds.
 
-A search with several folds validates on one block of the rows after another (`edl.data.rotated`), so that its rows are
+A search with several folds validates on one block of the rows after another (`edl.data.readers`), so that its rows are
 divided into as many blocks first, and each block into folds. A row of a trial has the statistics without its own fold
 and without the block that validates the trial, if one does.
 
@@ -64,7 +64,7 @@ class Folds(NamedTuple):
             return np.zeros_like(pinned)
         return np.minimum((self.rows - 1 - pinned) // (self.rows // self.blocks), self.blocks - 1)
 
-    def kept(self, code: int) -> Bools:
+    def statistics_mask(self, code: int) -> Bools:
         """Return a mask of the folds that the statistics of rows with that code contain."""
         block, fold = divmod(code, self.number + 1)
         folds = np.arange(self.number)

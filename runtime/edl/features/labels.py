@@ -33,7 +33,7 @@ import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
-from edl.features.arrays import Floats, numbers, plain, texts
+from edl.features.arrays import Floats, numbers, plain_array, texts
 from edl.features.categories import Levels
 from edl.features.hashing import hash_texts
 from edl.spec import (
@@ -85,7 +85,7 @@ class RegressionTarget:
         array = _column(batch, column)
         values = numbers(array, column)[:, np.newaxis]
         refuse_unknown(column, array)
-        labels = self.learned(values)
+        labels = self.encode_numbers(values)
         if np.isinf(labels).any():
             raise SemanticError(
                 f"label {column} holds {values[np.isinf(labels)][0]:g}, beyond the range of float32",
@@ -93,7 +93,7 @@ class RegressionTarget:
             )
         return values if mode == "evaluate" else labels
 
-    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+    def encode_numbers(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return numbers as the model learns them: less the centre, float32."""
         with np.errstate(over="ignore"):
             return _shift_values(values, -label_offset(self.spec)).astype(np.float32)
@@ -124,7 +124,7 @@ class ClassTarget:
         """Return float32 0 or 1 of shape (n, 1) for two classes, int64 of shape (n,) for more; None to predict."""
         if mode == "predict":
             return None
-        array = plain(_column(batch, self.spec.column))
+        array = plain_array(_column(batch, self.spec.column))
         refuse_unknown(self.spec.column, array)
         positions = self._levels.positions(array)
         if positions.null_count:
@@ -189,7 +189,7 @@ class RankingTarget:
     def _groups(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return a number for each group: the value of a whole number, else a hash of its text."""
         column = self.spec.group
-        array = plain(_column(batch, column, "the group"))
+        array = plain_array(_column(batch, column, "the group"))
         if array.null_count:
             raise SemanticError(
                 f"the group {column} is NULL in some rows",
@@ -275,9 +275,9 @@ class ForecastTarget:
         refuse_unknown(self.spec.column, arrays[0])
         values = [numbers(array, column) for array, column in zip(arrays, columns, strict=True)]
         labels = np.stack(values, axis=1)
-        return labels if mode == "evaluate" else self.learned(labels)
+        return labels if mode == "evaluate" else self.encode_numbers(labels)
 
-    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+    def encode_numbers(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return labels of shape (n, 5) as the model learns them: values and forecasts less the centre, float32."""
         offset = label_offset(self.spec)
         of_values = np.array([offset * (name in _FORECASTS) for name in BESIDE])
@@ -350,7 +350,7 @@ class SeveralTarget:
             raise RuntimeError("rows to train or measure have labels")
         return labels if labels.ndim == 2 else np.eye(target.spec.outputs, dtype=np.float32)[labels]
 
-    def learned(self, values: Floats) -> npt.NDArray[np.float32]:
+    def encode_numbers(self, values: Floats) -> npt.NDArray[np.float32]:
         """Return labels of shape (n, outputs) as the model learns them: numbers less their centres, float32."""
         offsets = [
             label_offset(one_label) for one_label in self.spec.labels for _ in range(one_label.outputs)
@@ -468,7 +468,7 @@ def learned_labels(target_of_model: Target, labels: Labels) -> Labels:
     if labels.dtype != np.float64:
         return labels
     if isinstance(target_of_model, RegressionTarget | ForecastTarget | SeveralTarget):
-        return target_of_model.learned(labels.astype(np.float64, copy=False))
+        return target_of_model.encode_numbers(labels.astype(np.float64, copy=False))
     return labels.astype(np.float32)
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.features.arrays import Floats, Ints, is_text, numbers, plain, texts
+from edl.features.arrays import Floats, Ints, is_text, numbers, plain_array, texts
 
 LONGEST_SHOWN = 40  # characters of a cell in a message
 
@@ -29,7 +29,7 @@ class Lists:
         self._array, self._column, self._delimiter = array, column, delimiter
         listed = _split_texts(array, column, delimiter)
         counts = pc.fill_null(pc.list_value_length(listed), 0).to_numpy(zero_copy_only=False)
-        flat = plain(listed.flatten())
+        flat = plain_array(listed.flatten())
         self.items: pa.Array = _strip_items(flat.cast(pa.large_string())) if is_text(flat.type) else flat
         self.offsets: Ints = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self.weights = self._take_weights(separator) if separator else None
@@ -86,7 +86,7 @@ class Lists:
         return self._refuse_cell(int(np.searchsorted(self.offsets, item, side="right")) - 1, why)
 
     def _refuse_cell(self, row: int, why: str) -> SemanticError:
-        cell = plain(self._array[row : row + 1])[0].as_py()
+        cell = plain_array(self._array[row : row + 1])[0].as_py()
         is_written = isinstance(cell, str | bytes)
         return SemanticError(
             f"column {self._column} holds {_short(cell)}, {why}",
@@ -96,7 +96,7 @@ class Lists:
 
 def _split_texts(array: pa.Array, column: str, delimiter: str) -> pa.Array:
     """Return lists unchanged, and split texts; a number is a list of one."""
-    array = plain(array)
+    array = plain_array(array)
     if types.is_null(array.type):
         return pa.nulls(len(array), pa.list_(pa.int64()))
     if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
-from edl.features.arrays import numbers, valid
+from edl.features.arrays import numbers, valid_mask
 from edl.features.labels import Mode
 from edl.spec import Weights
 
@@ -31,11 +31,11 @@ class RowWeights:
             raise SemanticError(f"the data has no column {column}, the weights", hint=hint)
         array = batch.column(column)
         values = numbers(array, column)
-        usable = valid(array) & np.isfinite(values)
+        usable = valid_mask(array) & np.isfinite(values)
         if not usable.all():
-            raise unusable(column, "NULL or not finite", int((~usable).sum()), len(values))
+            raise unusable_error(column, "NULL or not finite", int((~usable).sum()), len(values))
         if (values < 0).any():
-            raise unusable(column, "negative", int((values < 0).sum()), len(values))
+            raise unusable_error(column, "negative", int((values < 0).sum()), len(values))
         return (values / self.spec.mean).astype(np.float32)
 
 
@@ -44,7 +44,7 @@ def weights(column: str, mean: float = 1.0) -> RowWeights:
     return RowWeights(Weights(column, mean))
 
 
-def unusable(column: str, what: str, count: int, rows: int) -> SemanticError:
+def unusable_error(column: str, what: str, count: int, rows: int) -> SemanticError:
     """Return the error for invalid weights."""
     return SemanticError(
         f"the weight {column} is {what} in {count:,} of {rows:,} rows",

@@ -97,7 +97,10 @@ def _fit_form(rows: Floats, lengths: Ints, horizon: int, season: int, trend: Tre
             )
         )
     return _Fitted(
-        best, _ahead(states, lengths, phis if trend == "damped" else np.ones(count), horizon, season, kind)
+        best,
+        _forecast_ahead(
+            states, lengths, phis if trend == "damped" else np.ones(count), horizon, season, kind
+        ),
     )
 
 
@@ -181,7 +184,9 @@ def _mean(values: Floats, axis: int, *, keepdims: bool = False) -> Floats:
     return means
 
 
-def _ahead(states: _States, lengths: Ints, phi: Floats, horizon: int, season: int, kind: Season) -> Floats:
+def _forecast_ahead(
+    states: _States, lengths: Ints, phi: Floats, horizon: int, season: int, kind: Season
+) -> Floats:
     """Return the forecasts (series, horizon) from the states after the last values."""
     steps = np.arange(1, horizon + 1)
     damped = np.cumsum(phi[:, np.newaxis] ** steps, axis=1)

@@ -26,14 +26,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
+from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.forecasting.ahead import with_next_steps
 from edl.forecasting.ets import auto_ets
 from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.steps import Ints
-from edl.spec.forecast import AUTO_ETS, LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
+from edl.spec.forecast import AUTO_ETS, DAY, LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
 
 Mode = Literal["train", "refit", "predict", "evaluate"]
 MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
@@ -109,8 +110,8 @@ class Series:
         """Return the series of the rows, less the centre."""
         series_grid = grid(rows, self.label, self.spec.time, self.spec.series, step)
         return (
-            replace(series_grid, values=series_grid.values - self.spec.offset)
-            if self.spec.offset
+            replace(series_grid, values=series_grid.values - self.spec.centre_or_zero)
+            if self.spec.centre_or_zero
             else series_grid
         )
 
@@ -128,7 +129,9 @@ class Series:
             np.concatenate, zip(trained, _keep_known_pairs(series_grid, *held_out), strict=True)
         )
         return Examples(
-            self._table(series_grid, rows, origins, steps), count, (*notes, *_sampling_notes(origins[count:]))
+            self._table(series_grid, rows, origins, steps),
+            count,
+            (*notes, *_backtest_window_notes(origins[count:])),
         )
 
     def _refit(self, series_grid: Grid, rows: pa.Table) -> Examples:
@@ -146,7 +149,7 @@ class Series:
         if not self.known and not _has_rows_ahead(series_grid):
             rows = with_next_steps(rows, series_grid, spec)
             series_grid = self._grid(rows, series_grid.step)
-        origins, steps = _ahead(series_grid, rows, self.label, spec)
+        origins, steps = _future_rows(series_grid, rows, self.label, spec)
         return Examples(self._table(series_grid, rows, origins, steps), 0)
 
     def _table(self, series_grid: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
@@ -171,7 +174,7 @@ def _with_baseline(examples: Examples, series_grid: Grid, spec: Forecast) -> Exa
         forecasts[chosen] = auto_ets(
             series_grid.values, ends, series_grid.first[series_grid.of[ends - 1]], spec.horizon, spec.season
         )
-    values = np.r_[np.full(examples.training, np.nan), forecasts[place, steps - 1] + spec.offset]
+    values = np.r_[np.full(examples.training, np.nan), forecasts[place, steps - 1] + spec.centre_or_zero]
     position = examples.rows.column_names.index(AUTO_ETS)
     return examples._replace(rows=examples.rows.set_column(position, AUTO_ETS, pa.array(values)))
 
@@ -181,7 +184,7 @@ def _choose_windows(windows: int) -> Ints:
     return np.unique(np.linspace(0, windows - 1, min(windows, MOST_WINDOWS)).astype(np.int64))
 
 
-def _sampling_notes(origins: Ints) -> tuple[str, ...]:
+def _backtest_window_notes(origins: Ints) -> tuple[str, ...]:
     """Return a note if AutoETS does not forecast the whole backtest."""
     windows = len(np.unique(origins))
     if windows <= MOST_WINDOWS:
@@ -274,7 +277,7 @@ def _has_rows_ahead(series_grid: Grid) -> bool:
     return bool((series_grid.last > series_grid.known).any())
 
 
-def _ahead(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
+def _future_rows(series_grid: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
     """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
     if not _has_rows_ahead(series_grid):
         raise SemanticError(
@@ -345,8 +348,8 @@ def _features(series_grid: Grid, spec: Forecast, origins: Ints, steps: Ints) -> 
         origins, len(standardised.values), firsts=firsts
     )
     of_values = {LEVEL: level * unit + centre, NAIVE: naive * unit + centre}
-    if spec.offset:
-        of_values = {name: values + spec.offset for name, values in of_values.items()}
+    if spec.centre_or_zero:
+        of_values = {name: values + spec.centre_or_zero for name, values in of_values.items()}
     facts = {LEVEL: of_values[LEVEL], SCALE: scale * unit, NAIVE: of_values[NAIVE]}
     return {STEP: steps, **kept, **facts, NAIVE_ERROR: errors * unit}
 
@@ -400,3 +403,43 @@ def _naive_errors(series_grid: Grid, values: Floats, season: int) -> Floats:
     earlier = np.maximum(places - season, 0)
     inside = places - season >= series_grid.first[series_grid.of]
     return np.where(inside, np.abs(values - values[earlier]), np.nan)
+
+
+def with_next_steps(rows: pa.Table, series_grid: Grid, spec: Forecast) -> pa.Table:
+    """Return the rows and, after them, `spec.horizon` more of each series, with its name, their times and NULL."""
+    last = rows.take(pa.array(series_grid.rows[series_grid.last - 1]))
+    repeated = last.take(pa.array(np.repeat(np.arange(last.num_rows), spec.horizon)))
+    steps = np.tile(np.arange(1, spec.horizon + 1), last.num_rows)
+    columns = [
+        _later(repeated.column(field.name), steps * series_grid.step.count, series_grid.step.unit)
+        if field.name == spec.time
+        else repeated.column(field.name)
+        if field.name in spec.series
+        else pa.nulls(repeated.num_rows, field.type)
+        for field in rows.schema
+    ]
+    return pa.concat_tables([rows, pa.table(columns, schema=rows.schema)])
+
+
+def _later(times: pa.ChunkedArray, steps: Ints, unit: str) -> pa.Array:
+    """Return the times so many numbers, days, seconds or months later."""
+    kind = times.type
+    if types.is_integer(kind):
+        return pc.add(times.cast(pa.int64()), pa.array(steps)).cast(kind)
+    zone = getattr(kind, "tz", None)
+    seconds = np.asarray(times.cast(pa.timestamp("s", zone)).cast(pa.int64()).to_numpy(), dtype=np.int64)
+    size = DAY if unit == "day" else 1
+    later = _months_later(seconds, steps) if unit == "month" else seconds + steps * size
+    return pa.array(later).cast(pa.timestamp("s", zone)).cast(kind)
+
+
+def _months_later(seconds: Ints, months: Ints) -> Ints:
+    """Return times on the same day of a later month; the last day of a month stays the last one."""
+    days = seconds // DAY
+    month = days.astype("datetime64[D]").astype("datetime64[M]")
+    first = month.astype("datetime64[D]").astype(np.int64)
+    is_last = days + 1 == (month + 1).astype("datetime64[D]").astype(np.int64)
+    later = month + months
+    start, end = (month_start.astype("datetime64[D]").astype(np.int64) for month_start in (later, later + 1))
+    moved = np.where(is_last, end - 1, np.minimum(start + days - first, end - 1))
+    return moved * DAY + seconds % DAY

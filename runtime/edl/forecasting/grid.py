@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.errors import SemanticError
-from edl.features.arrays import numbers, plain
+from edl.features.arrays import numbers, plain_array
 from edl.forecasting.steps import Ints, infer
 from edl.forecasting.steps import ticks as ticks_of
 from edl.spec.forecast import Step
@@ -111,7 +111,7 @@ def _codes(rows: pa.Table, series: Sequence[str]) -> Ints:
 
 
 def _array(rows: pa.Table, column: str) -> pa.Array:
-    return plain(pa.concat_arrays(rows.column(column).chunks))
+    return plain_array(pa.concat_arrays(rows.column(column).chunks))
 
 
 def _labels(rows: pa.Table, label: str) -> Floats:

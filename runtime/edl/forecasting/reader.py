@@ -62,5 +62,5 @@ def _columns(reader: Reader, program: Program) -> list[str] | None:
     if program.edited or spec.forecast is None:
         return None
     keep = spec.output.keep if spec.kind == "predict" else ()
-    names = dict.fromkeys((*spec.columns, *label_columns(spec.label), *spec.forecast.columns, *keep))
+    names = dict.fromkeys((*spec.columns, *label_columns(spec.label), *spec.forecast.order_columns, *keep))
     return [name for name in names if not name.startswith(PREFIX)]

@@ -128,7 +128,7 @@ def _framework(name: str) -> _Framework:
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     try:
-        with _quiet():
+        with _hide_output():
             return cast(_Framework, importlib.import_module(_MODULES[name]))
     except ModuleNotFoundError as error:
         if error.name not in ("keras", *_PACKAGES.values()):
@@ -152,7 +152,7 @@ def _not_installed(package: str) -> JobError:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _hide_output() -> Iterator[None]:
     """Hide the output of native code during import (TensorFlow prints a banner)."""
     sys.stderr.flush()
     terminal = os.dup(2)

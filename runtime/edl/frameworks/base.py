@@ -96,7 +96,7 @@ class NetworkAdapter(ABC):
     def _copies(self, variables: Mapping[str, Variable]) -> dict[str, Array]:
         return {name: self._array(variable).copy() for name, variable in variables.items()}
 
-    def _fetched(self, features: Features, *, train: bool) -> Fetched:
+    def _fetch_rows(self, features: Features, *, train: bool) -> Fetched:
         """Return the table rows that all rows of the features read."""
         need = self.tables.need(self.tables.keys(features), 0, count_rows(features))
         return self.tables.fetch(need, train=train)
@@ -132,7 +132,7 @@ def check_model(model: object, kind: type, title: str) -> None:
         )
 
 
-def flat(inputs: Array | None, rows: int) -> Array:
+def flatten_inputs(inputs: Array | None, rows: int) -> Array:
     """Return the inputs of the last layer as (rows, width). Raises JobError if they were not found, or are shared."""
     if inputs is None or len(inputs) != rows:
         raise JobError(

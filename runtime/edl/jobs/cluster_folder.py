@@ -231,7 +231,7 @@ class ClusterFolder:
     def cancel_is_requested(self) -> bool:
         return (self.path / "cancel").exists()
 
-    def write_address(self, address: str) -> None:
+    def write_master_address(self, address: str) -> None:
         self._write("address", address.encode())
 
     def address(self) -> str:

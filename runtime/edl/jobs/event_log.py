@@ -87,7 +87,7 @@ class EventReader:
             yield from filter(None, map(decode_event, lines))
 
     @property
-    def replaced(self) -> bool:
+    def is_replaced(self) -> bool:
         """True if another file has taken the place of the file being read, as when a job is resumed."""
         if self._file is None:
             return False

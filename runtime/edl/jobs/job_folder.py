@@ -115,7 +115,7 @@ class JobFolder:
         return self.rows / "held-out"
 
     @property
-    def unindexed(self) -> Path:
+    def unindexed_files(self) -> Path:
         """Names of files that only pods see, which they index themselves (`edl.entrypoints.pod_rows`)."""
         return self.rows / "written.json"
 
@@ -188,7 +188,7 @@ class JobFolder:
         return self.path / "own"
 
     @property
-    def relayed(self) -> Path:
+    def relay_folder(self) -> Path:
         """Folder of files that pods send to each other, or to the client, through the master."""
         return self.path / "relayed"
 
@@ -284,7 +284,7 @@ class JobFolder:
         self._remove(removal)
         return ended
 
-    def ended(self, status: Status) -> str:
+    def read_end_time(self, status: Status) -> str:
         """Return the time of the end, empty for a job that has not ended.
 
         A job that died did so at its last sign of life, however late that is noticed.
@@ -444,7 +444,7 @@ def jobs() -> list[JobFolder]:
 _settled: set[Path] = set()  # jobs that this process has seen at their end, which is final
 
 
-def changing() -> Iterator[tuple[JobFolder, Status]]:
+def list_changing() -> Iterator[tuple[JobFolder, Status]]:
     """Yield the jobs that may change or have just ended, the oldest first, without jobs that have a damaged status.
 
     A user may have thousands of jobs: a done or cancelled job is yielded, and read, once in a process.
@@ -480,14 +480,14 @@ def find(job_id: str) -> JobFolder:
 
 def find_unclaimed_jobs() -> list[JobFolder]:
     """Return jobs that finished after their client had left, the oldest first; `claim` one before changing it."""
-    return [job for job, status in changing() if status.is_unclaimed]
+    return [job for job, status in list_changing() if status.is_unclaimed]
 
 
 def find_unstarted_jobs() -> list[JobFolder]:
     """Return jobs with a client that died while it deployed them; some of their objects may exist."""
     return [
         job
-        for job, status in changing()
+        for job, status in list_changing()
         if status.place == STARTING and status.is_alive and not status.is_attended
     ]
 
@@ -517,7 +517,7 @@ def sweep() -> list[JobFolder]:
     A training that can be resumed keeps its rows and checkpoints for KEPT, and so does a job with its result.
     """
     died = []
-    for job, status in changing():
+    for job, status in list_changing():
         if status.is_alive:
             continue
         is_needed = job.can_resume or job.has_result

@@ -67,7 +67,7 @@ class Workload(msgspec.Struct, frozen=True):
     datasets: dict[str, NamedRows]
 
     @property
-    def bounded(self) -> NamedRows | None:
+    def bounded_dataset(self) -> NamedRows | None:
         """The only dataset, if it is trained on for a number of epochs: the master then knows every step in advance."""
         datasets = [*self.datasets.values()]
         return (

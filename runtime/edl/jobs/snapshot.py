@@ -157,7 +157,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(row.relaunches for row in self.instances)
 
     @property
-    def share(self) -> float | None:
+    def done_share(self) -> float | None:
         """Share of the work that is done: of the time of a search that has a limit, else of the rows or trials; None if
         unknown. A training may end earlier.
         """

@@ -97,7 +97,7 @@ def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> 
             state_store=state_store,
             events=events,
             result_store=result_store,
-            relayed=None if intent.source else Keeper(job.relayed, arrived=output.put),
+            relayed=None if intent.source else Keeper(job.relay_folder, arrived=output.put),
             show=board.show,
             show_end=board.end,
             wishes=wishes.read,

@@ -33,12 +33,11 @@ from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.health import life_shown
 from edl.master.reporting.metrics_server import MetricsServer
 from edl.master.reporting.status import StatusReporter
-from edl.master.reporting.tensorboard import Curves
-from edl.master.reporting.tensorboard_copies import CurveCopies
+from edl.master.reporting.tensorboard import CurveCopies, Curves
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, until
+from edl.master.stopping import INTERRUPTED, PAUSED, Deadline, Stopper, wait_until
 from edl.master.stored_checkpoints import StoredCheckpoints, stored_checkpoints
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
@@ -198,7 +197,7 @@ class Master:
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
-        self._needed = self._instances.needed  # slots that the quota was asked for
+        self._needed = self._instances.needed_instances  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
 
     async def run(self) -> int:
@@ -266,7 +265,7 @@ class Master:
         A pause that a wish asked for ends with it: this master stays, because checkpoints may be on its disk.
         """
         while True:
-            why = await self._stopper.stopped()
+            why = await self._stopper.stop()
             if self._backend.wishes is None or why is not PAUSED:
                 return why
             await self._state_loop.write()
@@ -282,7 +281,7 @@ class Master:
             if wishes.workers is not None and wishes.workers != workers and not self._tasks.is_finished:
                 workers = wishes.workers
                 await self._scale(workers, None)
-            servers = self._servers.wanted if self._servers is not None else None
+            servers = self._servers.target_count if self._servers is not None else None
             if wishes.servers not in (None, servers) and servers and not self._tasks.is_finished:
                 with contextlib.suppress(JobError):  # another change is under way: the next look repeats it
                     await self._scale(None, wishes.servers)
@@ -326,7 +325,7 @@ class Master:
             except (OSError, SQLFlowError) as error:
                 log(f"checkpoints of the job remain: {error}")
         code = self._reporter.end(
-            await asyncio.to_thread(self._backend.result_store.end, self._reporter.ended)
+            await asyncio.to_thread(self._backend.result_store.end, self._reporter.outcome)
         )
         await self._keep_curves()
         return code
@@ -340,7 +339,9 @@ class Master:
             await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
-        if self._instances.needed != self._needed and (self._wanting is None or self._wanting.done()):
+        if self._instances.needed_instances != self._needed and (
+            self._wanting is None or self._wanting.done()
+        ):
             self._wanting = asyncio.ensure_future(self._want())
         if self._instances_due.is_due(now, len(self._instances)):
             for action in self._instances.actions(now):
@@ -384,7 +385,7 @@ class Master:
 
         Raises JobError if the number of servers is changing already, or the job has none.
         """
-        before = self._instances.wanted, self._servers.wanted if self._servers is not None else 0
+        before = self._instances.wanted, self._servers.target_count if self._servers is not None else 0
         if servers is not None:
             if self._servers is None:
                 raise JobError("the job has no parameter servers")
@@ -401,7 +402,7 @@ class Master:
 
     async def _want(self) -> None:
         """Ask the quota, if any, for the slots that the job can use, if that is not the number of the JobSpec."""
-        self._needed = self._instances.needed
+        self._needed = self._instances.needed_instances
         state = self._tasks.state
         if (state.workers, state.server_count, state.server_change) != (None, None, None):
             await asyncio.to_thread(self._backend.want, *self._needed)
@@ -427,11 +428,11 @@ class Master:
     async def _let_go(self) -> None:
         """Wait until the running workers know that the job is over; the remaining ones are stopped later."""
         seconds = LEAVE_SECS if not self._tasks.state.cancelled else 2.0
-        await until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
+        await wait_until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
 
     async def _end_instances(self) -> None:
         """Wait for workers that exit by themselves and complete their logs; stop the others."""
-        await until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
+        await wait_until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 
 

@@ -73,7 +73,7 @@ class NoGroups:
         """Return True if the worker is to send a report again later."""
         return False
 
-    def requested(self, request: Request) -> WorkerGroup | None:
+    def requested_group(self, request: Request) -> WorkerGroup | None:
         """Return the requested group, once it may be announced."""
         return None
 
@@ -198,14 +198,14 @@ class RendezvousManager:
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.group == request.group
 
-    def paused(self, instance: str, now: float) -> float:
+    def remaining_pause(self, instance: str, now: float) -> float:
         """Return the seconds until the instance may join a group again, or 0 if it may now."""
         pause = self._state.pauses.get(instance)
         return max(0.0, pause.until - now) if pause else 0.0
 
     def standing(self, instance: str, now: float) -> str:
         """Describe the state of an instance that is not in the present group."""
-        if seconds := self.paused(instance, now):
+        if seconds := self.remaining_pause(instance, now):
             return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
         candidate = self._candidates.get(instance)
         if candidate is not None and self._waits(candidate) and not self._is_member(candidate.key):
@@ -218,7 +218,7 @@ class RendezvousManager:
         """Return True if the instance is in the present group or requests to join one."""
         return instance in self._names or instance in self._candidates
 
-    def requested(self, request: Request) -> WorkerGroup | None:
+    def requested_group(self, request: Request) -> WorkerGroup | None:
         """Return the requested group once it is durable."""
         present = self._state.present
         if request.join is None or present is None or self._written < present.number:
@@ -338,10 +338,10 @@ class RendezvousManager:
         if state.present is not None and state.present.members[0] == key[0]:
             holder.led = self.number
 
-    def _concerned(self, now: float) -> set[Key]:
+    def _awaited_members(self, now: float) -> set[Key]:
         """Return the live members and holders that a group waits for."""
         keys = {*self._members, *map(_key, self._state.holders)}
-        return {key for key in keys if self._is_alive(key) and not self.paused(key[0], now)}
+        return {key for key in keys if self._is_alive(key) and not self.remaining_pause(key[0], now)}
 
     def _is_due(self, candidates: list[_Candidate], now: float) -> bool:
         if not candidates or (
@@ -350,7 +350,7 @@ class RendezvousManager:
             return False
         if self.complete and len(candidates) < self.wanted:
             return False
-        concerned = self._concerned(now)
+        concerned = self._awaited_members(now)
         here = [candidate for candidate in candidates if candidate.key in concerned]
         if not concerned:
             return len(candidates) >= self.wanted or now >= _earliest_time(candidates) + JOIN_SECS
@@ -362,13 +362,13 @@ class RendezvousManager:
     def _begin(self, candidates: list[_Candidate], now: float) -> None:
         state = self._state
         self._count_vain(candidates, now)
-        free = [candidate for candidate in candidates if not self.paused(candidate.key[0], now)]
+        free = [candidate for candidate in candidates if not self.remaining_pause(candidate.key[0], now)]
         if not free or (self.has_live_holder and not any(self._holder(candidate.key) for candidate in free)):
             free = candidates
         by_key = {candidate.key: candidate for candidate in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
         members = [*dict.fromkeys((*holders, *by_key))]
-        for name, _ in sorted(self._concerned(now).difference(members)):
+        for name, _ in sorted(self._awaited_members(now).difference(members)):
             self._log(f"{name} did not join: the next group forms without it")
         state.number += 1
         state.present = WorkerGroup(
@@ -411,7 +411,7 @@ class RendezvousManager:
             for candidate in self._candidates.values()
             if self._waits(candidate)
             and not self._is_member(candidate.key)
-            and not self.paused(candidate.key[0], now)
+            and not self.remaining_pause(candidate.key[0], now)
         ]
         if not joiners or not self._names:
             return False

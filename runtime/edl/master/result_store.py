@@ -53,10 +53,10 @@ class SourceResultStore:
         target = self._intent.name
         if self._intent.kind == "train" or not target:
             return outcome
-        rows = insisting(lambda _: self._committed(target, outcome.tasks), pause=self._pause)
+        rows = insisting(lambda _: self._commit_parts(target, outcome.tasks), pause=self._pause)
         return msgspec.structs.replace(outcome, stored=f"{target}: {rows:,} row{'' if rows == 1 else 's'}")
 
-    def _committed(self, target: str, tasks: int) -> int:
+    def _commit_parts(self, target: str, tasks: int) -> int:
         """Commit the staged parts and return the number of rows. Each attempt has its own connection."""
         with closing(connect(self._intent.source)) as source:
             return source.commit(target, self._job.id, tasks, append=self._intent.append)

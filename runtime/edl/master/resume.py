@@ -221,7 +221,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
 
 def _postpone(job: JobFolder) -> None:
     """Count the time of a search as if it had begun later by the time in which it did not run."""
-    ended = job.ended(job.status())
+    ended = job.read_end_time(job.status())
     with contextlib.suppress(FileNotFoundError, ValueError):
         began = float(job.search_began.read_text(encoding="ascii"))
         since = datetime.now(UTC) - datetime.fromisoformat(ended)
@@ -240,7 +240,7 @@ def _spec(job: JobFolder) -> JobSpec:
     return from_json((job.program / "job.json").read_bytes())
 
 
-def clean() -> list[JobFolder]:
+def remove_kept_files() -> list[JobFolder]:
     """Remove what jobs have kept to be resumed, wherever their checkpoints are; return these jobs."""
     cleaned = []
     for job in job_folder.jobs():

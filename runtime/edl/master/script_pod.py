@@ -52,14 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
-    records = JobFolder(folder.job).relayed / SCRIPT
+    records = JobFolder(folder.job).relay_folder / SCRIPT
     with connect_master(folder, stream, spec.cluster.workers) as connection:
         backend, events = connection.backend, _Events(stream, connection.board)
         connection.output.restore(records)
         scripts = ScriptMaster(folder, Pods(connection.cluster, connection.board.show), events, records)
         try:
             code = exit_codes.OK
-            with _relaying(backend.relayed, folder.token()):
+            with _serve_relay(backend.relayed, folder.token()):
                 end = scripts.run()
             if end is not None:
                 events.write(end)
@@ -153,7 +153,7 @@ class _Relay(FileService):
 
 
 @contextlib.contextmanager
-def _relaying(files: Keeper | None, token: str) -> Iterator[None]:
+def _serve_relay(files: Keeper | None, token: str) -> Iterator[None]:
     """Answer calls of workers and the liveness probe, in a thread, until the workers train together."""
     loop = asyncio.new_event_loop()
     ready, ended, failed = threading.Event(), asyncio.Event(), list[Exception]()

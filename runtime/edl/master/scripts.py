@@ -319,7 +319,7 @@ def _training_spec(spec: JobSpec, workload: Workload | None) -> JobSpec:
     """
     if workload is None:
         raise JobError("no worker has called edl.elastic")
-    rows = workload.bounded
+    rows = workload.bounded_dataset
     if rows is None:
         return msgspec.structs.replace(spec, rows=Rows(True, MOST_STEPS, MOST_STEPS), training=STEPWISE)
     training = msgspec.structs.replace(

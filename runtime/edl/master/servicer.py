@@ -45,7 +45,7 @@ class FileService(MasterServicer):
     async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
         sent = Sent(request.name, request.file, request.size, request.crc)
         try:
-            upto = await self._kept(
+            upto = await self._call_store(
                 context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
             )
         except (JobError, OSError) as error:
@@ -56,26 +56,30 @@ class FileService(MasterServicer):
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
         try:
             store = self._store_of(request.name)
-            piece = await self._kept(context, store, Keeper.read, request.name, request.file, request.start)
+            piece = await self._call_store(
+                context, store, Keeper.read, request.name, request.file, request.start
+            )
         except GoneError:
             return pb.FetchResponse(gone=True)
         return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
 
     async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
-        files_of_folders = await self._kept(context, self._keeper, Keeper.files)
+        files_of_folders = await self._call_store(context, self._keeper, Keeper.files)
         folders = (
             pb.ListKeptResponse.Folder(name=name, files=files) for name, files in files_of_folders.items()
         )
         return pb.ListKeptResponse(folders=folders)
 
     async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
-        await self._kept(context, self._keeper, Keeper.remove, request.name)
+        await self._call_store(context, self._keeper, Keeper.remove, request.name)
         return pb.DiscardResponse()
 
     def _store_of(self, name: str) -> Keeper | None:
         return self._relayed if name in RELAYED else self._keeper
 
-    async def _kept(self, context: Any, store: Keeper | None, do: Callable[..., T], *arguments: object) -> T:
+    async def _call_store(
+        self, context: Any, store: Keeper | None, do: Callable[..., T], *arguments: object
+    ) -> T:
         """Call a store of files in a thread: disks may be slow."""
         if store is None:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no such files")

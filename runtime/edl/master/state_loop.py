@@ -20,7 +20,7 @@ from edl.jobs.failure import to_failed
 from edl.master.pace import SECS, Pace
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import Timed
-from edl.master.reporting.obstacles import Obstacles
+from edl.master.reporting.status import Obstacles
 from edl.master.state_store import StateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.reachability import advice
@@ -97,7 +97,7 @@ class StateLoop:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
         self.obstacles.on_heard(request.instance, request.incarnation, request.obstacle)
-        answer = self._masked(self.tasks.exchange(request, self.now()))
+        answer = self._mask_end(self.tasks.exchange(request, self.now()))
         self.notify()
         end = asyncio.get_running_loop().time() + wait_secs
         while _nothing(answer, request, flags):
@@ -111,7 +111,7 @@ class StateLoop:
                 pass
             finally:
                 self._waiting -= 1
-            answer = self._masked(self.tasks.answer(request))
+            answer = self._mask_end(self.tasks.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
         if answer.tasks and self.tasks.written_first:
@@ -223,7 +223,7 @@ class StateLoop:
             self.notify()
             await asyncio.sleep(TICK_SECS)
 
-    def _masked(self, answer: Answer) -> Answer:
+    def _mask_end(self, answer: Answer) -> Answer:
         """Hide the end of the job until it is durable."""
         if not answer.flags & Flag.FINISHED or self.ended.is_set():
             return answer

@@ -89,7 +89,7 @@ class Stopper:
         self._set_begun(False)
         self._instances.keep("all")
 
-    async def stopped(self) -> Failed:
+    async def stop(self) -> Failed:
         """Wait for `begin`, and until no worker runs and the servers have a checkpoint; return the reason."""
         await self._begun.wait()
         if self._instances.kept == "none":  # as an earlier master left it
@@ -97,9 +97,9 @@ class Stopper:
         rendezvous = self._tasks.rendezvous
         if self._why is not INTERRUPTED and len(rendezvous.members) > 1 and not rendezvous.complete:
             self._instances.keep("one worker")
-            await until(lambda: self._is_alone or not self._instances.workers, GROUP_SECS)
+            await wait_until(lambda: self._is_alone or not self._instances.workers, GROUP_SECS)
         self._instances.keep("servers")
-        await until(lambda: not self._instances.workers, STEP_SECS)
+        await wait_until(lambda: not self._instances.workers, STEP_SECS)
         if self._servers is not None and not self._tasks.is_finished:
             await self._write_checkpoint(self._servers)
         self._instances.keep("none")
@@ -119,12 +119,12 @@ class Stopper:
         checkpoints = servers.checkpoints
         if checkpoints.in_memory or not (servers.is_ready and servers.is_open):
             return
-        await until(lambda: not checkpoints.under_way, STEP_SECS)
+        await wait_until(lambda: not checkpoints.under_way, STEP_SECS)
         checkpoints.request()
-        await until(lambda: not checkpoints.requested, STEP_SECS)
+        await wait_until(lambda: not checkpoints.requested, STEP_SECS)
 
 
-async def until(condition: Callable[[], bool], seconds: float) -> None:
+async def wait_until(condition: Callable[[], bool], seconds: float) -> None:
     """Wait for the condition, for `seconds` at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -126,7 +126,7 @@ class StoredCheckpoints:
             return state, wrong
         return MasterState(epoch=LEAP, generation=1 + LEAP), wrong
 
-    def listed(self) -> list[ListedCheckpoint]:
+    def list_checkpoints(self) -> list[ListedCheckpoint]:
         """Return the checkpoints of the job, the newest last, without reading their arrays."""
         names = {*self._store.names(self._last), *self._store.names(DAMAGED)}
         finished = (

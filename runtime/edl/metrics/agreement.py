@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edl.metrics.base import Flags, Ints, ratio
-from edl.metrics.classification import Accuracy, PerClass, share
+from edl.metrics.classification import Accuracy, PerClass, divide_or_zero
 from edl.metrics.states import Floats, State
 
 
@@ -33,7 +33,7 @@ class Specificity(PerClass):
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         outside = true.sum() - true
-        return share(outside - (predicted - right), outside)
+        return divide_or_zero(outside - (predicted - right), outside)
 
 
 class Jaccard(PerClass):
@@ -42,7 +42,7 @@ class Jaccard(PerClass):
     name = "jaccard"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(right, predicted + true - right)
+        return divide_or_zero(right, predicted + true - right)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FBeta(PerClass):
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         square = self.beta**2
-        return share((1 + square) * right, square * true + predicted)
+        return divide_or_zero((1 + square) * right, square * true + predicted)
 
 
 class _Count(PerClass):

@@ -140,7 +140,7 @@ class Precision(PerClass):
     name = "precision"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(right, predicted)
+        return divide_or_zero(right, predicted)
 
 
 class Recall(PerClass):
@@ -149,7 +149,7 @@ class Recall(PerClass):
     name = "recall"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(right, true)
+        return divide_or_zero(right, true)
 
 
 class F1(PerClass):
@@ -158,7 +158,7 @@ class F1(PerClass):
     name = "f1"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return share(2 * right, predicted + true)
+        return divide_or_zero(2 * right, predicted + true)
 
 
 @dataclass(frozen=True)
@@ -197,5 +197,30 @@ def decide_class(probabilities: Floats, threshold: float) -> Floats:
     return decided
 
 
-def share(part: Floats, whole: Floats) -> Floats:
+def divide_or_zero(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+class ConfusionMatrix(Metric):
+    """Weight of rows by true and predicted class. The figure is the accuracy.
+
+    State: the weights, (classes, classes), by true class and predicted class.
+    """
+
+    name = "confusion_matrix"
+    higher_is_better = True
+    of_decision = True
+
+    def matrix(self, state: State) -> Floats:
+        """Return weights by true and predicted class, from a state that is not empty."""
+        return state[0]
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        classes = probabilities.shape[1]
+        pairs = truth * classes + probabilities.argmax(axis=1)
+        counts: Floats = np.bincount(pairs, weight, classes * classes).astype(np.float64)
+        return (counts.reshape(classes, classes),)
+
+    def _result(self, state: State) -> float:
+        return ratio(np.trace(state[0]), state[0].sum())

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.calibration import TemperedLoss
-from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
-from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.classification import F1, Accuracy, AtThreshold, ConfusionMatrix, LogLoss, Precision, Recall
 from edl.metrics.importance import Importance
 from edl.metrics.labels import OfLabel
 from edl.metrics.predicted_means import PredictedMeans

@@ -223,7 +223,7 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     if base.strip().casefold() in _FIRST and first.strip().isdecimal() and 0 < int(first) < 10**6:
         make, of = _FIRST[base.strip().casefold()]
         if kind and _PREDICTED[kind] != of:
-            raise _unsuitable(name, of, kind)
+            raise _unsuitable_error(name, of, kind)
         return make(int(first))
     named = [(canonical, _TABLE[canonical]) for canonical in _by_spelling().get(folded, ())]
     for _, row in named:
@@ -231,7 +231,7 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
             return row.make(exact=exact) if row.make in (AUC, AveragePrecision) else row.make()
     if named and kind:
         canonical, row = named[0]
-        raise _unsuitable(canonical, row.of, kind)
+        raise _unsuitable_error(canonical, row.of, kind)
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
 
 
@@ -254,7 +254,7 @@ def _suits(row: _Row, kind: Kind) -> bool:
     return row.of == _PREDICTED[kind] or (kind == "forecast" and row.of == "number")
 
 
-def _unsuitable(name: str, of: _Predicted, kind: Kind) -> SemanticError:
+def _unsuitable_error(name: str, of: _Predicted, kind: Kind) -> SemanticError:
     predicted = f"{'an' if kind == 'anomalies' else 'a'} {_PREDICTED[kind]}"
     return SemanticError(
         f"{name} measures predicted {_PLURAL[of]}, this label is {predicted}",

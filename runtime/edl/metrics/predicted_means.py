@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from edl.errors import JobError
 from edl.metrics.base import Array, Metric, ratio, row_weights
-from edl.metrics.residuals import coarse
+from edl.metrics.residuals import round_up
 from edl.metrics.states import Floats, State
 from edl.spec.residuals import MeansOfGroup
 
@@ -79,7 +79,7 @@ def _bound_state(dropped: int, keys: npt.NDArray[np.float32], sums: Floats) -> S
 
 
 def _drop_bits(keys: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
-    coarse_keys: npt.NDArray[np.float32] = np.copysign(coarse(np.abs(keys), dropped), keys)
+    coarse_keys: npt.NDArray[np.float32] = np.copysign(round_up(np.abs(keys), dropped), keys)
     return coarse_keys
 
 

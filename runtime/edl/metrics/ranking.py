@@ -75,7 +75,7 @@ class NDCG(RankingMetric):
     def _of_groups(self, ranked: _Ranked) -> Floats:
         gains = np.exp2(ranked.relevance) - 1
         best = ranked.sums(gains[ranked.best_order] * ranked.discounts)
-        gained = ranked.sums(ranked.expected(gains) * ranked.discounts)
+        gained = ranked.sums(ranked.expected_values(gains) * ranked.discounts)
         return gained / np.where(best > 0, best, 1)
 
 
@@ -89,8 +89,8 @@ class MAP(RankingMetric):
 
     def _of_groups(self, ranked: _Ranked) -> Floats:
         hits = (ranked.relevance > 0).astype(np.float64)
-        share = ranked.expected(hits)  # probability that the row at this rank is relevant
-        before = ranked.before(hits)  # expected number of relevant rows above it, if it is
+        share = ranked.expected_values(hits)  # probability that the row at this rank is relevant
+        before = ranked.hits_above(hits)  # expected number of relevant rows above it, if it is
         precision = share * (before + 1) / (ranked.ranks + 1) * ranked.counted
         relevant = ranked.sums(hits)
         return ranked.sums(precision) / np.maximum(np.minimum(relevant, self.k or math.inf), 1)
@@ -118,12 +118,12 @@ class _Ranked:
         by_group: Floats = np.add.reduceat(values, self._starts)
         return by_group
 
-    def expected(self, values: Floats) -> Floats:
+    def expected_values(self, values: Floats) -> Floats:
         """Return the mean value of the rows that may be at each rank: the rows of equal scores."""
         means: Floats = (np.add.reduceat(values, self._tie_starts) / self._tie_sizes)[self._ties]
         return means
 
-    def before(self, hits: Floats) -> Floats:
+    def hits_above(self, hits: Floats) -> Floats:
         """Return the expected number of hits above each rank, provided that the row there is a hit."""
         total = np.cumsum(hits) - hits
         above = total[self._tie_starts] - total[self._starts[self._numbers[self._tie_starts]]]

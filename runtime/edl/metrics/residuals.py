@@ -88,14 +88,14 @@ def _bound_state(dropped: int, rows: float, errors: npt.NDArray[np.float32], wei
 
     Dropping is nested, and what is too much for a part is so for the whole, so any order of merging ends alike.
     """
-    errors, weights = _group_errors(coarse(errors, dropped), weights)
+    errors, weights = _group_errors(round_up(errors, dropped), weights)
     while len(errors) > _MOST_ERRORS:
         dropped += 1
-        errors, weights = _group_errors(coarse(errors, dropped), weights)
+        errors, weights = _group_errors(round_up(errors, dropped), weights)
     return np.array([dropped, rows], dtype=np.float64), np.stack([errors.astype(np.float64), weights])
 
 
-def coarse(errors: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
+def round_up(errors: npt.NDArray[np.float32], dropped: int) -> npt.NDArray[np.float32]:
     """Round up to a multiple of 2^`dropped` of the last bits; infinity stays, as its mantissa is zero."""
     bits = errors.view(np.uint32) + np.uint32((1 << dropped) - 1)
     coarse: npt.NDArray[np.float32] = (bits >> np.uint32(dropped) << np.uint32(dropped)).view(np.float32)

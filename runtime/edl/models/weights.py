@@ -64,7 +64,7 @@ def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
     """Yield the parts of a file with the weights: where each begins, and its bytes. Arrays come in the order of the
     file, pieces of a stream in any order.
     """
-    stream = weights if isinstance(weights, WeightStream) else _whole(weights)
+    stream = weights if isinstance(weights, WeightStream) else _single_pieces(weights)
     head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
     yield 0, memoryview(head)
@@ -81,7 +81,7 @@ def contents(weights: Weights) -> Iterator[tuple[int, memoryview]]:
         raise ValueError(f"the pieces of {lacking[0]} do not fill its shape")
 
 
-def whole(stream: WeightStream) -> dict[str, np.ndarray]:
+def collect_arrays(stream: WeightStream) -> dict[str, np.ndarray]:
     """Collect the arrays of a stream in memory."""
     weights = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
     at = dict.fromkeys(weights, 0)
@@ -125,7 +125,7 @@ class _Entry(msgspec.Struct):
     shape: tuple[int, ...] = ()
 
 
-def _whole(weights: Mapping[str, np.ndarray]) -> WeightStream:
+def _single_pieces(weights: Mapping[str, np.ndarray]) -> WeightStream:
     """Return arrays as a stream with one piece each."""
     return WeightStream(
         {name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items()

@@ -64,7 +64,7 @@ def _run_highs(
     """Run HiGHS. largest: bound of all variables. elastic: minimize by how much constraints are missed instead."""
     highspy = _library()
     size, spec = len(cost), problem.spec
-    highs = _quiet(highspy)
+    highs = _make_quiet_solver(highspy)
     if limit is not None:
         highs.setOptionValue("time_limit", limit)
     lp = highspy.HighsLp()
@@ -171,7 +171,7 @@ def _name(problem: LinearProblem, constraint: int) -> str:
     raise IndexError("there is no such constraint")
 
 
-def _quiet(highspy: Any) -> Any:
+def _make_quiet_solver(highspy: Any) -> Any:
     """Return a solver that prints nothing. The library prints a banner when callbacks are enabled, while it is made."""
 
     class Quiet(highspy.Highs):  # type: ignore[misc]

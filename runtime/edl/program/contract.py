@@ -83,7 +83,7 @@ def check(
         value: Any = (overrides or {}).get(function.name) or getattr(module, function.name, None)
         if value is None:
             if function.required:
-                raise _absent(function, module, contract, file)
+                raise _absence_error(function, module, contract, file)
             continue
         _check_callable(function, value, file)
         functions_by_name[function.name] = value
@@ -106,12 +106,12 @@ def _check_input(
             hint="keep one of them, or rename the other",
         )
     if not inputs:
-        raise _absent(
+        raise _absence_error(
             next(function for function in contract if function.name == "feed"), module, contract, file
         )
 
 
-def _absent(
+def _absence_error(
     function: ContractFunction, module: ModuleType, contract: Iterable[ContractFunction], file: str
 ) -> JobError:
     contract_names = {other.name for other in contract}

@@ -65,7 +65,7 @@ class EarlyStopping(Callback):
         self._least = abs(float(callback.min_delta))
         self._patience = max(int(callback.patience), 1)
         self._after = int(callback.start_from_epoch)
-        self._best = math.inf if callback.baseline is None else self._signed(float(callback.baseline))
+        self._best = math.inf if callback.baseline is None else self._sign(float(callback.baseline))
         self._waited = 0
 
     def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
@@ -76,14 +76,14 @@ class EarlyStopping(Callback):
             raise JobError(
                 f"EarlyStopping monitors {self._monitor}, which is not a metric of an epoch", hint=hint
             )
-        value = self._signed(metrics[self._name])
+        value = self._sign(metrics[self._name])
         self._waited += 1
         if value < self._best - self._least:
             self._best, self._waited = value, 0
         if self._waited >= self._patience:
             control.stop_training(f"no better {self._monitor} in {self._waited} epochs")
 
-    def _signed(self, value: float) -> float:
+    def _sign(self, value: float) -> float:
         """Return the value with the sign by which lower is better."""
         return -value if self._higher else value
 

@@ -28,7 +28,7 @@ def main() -> None:
     table = RowTable(TableSpec("warm", _DIM), 0, sgd)
     table.update(ids, np.zeros((len(ids), _DIM), np.float32), 0.1)
     table.read(ids)
-    table.adopt(table.copied())
+    table.adopt(table.copy())
     split(ids, np.empty_like(ids), np.empty_like(ids), np.zeros(2, np.int64))
     _steps()
 

@@ -61,7 +61,7 @@ class FlatParameters:
         room.data.fill(0)
         return room
 
-    def copied(self, room: FlatCopy) -> FlatCopy:
+    def copy(self, room: FlatCopy) -> FlatCopy:
         """Copy everything into the array of `room` and return it."""
         with self._lock:
             np.copyto(room.data, self._data)

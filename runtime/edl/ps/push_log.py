@@ -63,12 +63,12 @@ class PushLog:
             worker = self._workers.get(push.instance, WorkerPushes())
             return (push.incarnation, push.sequence) <= (worker.incarnation, worker.sequence)
 
-    def applied(self) -> dict[str, tuple[int, int]]:
+    def last_pushes(self) -> dict[str, tuple[int, int]]:
         """Return incarnation and sequence of the last push of each instance."""
         with self._lock:
             return {name: (worker.incarnation, worker.sequence) for name, worker in self._workers.items()}
 
-    def heard(self) -> tuple[str, ...] | None:
+    def pushed_by(self) -> tuple[str, ...] | None:
         """Return the instances that have pushed since this log followed another one, or None if it is the first."""
         with self._lock:
             return tuple(self._compared) if self._continues else None

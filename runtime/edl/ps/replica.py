@@ -102,7 +102,7 @@ class Replica:
                 f"the call is of generation {generation}"
             )
 
-    def trained(self) -> ParameterStore:
+    def require_store(self) -> ParameterStore:
         """Return the store. Raises NotReadyError if it is not open yet."""
         if self._store is None or not self._open:
             raise NotReadyError(f"server {self.arranged.index} is not open yet")
@@ -129,7 +129,7 @@ class Replica:
                     raise JobError(f"the state has {store.state_layout.size:,} numbers, not {first.size:,}")
                 self.push_log = PushLog(first.copy())
                 self._store = store
-            elif differing := _differing(self._store.definition, definition):
+            elif differing := _differing_parts(self._store.definition, definition):
                 raise JobError(f"a worker's model differs from that of the servers in: {differing}")
         return msg.Defined(self.version, self._open)
 
@@ -160,7 +160,7 @@ class Replica:
         self.check(self.arranged.generation)
 
     def pull(self, pull: msg.Pull, ids: Sequence[Ids]) -> tuple[msg.Pulled, list[Array]]:
-        store = self.trained()
+        store = self.require_store()
         if len(ids) != len(pull.tables):
             raise JobError(f"a pull of {len(pull.tables)} tables has ids of {len(ids)}")
         if pull.state and not self._leads:
@@ -180,8 +180,8 @@ class Replica:
 
     def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
         """Apply the push, or stage it for its round, once. Return False if its lease is void, and nothing was done."""
-        store = self.trained()
-        gradients, state = self._parted(push, arrays)
+        store = self.require_store()
+        gradients, state = self._split_arrays(push, arrays)
         store.check(gradients)
         with self._pushing.setdefault(push.instance, threading.Lock()):
             if self.push_log.knows(push):
@@ -217,9 +217,9 @@ class Replica:
 
         A push may not have been applied by the process that logged it: it did not answer, and the worker repeats it.
         """
-        store = self.trained()
+        store = self.require_store()
         for push, arrays in pushes:
-            gradients, state = self._parted(push, arrays)
+            gradients, state = self._split_arrays(push, arrays)
             store.check(gradients)
             if push.rows:
                 store.apply(gradients)
@@ -229,7 +229,7 @@ class Replica:
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
         """Apply the mean of the pushes with these tickets as the round `step`, once."""
-        store = self.trained()
+        store = self.require_store()
         with self.lock.exclusive():
             if step <= self._step:
                 return
@@ -260,8 +260,8 @@ class Replica:
         with self._changed:
             self._changed.wait_for(self._has_admitted, min(seal.wait_secs, LONGEST_WAIT))
         self.check(seal.generation)
-        heard = None if self.arranged.mode.logs_updates else self.push_log.heard()
-        return msg.Sealed(self.push_log.applied(), heard)
+        heard = None if self.arranged.mode.logs_updates else self.push_log.pushed_by()
+        return msg.Sealed(self.push_log.last_pushes(), heard)
 
     def reopen(self, checkpoint: str) -> None:
         with self.lock.exclusive():
@@ -272,7 +272,7 @@ class Replica:
         return (push.incarnation, push.sequence) <= self._admitted.get(push.instance, (-1, 0))
 
     def _has_admitted(self) -> bool:
-        applied = self.push_log.applied()
+        applied = self.push_log.last_pushes()
         return self._closed or all(
             applied.get(instance, (-1, 0)) >= last for instance, last in self._admitted.items()
         )
@@ -285,7 +285,7 @@ class Replica:
         See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log. `after`: see
         `Store.cut`.
         """
-        store = self.trained()
+        store = self.require_store()
         room = store.flat.room()  # allocated before the lock stops all calls
         with self.lock.exclusive():
             if self.updates is not None and reported:
@@ -312,7 +312,7 @@ class Replica:
             self._step += 1
             self._changed.notify_all()
 
-    def _parted(self, push: msg.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
+    def _split_arrays(self, push: msg.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
         """Return the gradients and the state from the arrays of a push. Raises JobError if they have another form."""
         if len(arrays) != 1 + 2 * len(push.tables) + push.state:
             raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
@@ -325,7 +325,7 @@ class Replica:
         return Gradients(arrays[0], tables, push.rate, push.rows), state
 
 
-def _differing(ours: ModelDefinition, theirs: ModelDefinition) -> str:
+def _differing_parts(ours: ModelDefinition, theirs: ModelDefinition) -> str:
     """Return the names of the parts that differ between two definitions."""
     fields = ("optimizer", "dense", "tables", "state", "seed", "limits")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))

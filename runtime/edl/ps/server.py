@@ -144,7 +144,7 @@ class Server:
             refused=sum(table.refused for table in store.tables.values()) if store else 0,
             bytes=store.nbytes if store else 0,
             stale=coordinator.stale if coordinator else 0,
-            written=writer.written(),
+            written=writer.written_shards(),
             lost=replica.push_log.lost,
             lost_rows=replica.push_log.lost_rows,
             staleness=replica.staleness.figures(),
@@ -193,7 +193,7 @@ class Server:
             )
             progress = {part.task.attempt: part for part in furthest_last}
             return msg.CheckpointTaken(taken.version, tuple(progress.values()), unfinished=unfinished), ()
-        parts = [taken.written(_CUT_SECONDS)]
+        parts = [taken.wait_for_shard(_CUT_SECONDS)]
         if not alone:
             order = msgspec.structs.replace(asked, alone=True)
             parts += [
@@ -219,7 +219,7 @@ class Server:
         return msg.Done(), ()
 
     def _pull(self, asked: msg.Pull, arrays: Sequence[Array]) -> Answer:
-        return self._pulled(asked, arrays)
+        return self._answer_pull(asked, arrays)
 
     def _push(self, asked: msg.Push, arrays: Sequence[Array]) -> Answer:
         replica = self._of(asked.generation)
@@ -229,14 +229,14 @@ class Server:
             taken = replica.push(asked, mine)
         if asked.pull is None or not taken:
             return msg.Pushed(replica.version, revoked=not taken), ()
-        pulled, pulled_arrays = self._pulled(asked.pull, ids)
+        pulled, pulled_arrays = self._answer_pull(asked.pull, ids)
         return msg.Pushed(replica.version, pulled=pulled), pulled_arrays
 
-    def _pulled(self, asked: msg.Pull, ids: Sequence[Array]) -> tuple[msg.Pulled, Sequence[Array]]:
+    def _answer_pull(self, asked: msg.Pull, ids: Sequence[Array]) -> tuple[msg.Pulled, Sequence[Array]]:
         replica = self._of(asked.generation)
         seconds = asked.wait_secs
         if asked.at_least > replica.version.step:
-            replica.trained()
+            replica.require_store()
             with self._waits.place(seconds) as seconds:
                 replica.wait(asked.at_least, seconds)
         with self._counters.pull(ids):
@@ -259,7 +259,7 @@ class Server:
         return msgspec.structs.replace(answer, crowded=seconds < asked.wait_secs and not answer.idle), ()
 
     def _export(self, asked: msg.Export, arrays: Sequence[Array]) -> Answer:
-        store = self._of(asked.generation).trained()
+        store = self._of(asked.generation).require_store()
         with self._counters.busy():
             table = store.table(asked.table)
             ids, rows, more = table.chunk(asked.after, asked.limit)
@@ -331,7 +331,7 @@ class Server:
     def _begin(self, asked: msg.Arrange) -> Running:
         if asked.mode.kind == "sync" and asked.mode.grads_to_wait < 1:
             raise JobError(f"a round cannot wait for {asked.mode.grads_to_wait} gradients")
-        start = self._restored(asked) if asked.restore else None
+        start = self._restore(asked) if asked.restore else None
         self._meet(asked)
         replica = Replica(asked, start)
         if asked.mode.logs_updates:
@@ -363,7 +363,7 @@ class Server:
     def _updates(self, arranged: msg.Arrange) -> Path:
         return self._store.folder / UPDATES / f"server-{arranged.index}"
 
-    def _restored(self, asked: msg.Arrange) -> ReplicaStart:
+    def _restore(self, asked: msg.Arrange) -> ReplicaStart:
         if asked.manifest is not None:
             return self._replication.restore(asked, asked.manifest)
         index, servers = asked.index, len(asked.addresses)

@@ -39,7 +39,7 @@ class ServerService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
     def __init__(self, server: Server, token: str) -> None:
         self._token = token.encode()
         self._methods = {
-            f"/{SERVICE}/{kind.__name__}": grpc.unary_unary_rpc_method_handler(_answering(server, kind))
+            f"/{SERVICE}/{kind.__name__}": grpc.unary_unary_rpc_method_handler(_make_handler(server, kind))
             for kind in server.calls
         }
 
@@ -50,7 +50,7 @@ class ServerService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
         return _refusal
 
 
-def _answering(server: Server, kind: type[msgspec.Struct]) -> Callable[[bytes, Any], bytes]:
+def _make_handler(server: Server, kind: type[msgspec.Struct]) -> Callable[[bytes, Any], bytes]:
     def answer(payload: bytes, context: Any) -> bytes:
         try:
             return wire.encode(*server.answer(*wire.decode(payload, kind)))

@@ -58,7 +58,7 @@ class StoreCut(NamedTuple):
     follows: StoreMark | None = None
 
     @property
-    def changed(self) -> int:
+    def changed_rows(self) -> int:
         """Number of changed rows, including the rows of the earlier files."""
         return sum(table.rows for table in self.tables) + self.follows.changed if self.follows else 0
 
@@ -138,11 +138,15 @@ class ParameterStore:
         """
         tables = self.tables.values()
         if after is None or len(after.shard.earlier) == MOST_CHANGES:
-            return StoreCut(self.flat.copied(room), tuple(table.cut() for table in tables))
+            return StoreCut(self.flat.copy(room), tuple(table.cut() for table in tables))
         cuts = tuple(table.cut(step) for table, step in zip(tables, after.steps, strict=True))
-        store_cut = StoreCut(self.flat.copied(room), cuts, after)
+        store_cut = StoreCut(self.flat.copy(room), cuts, after)
         rows = sum(table.count for table in cuts)
-        whole = not rows or any(table.is_whole for table in cuts) or store_cut.changed > rows * LARGEST_CHANGE
+        whole = (
+            not rows
+            or any(table.is_whole for table in cuts)
+            or store_cut.changed_rows > rows * LARGEST_CHANGE
+        )
         return store_cut.whole() if whole else store_cut
 
     def forget(self, mark: StoreMark) -> None:
@@ -184,5 +188,5 @@ def warm_up() -> None:
         array.flags.writeable = False
     table.update(ids, gradients, 0.0, distinct=True)
     table.read(ids)
-    table.adopt(table.copied())
+    table.adopt(table.copy())
     owned_mask(ids, 0, 2)

@@ -76,7 +76,7 @@ def _within_limit(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _quantile_rows(rows: pa.RecordBatch, spec: JobSpec) -> pa.RecordBatch:
     columns = []
     for number, values in enumerate(rows.columns):
-        column_values = _quantiles(values) if _has_order(values.type) else _frequent(values)
+        column_values = _quantiles(values) if _has_order(values.type) else _keep_frequent(values)
         order = generator(spec.training.seed, _STREAM, number).permutation(len(column_values))
         columns.append(column_values.take(pa.array(order)))
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
@@ -127,7 +127,7 @@ def _integer_of(type_: pa.DataType) -> pa.DataType:
     return pa.int32() if type_.bit_width == 32 else pa.int64()
 
 
-def _frequent(values: pa.Array) -> pa.Array:
+def _keep_frequent(values: pa.Array) -> pa.Array:
     """Return the frequent values of a column by their shares, and NULL in place of the others."""
     if pa.types.is_nested(values.type):
         return pa.nulls(QUANTILES, values.type)

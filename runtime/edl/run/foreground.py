@@ -16,12 +16,12 @@ from edl.jobs.termination import TerminatedError
 def job_folder(kind: jobs.Kind, statement: str = "") -> Iterator[jobs.JobFolder]:
     """Create a job folder inside the context and remove it at the end; see `ending`."""
     job = jobs.create(kind, statement)
-    with ending(job):
+    with remove_at_end(job):
         yield job
 
 
 @contextlib.contextmanager
-def ending(job: jobs.JobFolder) -> Iterator[None]:
+def remove_at_end(job: jobs.JobFolder) -> Iterator[None]:
     """Remove the job folder at the end of the context.
 
     The folder of a failed job stays if it has logs, and whatever the error if it has the result: that was not stored.

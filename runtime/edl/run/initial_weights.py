@@ -36,7 +36,7 @@ def trained_weights(path: Path | None) -> Mapping[str, Array]:
     if is_archive(path):
         return read_archive(path).weights()
     if path.is_dir():
-        return _of_checkpoint(_newest(path))
+        return _of_checkpoint(_find_newest(path))
     try:
         return weight_files.loads(path.read_bytes())
     except OSError as error:
@@ -70,7 +70,7 @@ def find_copied_weights(job: JobFolder) -> Path | None:
     return next((path for path in (job.model, job.weights) if path.exists()), None)
 
 
-def _newest(folder: Path) -> Path:
+def _find_newest(folder: Path) -> Path:
     """Return the folder if it is a checkpoint, or the newest checkpoint in it. Raises SpecError if there is none."""
     if (folder / manifests.MANIFEST).exists() or (folder / POSITION).exists():
         return folder

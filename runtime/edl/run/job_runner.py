@@ -26,10 +26,9 @@ from edl import frameworks
 from edl.arrays import Array, checked_features
 from edl.data import Pinned, Reader, open_reader
 from edl.data.arrow_types import schema_of
-from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
+from edl.data.readers import JoinedReader, RotatedReader, ShortReader
 from edl.data.results import ResultFolder
-from edl.data.rotated import RotatedReader, ShortReader
 from edl.errors import JobError
 from edl.features.folds import with_folds
 from edl.forecasting import ExamplesReader, with_examples

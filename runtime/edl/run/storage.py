@@ -165,7 +165,7 @@ class _RelayedResults:
 
     def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
         rows = self._folder.stage(task, attempt, batches)
-        self._relay.publish(OUTPUT, self._folder.staged()[task].name)
+        self._relay.publish(OUTPUT, self._folder.staged_files()[task].name)
         return rows
 
 
@@ -174,7 +174,7 @@ def relay_of(job: JobFolder) -> Relay:
     from edl.checkpoints.master_client import Relay  # imports gRPC
 
     folder = ClusterFolder(job.path)
-    return Relay(job.relayed, folder.address(), folder.token())
+    return Relay(job.relay_folder, folder.address(), folder.token())
 
 
 def storage_of(job: JobFolder, spec: JobSpec) -> Storage:

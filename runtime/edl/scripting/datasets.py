@@ -29,8 +29,8 @@ from edl.arrays import arrays, checked_features, checked_labels, checked_weights
 from edl.data import Pinned, Reader
 from edl.data.arrow_types import fields
 from edl.data.files.file_ranges import pin_files
-from edl.data.joined import JoinedReader
 from edl.data.pinned import write_pinned
+from edl.data.readers import JoinedReader
 from edl.errors import JobError, SemanticError
 from edl.jobs.job_folder import JobFolder
 from edl.program import Mode

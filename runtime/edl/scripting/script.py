@@ -53,7 +53,7 @@ def record_end(end: Outcome | Failed) -> None:
     _done.append(end)
 
 
-def this() -> Script:
+def current_script() -> Script:
     """Return the script that this process runs. Raises SemanticError if other processes could not run it."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)

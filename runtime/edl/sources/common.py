@@ -31,7 +31,7 @@ def pin_file(
 
     shuffle = shuffle or split is not None
     with shuffled_rows(reader, seed, folder, split) if shuffle else nullcontext(OrderedRows(reader)) as rows:
-        return rows.pinned(folder, source=url, select=query, seed=seed, shuffled=shuffle)
+        return rows.pin(folder, source=url, select=query, seed=seed, shuffled=shuffle)
 
 
 class BaseSource(ABC):

@@ -55,7 +55,7 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
         """Convert rows of the driver. Raises SourceError for a value that is not of its column's type."""
 
     @abstractmethod
-    def _translated(self, error: Exception, sql: str) -> SourceError:
+    def _translate(self, error: Exception, sql: str) -> SourceError:
         """Translate the error of running the text; empty for an internal statement."""
 
     # Reading ---------------------------------------------------------------------------------------------
@@ -131,4 +131,4 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
         try:
             yield
         except self.errors as error:
-            raise self._translated(error, sql) from None
+            raise self._translate(error, sql) from None

@@ -16,7 +16,7 @@ class DeltaSource(LakeSource):
     known_options: ClassVar[tuple[str, ...]] = (version_option,)
 
     @classmethod
-    def _opened(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int, Any]:
+    def _open(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int, Any]:
         try:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError, TableNotFoundError

@@ -25,7 +25,7 @@ from edl.data.names import quote_part
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
 from edl.sources.duckdb.engine import open_database
-from edl.sources.duckdb.errors import opening, raise_interrupt, while_reading
+from edl.sources.duckdb.errors import opening_error, raise_interrupt, while_reading
 from edl.sources.duckdb.source import DuckDBSource, open_file
 
 STORE = ".sqlflow.duckdb"
@@ -67,16 +67,16 @@ class FileSource(DuckDBSource):
             source._paths = paths
             source._show(name, source._select(files, place))
 
-        return cls._beside(str(url), store, show)
+        return cls._open_beside(str(url), store, show)
 
     @classmethod
-    def _beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
+    def _open_beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
         """Open the database `store`, and create the views by `show`."""
         is_new = not store.exists()
         try:
             source = cls(open_database(store), url, store, is_new)
         except duckdb.Error as error:
-            raise opening(error, str(store)) from None
+            raise opening_error(error, str(store)) from None
         except KeyboardInterrupt:
             if is_new:
                 store.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class IcebergSource(LakeSource):
     known_options: ClassVar[tuple[str, ...]] = (version_option, "catalog")
 
     @classmethod
-    def _opened(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int | None, Any]:
+    def _open(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int | None, Any]:
         try:
             import pyiceberg.exceptions as raised
         except ImportError:
@@ -55,7 +55,7 @@ class IcebergSource(LakeSource):
             ValueError,
             KeyError,
         ) as error:
-            raise _unreadable(location, error) from None
+            raise _unreadable_error(location, error) from None
 
     @classmethod
     def _folder(cls, location: str, options: dict[str, str]) -> str:
@@ -133,6 +133,6 @@ def _known_snapshots(table: Table) -> str:
     return f"the latest are {', '.join(latest)}" if latest else "the table has none"
 
 
-def _unreadable(location: str, error: Exception) -> SourceError:
+def _unreadable_error(location: str, error: Exception) -> SourceError:
     what = " ".join(str(error).split()) or repr(error)
     return SourceError(f"{location} cannot be read: {what[:200]}")

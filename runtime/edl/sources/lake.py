@@ -29,7 +29,7 @@ class LakeSource(FileSource):
         location = url.location.rstrip("/")
         is_local = "://" not in location and "catalog" not in options
         place = str(Path(location).expanduser().absolute()) if is_local else location
-        version, rows = cls._opened(place, version_asked, options)
+        version, rows = cls._open(place, version_asked, options)
         if version is not None:
             options[cls.version_option] = str(version)
         folder = Path(cls._folder(place, options))
@@ -40,11 +40,11 @@ class LakeSource(FileSource):
 
         pinned = SourceURL(url.scheme, location, tuple(options.items()))
         home = folder.parent if is_local else Path.cwd()
-        return cls._beside(str(pinned), home / (folder.name + STORE), show)
+        return cls._open_beside(str(pinned), home / (folder.name + STORE), show)
 
     @classmethod
     @abstractmethod
-    def _opened(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int | None, Any]:
+    def _open(cls, location: str, version: int | None, options: dict[str, str]) -> tuple[int | None, Any]:
         """Return the version of the table, and its rows as an object that DuckDB scans. Raises SourceError."""
 
     @classmethod

@@ -40,7 +40,7 @@ class RemoteSource(ParquetSource):
             source.connection.register_filesystem(system)
             source._show(name, source._select(files, url))
 
-        return cls._beside(str(url), Path.cwd() / (name + STORE), show)
+        return cls._open_beside(str(url), Path.cwd() / (name + STORE), show)
 
     def release(self) -> None:
         """Keep the database open: its connection has the file system."""

@@ -72,7 +72,7 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True)
-class Existing:
+class ExistingTable:
     """Table or view that a result would replace. `mark` is empty for a table that was not made by a job."""
 
     is_view: bool
@@ -150,7 +150,7 @@ class Staging(ABC):
             self._make_stage(place, job, schema)
             books.make_tables()
         with self._source.transaction():
-            staged = books.staged(task)
+            staged = books.read_staged(task)
             if staged and staged[0] > attempt:
                 return staged[1]
             rows = self._fill_stage(place, job, task, schema, Watched(batches))
@@ -161,7 +161,7 @@ class Staging(ABC):
         """Make the target of the staged rows, or add them to it, see `Source.commit`."""
         place = self._place(target)
         books = self._books(place, job)
-        done = books.committed()
+        done = books.read_committed()
         if done is not None:
             self.abort(target, job)
             return done
@@ -204,7 +204,7 @@ class Staging(ABC):
         """Resolve the target as a query would. Raises SourceError if there can be no such table."""
 
     @abstractmethod
-    def _existing(self, place: TablePlace, target: str) -> Iterable[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterable[ExistingTable]:
         """Return the tables and views that the target would replace or hide. `target` is the user's text."""
 
     @abstractmethod
@@ -230,7 +230,7 @@ class Staging(ABC):
     def _columns(self, place: TablePlace, job: str) -> list[str]:
         """Return the columns of the staged rows, without the columns of their order."""
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         """Return the columns without which no row can be added: NOT NULL, and nothing gives them a value."""
         return []
 
@@ -263,7 +263,7 @@ class Staging(ABC):
             listed = ", ".join(quote_part(name, self.quote) for name in names)
             return self._source.schema(f"SELECT {listed} FROM {place.name}")
 
-        return columns_for(target, columns, described, appended, self._needed(place))
+        return columns_for(target, columns, described, appended, self._required_columns(place))
 
     def _is_of_others(self, place: TablePlace, target: str, job: str) -> bool:
         """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""

@@ -56,7 +56,7 @@ class Bookkeeping:
         for table, columns in _COLUMNS.items():
             self.source.execute(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.options}")
 
-    def staged(self, task: int) -> tuple[int, int] | None:
+    def read_staged(self, task: int) -> tuple[int, int] | None:
         """Return the attempt that staged rows for the task, and their number."""
         query = (
             f"SELECT attempt, row_count FROM {self.home}{STAGED} WHERE target = ? AND job = ? AND task = ?"
@@ -84,7 +84,7 @@ class Bookkeeping:
         check_complete(staged, tasks, self.job)
         return sum(staged.values())
 
-    def committed(self) -> int | None:
+    def read_committed(self) -> int | None:
         """Return the number of rows that the job committed to the target, or None if it has not committed."""
         if not self.exists(RESULTS):
             return None

@@ -87,11 +87,11 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     centre: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
-    def offset(self) -> float:
+    def centre_or_zero(self) -> float:
         """Centre, or 0 without one."""
         return 0.0 if self.centre is msgspec.UNSET else self.centre
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def order_columns(self) -> tuple[str, ...]:
         """Columns of the query that order the rows."""
         return (self.time, *self.series)

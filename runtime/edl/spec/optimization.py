@@ -91,7 +91,7 @@ class Optimization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def needed_columns(self) -> tuple[str, ...]:
         """Columns of the query that solving it reads, each once."""
         groups = (condition.group for condition in self.conditions if condition.group)
         return tuple(dict.fromkeys((*self.keys, *self.columns, *groups)))

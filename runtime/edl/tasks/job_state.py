@@ -169,11 +169,11 @@ class Job:
             return None
         for pool in self._ready(kind):
             if task := pool.take(attempt):
-                return self._informed(task)
+                return self._add_earlier_results(task)
         if kind == "train" and self._may_begin_epoch():
             self._begin_epoch()
             task = self._pools[-1].take(attempt)
-            return self._informed(task) if task is not None else None
+            return self._add_earlier_results(task) if task is not None else None
         return None
 
     def claim(self, task: Task, attempt: int) -> Task | None:
@@ -186,7 +186,9 @@ class Job:
             self._begin_epoch()
         pool = next((pool for pool in self._ready(task.type) if pool.state.number == task.number), None)
         return (
-            self._informed(pool.task(task.id, attempt)) if pool is not None and pool.claim(task.id) else None
+            self._add_earlier_results(pool.task(task.id, attempt))
+            if pool is not None and pool.claim(task.id)
+            else None
         )
 
     def again(self, kind: TaskType, number: int, position: int, attempt: int) -> Task | None:
@@ -194,7 +196,7 @@ class Job:
         pool = self._pool(kind, number)
         if pool is None or position not in pool.doing:
             return None
-        return self._informed(pool.task(position, attempt))
+        return self._add_earlier_results(pool.task(position, attempt))
 
     def hold(self, kind: TaskType, number: int, position: int, skip: int) -> None:
         """Mark a task as assigned that `kept(doing=True)` has kept as such."""
@@ -212,7 +214,7 @@ class Job:
 
     # What follows ----------------------------------------------------------------------------------------
 
-    def done(self, report: Report, now: float = 0.0) -> list[EpochEnd | TrialEnd]:
+    def finish_task(self, report: Report, now: float = 0.0) -> list[EpochEnd | TrialEnd]:
         """Finish an assigned task, and return the rows of the learning curve, or the trial, that this completes."""
         pool = self._pool(report.task.type, report.task.number)
         if pool is None or report.task.id not in pool.doing:
@@ -248,11 +250,11 @@ class Job:
         self.state.stopped = self.state.stopped or reason
         self._end_training_when_concluded(now)
 
-    def kept(self, *, doing: bool = False) -> JobState:
+    def to_state(self, *, doing: bool = False) -> JobState:
         """Return the state to store. `doing`: assigned tasks stay assigned, and are stored elsewhere; otherwise they
         are available again.
         """
-        return msgspec.structs.replace(self.state, pools=[pool.kept(doing=doing) for pool in self._pools])
+        return msgspec.structs.replace(self.state, pools=[pool.to_state(doing=doing) for pool in self._pools])
 
     # The progress-----------------------------------------------------------------------------------------
 
@@ -299,11 +301,16 @@ class Job:
         self.state.measured_at = (self.state.step, now)
         measured_on: MeasuredOn = "validation" if self.plan.validation else ""
         round_ = Round(
-            self.state.rounds, epoch, final, self.state.step, self._trained(epoch), measured_on=measured_on
+            self.state.rounds,
+            epoch,
+            final,
+            self.state.step,
+            self._epoch_summary(epoch),
+            measured_on=measured_on,
         )
         self._open("evaluate" if measured_on else "conclude", round_.number, round_)
 
-    def _trained(self, epoch: int) -> Summary:
+    def _epoch_summary(self, epoch: int) -> Summary:
         """Return the sums of the epoch so far."""
         open_pools = {pool.state.number: pool.state.summary for pool in self._of("train")}
         return msgspec.structs.replace(self.state.trained.get(epoch) or open_pools[epoch])
@@ -334,7 +341,7 @@ class Job:
             now - self._began,
             final=round_.final,
         )
-        settled = self._settled(row)
+        settled = self._check_convergence(row)
         self.state.curve.add(row, self.plan.training.min_delta, conclusion.uncertainty)
         self.state.callbacks = self.state.callbacks or conclusion.callbacks
         if round_.final:
@@ -345,7 +352,7 @@ class Job:
         self._end_training_when_concluded(now)
         return [row]
 
-    def _settled(self, row: EpochEnd) -> str:
+    def _check_convergence(self, row: EpochEnd) -> str:
         """Return the reason to end the training if the loss no longer falls, else an empty string."""
         share, before = self.plan.training.tolerance, self.state.curve.ends.items[-1:]
         if not share or not row.final or not before or row.loss is None or before[0].loss is None:
@@ -428,7 +435,7 @@ class Job:
 
     # Pools ------------------------------------------------------------------------------------------------
 
-    def _informed(self, task: Task) -> Task:
+    def _add_earlier_results(self, task: Task) -> Task:
         """Add the results of earlier conclusions, whichever workers made them, to a task."""
         if task.type == "conclude" and task.round is not None:
             curve = self.state.curve

@@ -32,11 +32,11 @@ class LocalTasks:
     def state_at(self, part: Report) -> JobState:
         """Return the state at this moment, from which the job can continue. Of open tasks `part` is done."""
         with self._lock:
-            kept = encoding.decode(encoding.encode(self.job.kept()), JobState)
+            kept = encoding.decode(encoding.encode(self.job.to_state()), JobState)
         copy = Job(self.job.plan, kept)
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        return copy.kept()
+        return copy.to_state()
 
     @property
     def is_pending(self) -> bool:
@@ -67,12 +67,12 @@ class LocalTasks:
 
     def report(self, report: Report) -> None:
         with self._lock:
-            rows = self.job.done(report, self.seconds)
+            rows = self.job.finish_task(report, self.seconds)
         for row in rows:
             if isinstance(row, EpochEnd):
                 self._listener(row)
 
-    def failed(self, task: Task, error: Exception) -> bool:
+    def report_failure(self, task: Task, error: Exception) -> bool:
         """Return False: no other worker can do it."""
         return False
 

@@ -116,7 +116,7 @@ class Pool:
         self.state.done += 1
         add(self.state.summary, report, merge)
 
-    def kept(self, *, doing: bool) -> PoolState:
+    def to_state(self, *, doing: bool) -> PoolState:
         """Return the state to store. `doing`: assigned tasks stay assigned; otherwise they count as given back."""
         returned = list(self._returned.items())
         if not doing:

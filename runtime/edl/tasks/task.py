@@ -196,7 +196,7 @@ class TaskSource(Protocol):
         """Report the task as done."""
         ...
 
-    def failed(self, task: Task, error: Exception) -> bool:
+    def report_failure(self, task: Task, error: Exception) -> bool:
         """Report that the task raised `error`. Return True if it is repeated and this worker continues."""
         ...
 

@@ -56,7 +56,7 @@ class Checkpointer:
 
     def is_due(self, step: int) -> bool:
         """Return True if a checkpoint is due and the previous one is written."""
-        if self._begun().is_alive():
+        if self._start_thread().is_alive():
             return False
         if self._on != self._disk():
             return True
@@ -67,7 +67,7 @@ class Checkpointer:
         self, checkpoint: Callable[[], Callable[[], TrainerCheckpoint]], step: int, done: Report
     ) -> None:
         """Call `checkpoint` now; write in the background what the function reads that it returns."""
-        self._begun().join()
+        self._start_thread().join()
         name = self._name(step)
         disk = self._disk()
         taken = checkpoint()
@@ -89,7 +89,7 @@ class Checkpointer:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _begun(self) -> threading.Thread:
+    def _start_thread(self) -> threading.Thread:
         """Return the present thread, which at first looks for earlier checkpoints."""
         if self._thread is None:
             self._at, self._on = self._clock(), self._disk()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,6 @@ from edl.worker.input.blocks import Block, Blocks
 from edl.worker.input.prefetch import Prefetch
 from edl.worker.learning_rate import Rates
 from edl.worker.progress import Meter
-from edl.worker.steps_per_call import StepsPerCall
 from edl.worker.strategies.base import Strategy, VoidError
 
 AHEAD = 2  # blocks to read ahead
@@ -184,7 +184,7 @@ class Worker:
             if self._flush():
                 self.source.give_back(drained.part)
         except Exception as error:
-            if not self.source.failed(task, error):
+            if not self.source.report_failure(task, error):
                 raise
         else:
             if task.type == "train":
@@ -273,14 +273,14 @@ class Worker:
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
         """Yield the blocks of a task in order, read ahead by a thread unless they are in memory."""
-        blocks_of_task = self.blocks.stream(task, kind, self.scorer.streamed)
-        if self.blocks.are_kept(task, self.scorer.streamed):
-            yield self._counted(task, blocks_of_task, meter)
+        blocks_of_task = self.blocks.stream(task, kind, self.scorer.block_rows)
+        if self.blocks.are_kept(task, self.scorer.block_rows):
+            yield self._count_blocks(task, blocks_of_task, meter)
             return
         with Prefetch(blocks_of_task, AHEAD) as blocks:
-            yield self._counted(task, blocks, meter)
+            yield self._count_blocks(task, blocks, meter)
 
-    def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
+    def _count_blocks(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
         done = 0
         for block in blocks:
             self._check_cancelled()
@@ -332,3 +332,29 @@ def _sum(losses: Floats, rows: int, size: int) -> float:
     """Return the sum over rows of minibatch mean losses, of which the last may have fewer rows."""
     last = rows - (len(losses) - 1) * size
     return float(losses[:-1].sum(dtype=np.float64) * size + float(losses[-1]) * last)
+
+
+SHORT, LONG = 0.05, 0.2  # seconds: shorter calls grow, longer ones shrink
+
+
+class StepsPerCall:
+    """Adaptive number of steps per call, a multiple of `group`. It changes no result: the minibatches stay the same."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, group: int = 1) -> None:
+        self._clock = clock
+        self._steps = self._group = group
+
+    def pieces(self, first: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
+        """Yield [first, last) ranges of whole minibatches. The time until the next request is the call's."""
+        while first < rows:
+            last = min(first + self._steps * size, rows)
+            began = self._clock()
+            yield first, last
+            self._adapt(self._clock() - began, -(-(last - first) // size))
+            first = last
+
+    def _adapt(self, seconds: float, taken: int) -> None:
+        if seconds > LONG:
+            self._steps = max(1, taken // 2 // self._group) * self._group
+        elif seconds < SHORT and taken == self._steps:
+            self._steps *= 2

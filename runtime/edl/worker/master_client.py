@@ -168,7 +168,7 @@ class RemoteTasks:
         self._kinds = dict(metric_kinds)
         self._register()
 
-    def failed(self, task: Task, error: Exception) -> bool:
+    def report_failure(self, task: Task, error: Exception) -> bool:
         self._error = error
         fatal = isinstance(error, DivergedError)
         self._report_failure(task, to_failed(error, self._log), fatal=fatal)
@@ -317,11 +317,11 @@ class RemoteTasks:
 
     def _want(self) -> dict[TaskType, int]:
         want = dict(self._ahead)
-        for types in self._unserved():
+        for types in self._unserved_types():
             want.update({kind: max(want.get(kind, 0), 1) for kind in types})
         return want
 
-    def _unserved(self) -> list[tuple[TaskType, ...]]:
+    def _unserved_types(self) -> list[tuple[TaskType, ...]]:
         """Return the awaited types that are not here and may still come."""
         return [
             types
@@ -403,7 +403,7 @@ class RemoteTasks:
 
     @property
     def _is_waited_for(self) -> bool:
-        return bool(self._unserved() or self._awaiting)
+        return bool(self._unserved_types() or self._awaiting)
 
     @property
     def _silence(self) -> float:

@@ -170,14 +170,14 @@ class Outbox:
         for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
             del self._held[lease]
         self._held.update((done.task.attempt, done) for done in tasks)
-        unstored = self.unstored
+        unstored = self.unstored_leases
         for report in reports:
             if report.task.attempt not in unstored:
                 self.report("done", report)
         self.group, self.regroup = group, False
 
     @property
-    def unstored(self) -> set[int]:
+    def unstored_leases(self) -> set[int]:
         """Leases of done tasks with reports that the master may not have stored."""
         return {update.report.task.attempt for update in self._updates if update.kind == "done"}
 

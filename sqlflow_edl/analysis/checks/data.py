@@ -10,29 +10,34 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from edl import spec
+from edl.features.arrays import Floats
 from edl.spec.computed import TO_NUMBER, table_columns
 from edl.spec.features import source_columns
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.checks import labels, rounding
+from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
 from sqlflow_edl.analysis.checks.text_expressions import read_column
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, TextReading, read_texts
-from sqlflow_edl.analysis.checks.thresholds import (
+from sqlflow_edl.analysis.checks.warning import (
     BY_CHANCE,
     COINCIDENCES,
     DUPLICATES,
     FEWEST_ROWS,
     ID_NAMES,
+    MERGED,
     NEAR_PERFECT,
     UNUSUAL,
+    DataWarning,
+    format_share,
 )
-from sqlflow_edl.analysis.checks.warning import DataWarning, format_share
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import precision
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
 
 _OTHERS_SHOWN = 3  # texts that a warning names
@@ -137,16 +142,16 @@ class DataChecks:
             *readings,
             *_predictors(label.column, [scores[column] for column in used if column in scores]),
             *_unused_predictors(label.column, [score for name, score in scores.items() if name not in used]),
-            *self._copied(statistics, scores, used),
+            *self._check_copied_rows(statistics, scores, used),
             *(labels.fractional_classes(label) if self._is_number(label) else ()),
             *labels.frequent_class(label, statistics[label.column], self.held_out.get(label.column), job),
             *labels.skew(label, self._sample.labels(), job),
             *(
                 warning
                 for one_label in every_label
-                for warning in rounding.rounded_label(one_label, statistics[one_label.column], job)
+                for warning in rounded_label(one_label, statistics[one_label.column], job)
             ),
-            *self._merged(job),
+            *self._check_merged_numbers(job),
             *(
                 warning
                 for one_label in every_label
@@ -177,15 +182,15 @@ class DataChecks:
             if reading := read_texts(statistics[column].counts):
                 yield _reading_warning(column, reading, self._schema.dialect, column in self._labels)
 
-    def _merged(self, job: spec.JobSpec) -> Iterator[DataWarning]:
+    def _check_merged_numbers(self, job: spec.JobSpec) -> Iterator[DataWarning]:
         """Warn of numbers that the model takes in float32, where that makes values equal."""
         for feature in dict.fromkeys(job.features):
-            if self._sample is not None and rounding.is_in_float32(feature, job.framework):
+            if self._sample is not None and is_in_float32(feature, job.framework):
                 [column] = source_columns(feature)
                 values, temporal = self._sample.numbers(column)
-                yield from rounding.merged_numbers(feature, values, temporal=temporal)
+                yield from merged_numbers(feature, values, temporal=temporal)
 
-    def _copied(
+    def _check_copied_rows(
         self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]
     ) -> Iterator[DataWarning]:
         """Warn of validation rows that are also training rows, if there are more than chance explains."""
@@ -288,3 +293,58 @@ def _unused_predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarn
 def _predicts(what: str, label: str, score: float) -> str:
     how = "almost perfectly" if score >= NEAR_PERFECT else "unusually well"
     return f"{what} alone predicts {label} {how} (score {score:.4f} of 1)"
+
+
+def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
+    """Yield a warning if the model learns a label that float32, or even float64, rounds by too much."""
+    if not isinstance(label, spec.RegressionLabel):
+        return
+    largest = max(abs(training.min), abs(training.max))
+    advice = f"select it less a number near its mean: {label.column} - {training.mean:.0f} AS …"
+    moments = training.min, training.max, training.std
+    if precision.is_coarse(*moments, precision.FLOAT64):
+        kind, step = "float64", float(np.spacing(largest))
+    elif not spec.label_offset(label) and precision.is_coarse(*moments):
+        kind, step = "float32", float(np.spacing(np.float32(largest)))
+        if job.loss.name in precision.LOGARITHMIC:
+            advice = f"name another loss than {job.loss.name}: mean_squared_error learns it less its mean"
+    else:
+        return
+    yield DataWarning(
+        label.column,
+        f"the model learns {label.column} in {kind}, whose numbers near {largest:.0f} are {step:g} apart, and the "
+        f"standard deviation of {label.column} is {training.std:.4g}",
+        advice,
+    )
+
+
+def is_in_float32(feature: spec.Feature, framework: str) -> bool:
+    """Return True if the model takes the numbers of a table's column themselves, in float32."""
+    if isinstance(feature, spec.Raw):
+        return not feature.part and framework == "xgboost" and isinstance(feature.column, str)
+    return isinstance(feature, spec.Numeric) and isinstance(feature.column, str)
+
+
+def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> Iterator[DataWarning]:
+    """Yield a warning if float32 makes values of a feature equal, see `is_in_float32`.
+
+    values: of a sample of the training rows, (n,), NaN for NULL. temporal: they are dates or times, in seconds.
+    """
+    distinct = np.unique(values[np.isfinite(values)])
+    with np.errstate(over="ignore"):
+        merged = len(distinct) - len(np.unique(distinct.astype(np.float32)))
+    if not merged or merged < MERGED * len(distinct):
+        return
+    [column] = spec.source_columns(feature)
+    if isinstance(feature, spec.Raw):
+        taken_by, advice = "XGBoost", "model.framework = lightgbm compares float64"
+    else:
+        taken_by, advice = "the network", f"write COLUMN STANDARDIZE({column})"
+    if not temporal:
+        advice += f", or select it less a number near its mean: {column} - {distinct.mean():.0f} AS {column}"
+    yield DataWarning(
+        column,
+        f"{taken_by} takes {column} in float32, in which {merged:,} of its {len(distinct):,} different values are "
+        "equal to others",
+        advice,
+    )

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from edl import spec
-from edl.features.arrays import Ints, numbers, plain
+from edl.features.arrays import Ints, numbers, plain_array
 from edl.features.categories import encoder
 from edl.models.fitting import Bins, ColumnSummary
 from sqlflow_edl.analysis.statistics.histogram import merge_bins
@@ -109,7 +109,7 @@ class _ComparedColumn:
         self.knows_all = vocabulary is not None and not then.countless and then.distinct == vocabulary.size
 
     def add(self, batch: pa.RecordBatch) -> None:
-        array = plain(batch.column(self.name))
+        array = plain_array(batch.column(self.name))
         nulls = array.null_count
         if types.is_temporal(array.type):  # time moves on: later dates are no change
             self.temporal = True
@@ -138,12 +138,13 @@ class _ComparedColumn:
 
     def ends(self, limit: float) -> ColumnDrift:
         then = ColumnSummary(self.then.rows, self.then.nulls) if self.temporal else self.then
-        before = self._before()
+        before = self._training_counts()
         psi, chance = _stability(before, self.counts)
         levels = {
             "distribution": (psi is not None and psi >= chance) * _level(psi or 0.0, (SHIFTED, limit)),
             "NULLs": _level(abs(self._more(self.nulls, then.nulls)), SHARES),
-            "unseen values": self.knows_all * _level(self._more(self.unseen, self._expected()), SHARES),
+            "unseen values": self.knows_all
+            * _level(self._more(self.unseen, self._expected_unseen()), SHARES),
             "outside of the range": _level(self._more(self.outside, 0), SHARES),
         }
         worst = max(levels.values())
@@ -168,14 +169,14 @@ class _ComparedColumn:
             (self.min, self.max) if self.min <= self.max else (None, None),
         )
 
-    def _before(self) -> Sequence[int]:
+    def _training_counts(self) -> Sequence[int]:
         """Return the counts of the training rows in the same bins; empty if there are none."""
         if self.bins is not None:
             return self.bins.counts
         counts = [count for _, count in self.then.top]
         return [*counts, self.then.rows - self.then.nulls - sum(counts)] if counts else []
 
-    def _expected(self) -> int:
+    def _expected_unseen(self) -> int:
         """Return the number of unseen values to expect among as many rows as the training had."""
         return (self.then.distinct or 0) if self.then.once is None else self.then.once
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from edl.features.arrays import Bools, Ints, is_text, plain, valid
+from edl.features.arrays import Bools, Ints, is_text, plain_array, valid_mask
 from edl.features.hashing import Hashes, combine
-from sqlflow_edl.analysis.checks.thresholds import HELD_OUT_ROWS
+from sqlflow_edl.analysis.checks.warning import HELD_OUT_ROWS
 from sqlflow_edl.analysis.statistics.accumulators import hashes
 
 _TELLING = 3  # columns that are hashed for every training row
@@ -46,7 +46,7 @@ class Duplicates:
             return
         self.rows += batch.num_rows
         for position, name in enumerate(self._columns):
-            array = plain(batch.column(name))
+            array = plain_array(batch.column(name))
             whole = is_text(array.type) or types.is_integer(array.type)
             self._may_be_id[position] = self._may_be_id[position] and whole
             self._held[position].append(_hash_values(array))
@@ -79,7 +79,7 @@ class _Index:
     """
 
     def __init__(self, of_columns: dict[str, Hashes], whole: Collection[str]) -> None:
-        distinct = {name: _distinct(column_hashes) for name, column_hashes in of_columns.items()}
+        distinct = {name: _count_distinct(column_hashes) for name, column_hashes in of_columns.items()}
         rows = len(next(iter(of_columns.values())))
         self._ids = [name for name in whole if distinct[name] == rows][: min(_MOST_IDS, len(of_columns) - 1)]
         others = (name for name in of_columns if name not in self._ids)
@@ -120,7 +120,7 @@ def row_hashes(batch: pa.RecordBatch, columns: Sequence[str]) -> Hashes:
     return combine([_hash_values(batch.column(name)) for name in columns])
 
 
-def _distinct(values: Hashes) -> int:
+def _count_distinct(values: Hashes) -> int:
     """Count different values by sorting, which is several times faster here than the hash table of `numpy.unique`."""
     return int(np.count_nonzero(np.diff(np.sort(values)))) + 1
 
@@ -131,10 +131,10 @@ def _hash_rows(batch: pa.RecordBatch, name: str, rows: Ints) -> Hashes:
 
 def _hash_values(array: pa.Array) -> Hashes:
     """Return a hash of each value that does not depend on the width of its type; NULL and NaN are one value."""
-    array = plain(array)
+    array = plain_array(array)
     if types.is_integer(array.type) or types.is_null(array.type):
         array = array.cast(pa.float64(), safe=False)
-    is_known = valid(array)
+    is_known = valid_mask(array)
     if types.is_floating(array.type):
         array = array.cast(pa.float64())
         is_known = is_known & ~np.isnan(array.to_numpy(zero_copy_only=False))

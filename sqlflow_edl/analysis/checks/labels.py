@@ -9,7 +9,7 @@ import numpy as np
 
 from edl import spec
 from edl.features.arrays import Floats
-from sqlflow_edl.analysis.checks.thresholds import (
+from sqlflow_edl.analysis.checks.warning import (
     FEW_ROWS,
     FEWEST_OF_A_CLASS,
     FEWEST_OF_FEW,
@@ -19,8 +19,9 @@ from sqlflow_edl.analysis.checks.thresholds import (
     SHIFTED_MEAN,
     SHIFTED_ODDS,
     SKEW,
+    DataWarning,
+    format_share,
 )
-from sqlflow_edl.analysis.checks.warning import DataWarning, format_share
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 _SHOWN = 3  # classes that a warning names

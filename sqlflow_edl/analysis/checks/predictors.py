@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.features.arrays import Bools, Floats, Ints, is_text, numbers, plain
+from edl.features.arrays import Bools, Floats, Ints, is_text, numbers, plain_array
 from sqlflow_edl.analysis.checks.groups import disorder
-from sqlflow_edl.analysis.checks.thresholds import (
+from sqlflow_edl.analysis.checks.warning import (
     FEWEST_OTHERS,
     FEWEST_ROWS,
     LONGEST_TEXT,
@@ -83,7 +83,7 @@ class LabelledRows:
         if not isinstance(chosen, slice):
             batch = batch.take(pa.array(chosen))
         self._batches.append(
-            pa.RecordBatch.from_arrays([_short(column) for column in batch.columns], batch.schema.names)
+            pa.RecordBatch.from_arrays([_shorten(column) for column in batch.columns], batch.schema.names)
         )
         if (stays := self._rows.thin()) is not None:
             self._batches = self._table().filter(pa.array(stays)).combine_chunks().to_batches()
@@ -149,9 +149,9 @@ def _chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _short(array: pa.Array) -> pa.Array:
+def _shorten(array: pa.Array) -> pa.Array:
     """Return the array; texts are cut to their first characters, in a type with offsets that do not overflow."""
-    array = plain(array)
+    array = plain_array(array)
     if types.is_string(array.type) or types.is_large_string(array.type):
         return pc.utf8_slice_codeunits(array.cast(pa.large_string()), 0, LONGEST_TEXT)
     return array
@@ -266,7 +266,7 @@ class _Classes:
         equal = np.ones(len(self._sizes))
         return max(
             self._over_guessing(self._mistakes(values, equal)),
-            self._balanced(self._mistakes(values, 1 / self._sizes)),
+            self._balance_score(self._mistakes(values, 1 / self._sizes)),
         )
 
     def by_bins(self, ordered: Floats) -> float:
@@ -278,7 +278,7 @@ class _Classes:
         A wrong class among others is two changes; each class has one border.
         """
         changes = np.count_nonzero(np.diff(self._codes[np.argsort(ordered, kind="stable")]))
-        return 1.0 - max(int(changes) - len(self._sizes) + 1, 0) / 2 / self._others
+        return 1.0 - max(int(changes) - len(self._sizes) + 1, 0) / 2 / self._other_rows
 
     def _mistakes(self, values: Ints | Bools, weights: Floats) -> Ints:
         """Return the rows of each class for which another class leads among the other rows with the same value.
@@ -303,14 +303,14 @@ class _Classes:
         return mistakes
 
     @property
-    def _others(self) -> int:
+    def _other_rows(self) -> int:
         """Number of rows for which the most frequent class is a mistake."""
         return int(self._sizes.sum() - self._sizes.max())
 
     def _over_guessing(self, mistakes: Ints) -> float:
-        return 1.0 - float(mistakes.sum()) / self._others
+        return 1.0 - float(mistakes.sum()) / self._other_rows
 
-    def _balanced(self, mistakes: Ints) -> float:
+    def _balance_score(self, mistakes: Ints) -> float:
         """Return the score with the same weight of each class: a constant guess has one class right."""
         return 1.0 - float((mistakes / self._sizes).sum()) / (len(self._sizes) - 1)
 

@@ -68,14 +68,14 @@ def number(column: str, reading: NumberReading, dialect: str) -> str:
     name = expressions.name(column, dialect)
     lenient = _LENIENT_NUMBERS.get(dialect)
     if lenient is not None:
-        return lenient.format(_bare(name, reading))
+        return lenient.format(_strip_symbols(name, reading))
     if not reading.lists_others:
-        bare = _bare(f"TRIM({name})" if reading.others else name, reading)
+        bare = _strip_symbols(f"TRIM({name})" if reading.others else name, reading)
         return f"CASE WHEN {_CONDITIONS[dialect].format(bare)} THEN {_NUMBERS[dialect].format(bare)} END"
-    return _NUMBERS[dialect].format(_bare(_null_exceptions(name, reading), reading))
+    return _NUMBERS[dialect].format(_strip_symbols(_null_exceptions(name, reading), reading))
 
 
-def _bare(text: str, reading: NumberReading) -> str:
+def _strip_symbols(text: str, reading: NumberReading) -> str:
     """Return the text without symbols, with a point before the fraction."""
     for symbol in reading.symbols:
         text = f"REPLACE({text}, '{symbol}', '')"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from edl.features.arrays import Bools, Ints
 from edl.features.text_numbers import PATTERNS, are_numbers, without_symbols
 from edl.spec.computed import SYMBOLS
-from sqlflow_edl.analysis.checks.thresholds import FEWEST_ROWS
+from sqlflow_edl.analysis.checks.warning import FEWEST_ROWS
 from sqlflow_edl.analysis.statistics.fitting import ValueCounts
 
 ALMOST_ALL = 0.9  # share of the rows that a reading explains; of an enumeration hardly one does

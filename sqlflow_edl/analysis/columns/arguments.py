@@ -15,7 +15,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "colon": ":", "tab": "\t", "space"
 DTYPES = ("int", "int32", "int64", "float", "float32", "float64")
 
 
-def _whole(value: ast.Value) -> int | None:
+def _parse_whole(value: ast.Value) -> int | None:
     number = value.value if isinstance(value, ast.Constant) else None
     return (
         number
@@ -25,21 +25,21 @@ def _whole(value: ast.Value) -> int | None:
 
 
 def _buckets(value: ast.Value) -> int | None:
-    number = _whole(value)
+    number = _parse_whole(value)
     return number if number is not None and 2 <= number <= MOST_BUCKETS else None
 
 
 def _characters(value: ast.Value) -> int | None:
-    number = _whole(value)
+    number = _parse_whole(value)
     return number if number is not None and number <= MOST_CHARACTERS else None
 
 
 def _frequencies(value: ast.Value) -> int | None:
-    number = _whole(value)
+    number = _parse_whole(value)
     return number if number is not None and number <= MOST_FREQUENCIES else None
 
 
-def _numbers(value: ast.Value) -> tuple[float, ...] | None:
+def _parse_numbers(value: ast.Value) -> tuple[float, ...] | None:
     items = value.items if isinstance(value, ast.ListValue) else (value,)
     numbers = tuple(
         float(item.value)
@@ -69,7 +69,7 @@ def _shape(value: ast.Value) -> int | None:
     """
     if value == ast.Constant(None, value.span) or (_text(value) or "").casefold() == "none":
         return 0
-    sizes = [_whole(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
+    sizes = [_parse_whole(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
     return math.prod(size for size in sizes if size) if sizes and None not in sizes else None
 
 
@@ -89,11 +89,11 @@ def _scalar(value: ast.Value) -> object:
 
 
 CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
-    "whole": _whole,
+    "whole": _parse_whole,
     "buckets": _buckets,
     "characters": _characters,
     "frequencies": _frequencies,
-    "numbers": _numbers,
+    "numbers": _parse_numbers,
     "text": _text,
     "names": _names,
     "scalar": _scalar,

@@ -134,7 +134,7 @@ def _has_column(source: spec.Source) -> bool:
     return any(table_columns(_with_numbers(source, lambda _: 0.0, {})))
 
 
-def wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Want]]:
+def list_wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Want]]:
     """Yield the columns of the table with the statistics that the expression, or a report of drift, needs of them."""
     if not isinstance(source, spec.Computed):
         return
@@ -145,7 +145,7 @@ def wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Wa
             yield operand, Want.MOMENTS if moments else Want.NONE
             yield operand, Want.COUNTS if kind is ColumnType.TEXT else _WANTS.get(source.operator, Want.NONE)
         else:
-            yield from wants(operand, schema)
+            yield from list_wants(operand, schema)
 
 
 def is_fixed(source: spec.Computed) -> bool:

@@ -70,7 +70,7 @@ class Reasons:
         return f"{why}; {spec.num_ids(feature.category):,} ids, so {form}"
 
 
-def fitting(
+def record_fitting(
     columns: dict[str, ColumnSummary],
     decisions: Sequence[Decision],
     features: Iterable[spec.Feature],

@@ -160,7 +160,7 @@ def lists(
     if schema.items(column) is ColumnType.NUMBER and not schema.is_integer(column):
         if is_category:
             raise schema.unusable(column, span)
-        return vector(_numbers(cells), span, scaled=True, why=why)
+        return vector(_numeric_cells(cells), span, scaled=True, why=why)
 
     def fit(statistics: Statistics) -> Fitted:
         return _by_items(cells, span, statistics, is_category)
@@ -174,7 +174,7 @@ def _by_items(
     if not cells.has_several:
         return words(cells, span, frequent=frequent).fit(statistics)
     lists = statistics[cells.column].lists
-    numbers, weighted = lists[_numbers(cells)], lists[_add_weights(cells)]
+    numbers, weighted = lists[_numeric_cells(cells)], lists[_add_weights(cells)]
     mean, std = numbers.vector
     if not is_category and len(mean) > 1 and numbers.error is None:
         return spec.Vector(cells.column, mean, std, cells.delimiter)
@@ -184,10 +184,10 @@ def _by_items(
 
 def _readings(cells: Cells) -> tuple[Cells, ...]:
     """Return the possible readings of the items."""
-    return cells, _numbers(cells), _add_weights(cells)
+    return cells, _numeric_cells(cells), _add_weights(cells)
 
 
-def _numbers(cells: Cells) -> Cells:
+def _numeric_cells(cells: Cells) -> Cells:
     return replace(cells, items="numbers")
 
 

@@ -115,7 +115,7 @@ class Resolver:
         """Return the item with names in place of texts that are a column or an alias, such as "my size" + 1."""
         match value:
             case ast.Constant(value=str() as text) if (
-                self.schema.find(text) or text.casefold() in self._known
+                self.schema.find(text) or text.casefold() in self._known_aliases
             ):
                 return ast.Name((text,), text, value.span)
             case ast.ListValue():
@@ -127,7 +127,7 @@ class Resolver:
         return value
 
     @property
-    def _known(self) -> set[str]:
+    def _known_aliases(self) -> set[str]:
         """Aliases of this clause and of those before it."""
         return self._named | self.aliases.keys() | self._columns_of.keys()
 
@@ -154,9 +154,9 @@ class Resolver:
         if is_computed(value, nested=False):
             return [draft_standardized(self._compute(value), value.span)]
         if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
-            return [draft for item in self._combined(value) for draft in self._item(item)]
+            return [draft for item in self._combine_values(value) for draft in self._item(item)]
         if isinstance(value, ast.Call) and (model := ast.reused_model(value)) and str(model) in self.models:
-            return self._reused(model, value)
+            return self._reuse_features(model, value)
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name) and self.schema.find(str(value)) is None:
@@ -170,7 +170,7 @@ class Resolver:
             "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
         )
 
-    def _reused(self, model: ast.Name, call: ast.Call) -> list[Draft]:
+    def _reuse_features(self, model: ast.Name, call: ast.Call) -> list[Draft]:
         """Return the features of another model."""
         function = BY_NAME[call.function.casefold()]
         chosen = _arguments(call, function).get("columns")
@@ -180,7 +180,7 @@ class Resolver:
         self._tables = max([self._tables, *(draft.table for draft in drafts)])
         return drafts
 
-    def _combined(self, call: ast.Call) -> tuple[ast.Value, ...]:
+    def _combine_values(self, call: ast.Call) -> tuple[ast.Value, ...]:
         if call.kwargs or not call.args:
             raise SemanticError(
                 "COMBINE takes items, as COLUMN does", span=call.span, hint="write COMBINE(a, b)"
@@ -235,16 +235,16 @@ class Resolver:
         if parameter.type == "category":
             return self._categories(value, function)
         if parameter.type == "embedded":
-            return self._embedded(value, function)
+            return self._resolve_embedding(value, function)
         if parameter.type == "categories":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(draft for item in items for draft in self._categories(item, function))]
         if parameter.type == "crossed":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
-            return [tuple(part for item in items for part in self._crossed(item, function))]
+            return [tuple(part for item in items for part in self._resolve_cross(item, function))]
         return [_convert_value(function, parameter, value)]
 
-    def _embedded(self, value: ast.Value, function: ColumnFunction) -> list[Draft]:
+    def _resolve_embedding(self, value: ast.Value, function: ColumnFunction) -> list[Draft]:
         """Return categories; categories in brackets share their vectors."""
         if not isinstance(value, ast.ListValue):
             return self._categories(value, function)
@@ -258,7 +258,7 @@ class Resolver:
         self._tables += 1
         return share_vectors(drafts, self._tables, value.span)
 
-    def _crossed(self, value: ast.Value, function: ColumnFunction) -> Sequence[str | Draft]:
+    def _resolve_cross(self, value: ast.Value, function: ColumnFunction) -> Sequence[str | Draft]:
         """Return columns by name, to cross their values, or categories, to cross their ids."""
         is_alias = (
             isinstance(value, ast.Name)
@@ -298,10 +298,10 @@ class Resolver:
             return drafts
         if isinstance(value, ast.Name) and _fold_name(value) in self.aliases:
             self._used.add(_fold_name(value))
-            return [self._aliased(self.aliases[_fold_name(value)], value, function)]
+            return [self._alias_category(self.aliases[_fold_name(value)], value, function)]
         return [self._as_category(column, value.span) for column in self._columns(value, text=True)]
 
-    def _aliased(self, draft: Draft, name: ast.Name, function: ColumnFunction) -> Draft:
+    def _alias_category(self, draft: Draft, name: ast.Name, function: ColumnFunction) -> Draft:
         """Return a named category; a named text becomes one where it is needed."""
         if not draft.is_category and Want.TEXT not in draft.wants:
             raise _no_category(function, name.text, name.span)
@@ -317,7 +317,7 @@ class Resolver:
             return [self._column(value)]
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return self._matching(value.value, value.span)
-        raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
+        raise SemanticError("expected a column", span=value.span, hint=self.schema.suggest_columns())
 
     def _column(self, name: ast.Name) -> str:
         """Return the column of a name, which may be an alias."""
@@ -385,14 +385,14 @@ class Resolver:
             raise SemanticError(
                 f"{text!r} is neither a column nor a regular expression: {error}",
                 span=span,
-                hint=self.schema.known(text),
+                hint=self.schema.suggest_columns(text),
             ) from None
         matches = [
             name for name in self.schema.names if pattern.fullmatch(name) and name not in self.reserved
         ]
         if not matches:
             raise SemanticError(
-                f"no selected column matches {text!r}", span=span, hint=self.schema.known(text)
+                f"no selected column matches {text!r}", span=span, hint=self.schema.suggest_columns(text)
             )
         return matches
 

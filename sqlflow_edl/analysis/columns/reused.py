@@ -144,7 +144,7 @@ def _draft(feature: spec.Feature, source: ReusedSource, schema: Schema, reserved
     own_feature = spec.with_columns(feature, names)
     return Draft(
         tuple(names.values()),
-        _wants(tuple(names.values()), schema),
+        _kept_statistics(tuple(names.values()), schema),
         lambda _: own_feature,
         span,
         table=feature.table if isinstance(feature, spec.Embedding) else 0,
@@ -183,7 +183,7 @@ def _drop_unneeded_columns(source: ReusedSource, schema: Schema, reserved: Mappi
     return f"write FEATURES({name}, [{', '.join(usable)}]) for these columns alone" if usable else None
 
 
-def _wants(columns: tuple[str, ...], schema: Schema) -> Want:
+def _kept_statistics(columns: tuple[str, ...], schema: Schema) -> Want:
     """Return the statistics that the model keeps of the column, to compare later rows with."""
     if len(columns) > 1:
         return Want.NONE

@@ -36,7 +36,7 @@ def share_vectors(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft
 
     def fit_all(statistics: Statistics) -> list[Fitted]:
         if not fitted or fitted[0][0] is not statistics:
-            merged = _together(drafts, statistics)
+            merged = _share_statistics(drafts, statistics)
             fitted_drafts = [draft.fit(merged) for draft in drafts]
             _check_alike(fitted_drafts, span)
             fitted[:] = [(statistics, fitted_drafts)]
@@ -48,7 +48,7 @@ def share_vectors(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft
     return [fitting(place) for place in range(len(drafts))]
 
 
-def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
+def _share_statistics(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
     """Return the statistics; the columns of the drafts have the statistics of all their values together.
     Of categories over several columns each, the first ones are together, the second ones, and so on.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span, raise_all
-from edl.features.arrays import numbers, plain
+from edl.features.arrays import numbers, plain_array
 from edl.features.column_types import example, find_unfit_columns
 from edl.forecasting.steps import seconds_or_numbers
 from sqlflow_edl.analysis import expressions
@@ -81,7 +81,7 @@ def _unfit_columns_of_series(
     reads = {used.label.column: numbers, forecast.time: seconds_or_numbers}
     for name in (column for column in reads if column in changed):
         try:
-            reads[name](plain(example(schema.arrow.field(name).type)), name)
+            reads[name](plain_array(example(schema.arrow.field(name).type)), name)
         except SemanticError as error:
             yield name, error
     time = forecast.time
@@ -108,7 +108,7 @@ def _made_by_training(query: spec.Query, column: str) -> str | None:
     candidates = set[str]()
     for at, token in enumerate(tokens):
         if at > 1 and tokens[at - 1].word == "AS" and _is_named(token, column):
-            first = _beginning(tokens, at - 2)
+            first = _find_item_start(tokens, at - 2)
             if first is not None and first < at - 2:  # more than another name
                 candidates.add(" ".join(query.select[tokens[first].start : token.end].split()))
     if len(candidates) != 1 or len(expression := candidates.pop()) > _LONGEST:
@@ -116,7 +116,7 @@ def _made_by_training(query: spec.Query, column: str) -> str | None:
     return expression
 
 
-def _beginning(tokens: Sequence[Token], last: int) -> int | None:
+def _find_item_start(tokens: Sequence[Token], last: int) -> int | None:
     """Return the first token of the item of a SELECT that ends there, or None if it is none."""
     depth = 0
     for at in range(last, -1, -1):
@@ -140,7 +140,7 @@ def _place(statement: ast.Statement, column: str, dialect: str) -> Span | None:
     if span is None:
         return None
     named = [
-        Span(token.start, token.end).shifted(span.start)
+        Span(token.start, token.end).shift(span.start)
         for token in code_tokens(statement.select, 0, dialect_named(dialect))
         if _is_named(token, column)
     ]

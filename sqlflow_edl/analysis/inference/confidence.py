@@ -53,7 +53,7 @@ def find_renamed(message: str, tables: Iterable[Sequence[str]]) -> Renamed | Non
     return None
 
 
-def notes(planned: JobSpec) -> tuple[str, ...]:
+def former_name_notes(planned: JobSpec) -> tuple[str, ...]:
     """Return a note on a table that has the column by its former name, to which rows are added."""
     if not planned.output.confidence:
         return ()

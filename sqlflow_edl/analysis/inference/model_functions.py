@@ -22,7 +22,7 @@ from edl.errors import SemanticError, Span
 from edl.features.arrays import numbers
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
 from sqlflow_edl.analysis.inference.used_model import columns_read
-from sqlflow_edl.errors.spans import instead
+from sqlflow_edl.errors.spans import use_place_of
 from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
@@ -54,7 +54,7 @@ class ModelFunction:
 
     def setting(self, name: str, least: float, most: float) -> float | None:
         """Return a setting that is above `least` and below `most`, or None without it."""
-        attribute = self.written(name)
+        attribute = self.find_setting(name)
         if attribute is None:
             return None
         value: Any = getattr(attribute.value, "value", None)
@@ -64,7 +64,7 @@ class ModelFunction:
             )
         return float(value)
 
-    def written(self, name: str) -> Attribute | None:
+    def find_setting(self, name: str) -> Attribute | None:
         """Return the setting as it is written, the last one if it is written twice."""
         attributes = [attribute for attribute in self.call.settings if attribute.key.casefold() == name]
         return attributes[-1] if attributes else None
@@ -82,7 +82,7 @@ class ModelFunction:
 
     def of_query(self, select: str) -> tuple[pa.Table, tuple[str, ...]]:
         """Predict the rows of a query that is not in the text of the statement."""
-        with instead(self.span):
+        with use_place_of(self.span):
             return self.predict(replace(self.statement, select=select, select_span=None))
 
     @property
@@ -98,7 +98,7 @@ class ModelFunction:
 
     def refuse(self, setting: str, instead_of: str) -> None:
         """Raise SemanticError if a setting of another kind of model is written."""
-        if attribute := self.written(setting):
+        if attribute := self.find_setting(setting):
             raise SemanticError(
                 f"{self.call.model} has no {setting}", span=attribute.key_span, hint=f"write {instead_of}"
             )
@@ -234,7 +234,7 @@ def _mask_above(values: np.ndarray, limit: float) -> pa.Array:
 
 def _explanation(function: ModelFunction) -> pa.Table:
     """Return the mean size of the Shapley values of each column, over the training rows or a query."""
-    by_class = function.written("class_level_explain")
+    by_class = function.find_setting("class_level_explain")
     if by_class and getattr(by_class.value, "value", None) is not False:
         raise SemanticError(
             "there is no explanation for each class",
@@ -265,7 +265,7 @@ def _forecasts(function: ModelFunction) -> pa.Table:
     horizon, level = _horizon(function, forecast), function.setting("confidence_level", 0, 1)
     has_interval = _has_interval(label)
     if level is not None and not has_interval:
-        level_attribute = function.written("confidence_level")
+        level_attribute = function.find_setting("confidence_level")
         raise _no_quantiles(function, level_attribute.span if level_attribute else None)
     rows, computed = function.predicted(training=not function.call.query)
     rows = _first_steps(rows, forecast, horizon)
@@ -275,7 +275,10 @@ def _forecasts(function: ModelFunction) -> pa.Table:
         level = level or _LEVEL
         bounds = {q: rows.column(name) for q, name in zip(label.quantiles, computed[1:], strict=True)}
         values = rows.column(computed[0]).to_numpy()
-        low, high = _bound(values, bounds, (1 - level) / 2, -1), _bound(values, bounds, (1 + level) / 2, 1)
+        low, high = (
+            _compute_bound(values, bounds, (1 - level) / 2, -1),
+            _compute_bound(values, bounds, (1 + level) / 2, 1),
+        )
         columns |= {
             "standard_error": _deviation(bounds),
             "confidence_level": pa.array(np.full(len(values), level)),
@@ -389,7 +392,7 @@ def _places(rows: pa.Table, other_rows: pa.Table, keys: Sequence[str]) -> pa.Arr
 
 def _horizon(function: ModelFunction, forecast: Forecast) -> int:
     horizon = function.setting("horizon", 0, float("inf"))
-    attribute = function.written("horizon")
+    attribute = function.find_setting("horizon")
     if horizon is None or attribute is None:
         return min(_HORIZON, forecast.horizon)
     if horizon > forecast.horizon or horizon % 1:
@@ -416,7 +419,7 @@ def _first_steps(rows: pa.Table, forecast: Forecast, horizon: int) -> pa.Table:
     return rows.filter(pa.array(places - starts < horizon))
 
 
-def _bound(
+def _compute_bound(
     values: np.ndarray, by_level: Mapping[float, pa.ChunkedArray], level: float, side: int
 ) -> pa.Array | pa.ChunkedArray:
     """Return the quantile `level`: the model's own, or one as far away as in a normal distribution."""

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from edl import spec
-from edl.data.names import fitting, quote_part
+from edl.data.names import fit_name, quote_part
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import Archive
 from edl.worker.evaluation.prediction import predicted_columns
@@ -73,7 +73,7 @@ def prediction(
     table, column = _target(statement.target, statement.prefix + usual, query.dialect)
     if several and column != statement.prefix:
         column += "_"  # before the name of each label
-    if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
+    if table and statement.target and fit_name(column, scheme := query.source.partition(":")[0]) != column:
         raise SemanticError(
             f"{column} cannot name a column of {scheme}",
             span=statement.target.span,

@@ -23,7 +23,7 @@ from edl.data.files import csv_readings
 _TEXT_FILES = ("csv:", "excel:")  # schemes of files in which types are found from texts
 
 
-def differing(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
+def differing_query(readings: Mapping[str, str], query: spec.Query) -> spec.Query:
     """Return the query with the readings that its schema does not tell."""
     types = _types(query)
     changed = {

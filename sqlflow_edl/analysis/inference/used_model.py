@@ -34,7 +34,7 @@ def is_of_other_explainers(statement: ast.Statement, key: str) -> bool:
     return statement.kind == "explain" and is_option
 
 
-def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+def used_model_notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """Return notes on the use of a model, once its rows are pinned."""
     if used.kind == "explain":
         without = [
@@ -198,7 +198,7 @@ def columns_read(trained: spec.JobSpec) -> list[str]:
     if trained.forecast is None:
         return list(trained.columns)
     of_features = (name for name in trained.columns if not name.startswith(PREFIX))
-    return list(dict.fromkeys((*trained.forecast.columns, *of_features, trained.label.column)))
+    return list(dict.fromkeys((*trained.forecast.order_columns, *of_features, trained.label.column)))
 
 
 def _renamed_series(trained: spec.JobSpec, renamed: Mapping[str, str]) -> spec.JobSpec:

@@ -53,7 +53,7 @@ def _attributes(statement: Statement, errors: list[SQLFlowError]) -> dict[str, R
         hint = "write SELECT … before TO"
         errors.append(SemanticError("there is no SELECT to optimize", span=statement.span, hint=hint))
     attributes = _DICTIONARY.resolve(statement.attributes, errors, [])
-    errors += _missing(statement)
+    errors += _find_missing(statement)
     _collect_error(errors, lambda: _check_solver(statement.using))
     return attributes
 
@@ -98,7 +98,7 @@ def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
     )
 
 
-def notes(statement: Statement) -> tuple[str, ...]:
+def optimization_notes(statement: Statement) -> tuple[str, ...]:
     """Return a sentence for each thing of the statement that has another effect than in SQLFlow."""
     sentences: list[str] = []
     _DICTIONARY.resolve(statement.attributes, [], sentences)
@@ -122,7 +122,7 @@ def _collect_error(errors: list[SQLFlowError], step: Callable[[], T]) -> T | Non
 # Attributes --------------------------------------------------------------------------------------------------
 
 
-def _missing(statement: Statement) -> Iterator[SQLFlowError]:
+def _find_missing(statement: Statement) -> Iterator[SQLFlowError]:
     """Yield errors for attributes that the statement lacks."""
     places: Iterable[Span] = (
         formula.span for formula in (statement.objective, *statement.constraints) if formula

@@ -92,13 +92,13 @@ class Terms:
             case Constant() | Star():
                 raise SemanticError("a number is expected here", span=node.span)
             case Name():
-                return self._named(node)
+                return self._check_name(node)
             case Aggregate():
                 return self._aggregate(node, depth)
         operands = [self._term(operand, depth + 1) for operand in node.operands]
         return self._operation(node, operands)
 
-    def _named(self, node: Name) -> Checked:
+    def _check_name(self, node: Name) -> Checked:
         if str(node).casefold() == self._variable:
             return Checked(spec.Variable(), True, False, node.span)
         try:

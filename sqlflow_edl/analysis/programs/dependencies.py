@@ -139,7 +139,7 @@ def _through_views(
     )
 
 
-def _trees(text: str, dialect: str) -> list[exp.Expr]:
+def _parse_trees(text: str, dialect: str) -> list[exp.Expr]:
     try:
         return trees(text, dialect_named(dialect))
     except ValueError:
@@ -150,7 +150,7 @@ def _makes_view(statement: Statement, dialect: str) -> bool:
     from sqlglot import exp
 
     return statement.kind == "sql" and any(
-        isinstance(tree, exp.Create) and tree.kind == "VIEW" for tree in _trees(statement.text, dialect)
+        isinstance(tree, exp.Create) and tree.kind == "VIEW" for tree in _parse_trees(statement.text, dialect)
     )
 
 
@@ -158,7 +158,9 @@ def _writes_rows(statement: Statement, dialect: str) -> bool:
     from sqlglot import exp
 
     kinds = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
-    return statement.kind == "sql" and any(map(methodcaller("find", *kinds), _trees(statement.text, dialect)))
+    return statement.kind == "sql" and any(
+        map(methodcaller("find", *kinds), _parse_trees(statement.text, dialect))
+    )
 
 
 def _names(reads: Sequence[Thing], parts: Sequence[str]) -> bool:
@@ -171,7 +173,7 @@ def _lists_tables(statement: Statement, reads: Sequence[Thing], dialect: str) ->
     if _names(reads, _LISTS):
         return True
     return statement.kind == "sql" and any(
-        isinstance(tree, exp.Show) for tree in _trees(statement.text, dialect)
+        isinstance(tree, exp.Show) for tree in _parse_trees(statement.text, dialect)
     )
 
 
@@ -179,7 +181,7 @@ def _is_of_connection(text: str, dialect: str) -> bool:
     """Return True for settings, transactions, attached databases, temporary tables, `@x` of MySQL, and unknown SQL."""
     from sqlglot import exp
 
-    parsed = _trees(text, dialect)
+    parsed = _parse_trees(text, dialect)
     kinds = (
         *(exp.Set, exp.Use, exp.Pragma, exp.Transaction, exp.Commit, exp.Rollback),
         *(exp.Attach, exp.Detach, exp.Command),

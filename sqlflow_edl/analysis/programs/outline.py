@@ -162,7 +162,7 @@ def effects(statement: Statement, dialect: str) -> Effects:
     """Return the tables and models that the statement makes and uses."""
     if statement.kind == "sql":
         of_sql = sql_effects(statement.text, dialect)
-        return Effects(of_sql.makes, (*of_sql.uses, *_models(*_predicting(statement, dialect))))
+        return Effects(of_sql.makes, (*of_sql.uses, *_models(*_predicted_models(statement, dialect))))
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
     queries = [statement.select, held_out(statement)]
@@ -174,7 +174,7 @@ def effects(statement: Statement, dialect: str) -> Effects:
 
 def models_used(statement: Statement) -> list[Name]:
     """Return the names of the stored models that the statement uses or changes."""
-    return [name for name in (statement.used_model, *statement.reused) if name is not None]
+    return [name for name in (statement.used_model, *statement.reused_models) if name is not None]
 
 
 def held_out(statement: Statement) -> str:
@@ -184,7 +184,7 @@ def held_out(statement: Statement) -> str:
     return (statement.validate and statement.validate.query) or str(select_text)
 
 
-def _predicting(statement: Statement, dialect: str) -> list[Name]:
+def _predicted_models(statement: Statement, dialect: str) -> list[Name]:
     """Return the models of the calls of PREDICT in ordinary SQL."""
     if not calls_predict(statement.text):
         return []

@@ -90,7 +90,7 @@ def select_new_rows(query: spec.Query, column: str, last: spec.Query | None) -> 
     return msgspec.structs.replace(query, increment=spec.Increment(column, after))
 
 
-def greatest(plan: RowPlan) -> str:
+def greatest_query(plan: RowPlan) -> str:
     """Return a query of one value, `last`: the greatest one of the column among the rows that are new."""
     increment = plan.query.increment
     if increment is None:
@@ -132,7 +132,7 @@ def conditions(plan: RowPlan) -> Iterator[str]:
             yield f"{name} {operator} {_literal(value, kind)}"
 
 
-def notes(increment: spec.Increment | None) -> Iterator[str]:
+def increment_notes(increment: spec.Increment | None) -> Iterator[str]:
     """Yield the words for the rows that are trained on."""
     if increment is not None and increment.after is None:
         yield f"all rows are trained on, up to {increment.column} {increment.until}"

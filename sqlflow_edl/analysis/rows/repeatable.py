@@ -53,11 +53,11 @@ def _is_harmless(node: exp.Expr) -> bool:
     from sqlglot import exp
 
     is_known = isinstance(node, exp.Anonymous) and node.name.lower() in _FUNCTIONS
-    return is_known or type(node) in _harmless()
+    return is_known or type(node) in _harmless_types()
 
 
 @cache
-def _harmless() -> frozenset[type[exp.Expr]]:
+def _harmless_types() -> frozenset[type[exp.Expr]]:
     from sqlglot import exp
 
     return frozenset(getattr(exp, name) for name in _HARMLESS.split())

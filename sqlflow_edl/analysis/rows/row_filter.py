@@ -41,5 +41,5 @@ class RowFilter:
                 yield
             except SQLFlowError as error:
                 if error.span and (self.conditions or self.columns):
-                    error.span = error.span.shifted(-len(self._before))
+                    error.span = error.span.shift(-len(self._before))
                 raise

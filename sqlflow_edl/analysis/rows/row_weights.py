@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
-from edl.features.weights import unusable
+from edl.features.weights import unusable_error
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings.values import plain
+from sqlflow_edl.analysis.settings.values import to_python
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.syntax import ast
 
@@ -43,7 +43,7 @@ def of_rows(
     column_statistics = statistics[column]
     wrong = None
     if column_statistics.nulls:
-        wrong = unusable(column, "NULL or not finite", column_statistics.nulls, column_statistics.rows)
+        wrong = unusable_error(column, "NULL or not finite", column_statistics.nulls, column_statistics.rows)
     elif column_statistics.min < 0:
         wrong = SemanticError(
             f"the weight {column} is negative in some rows, down to {column_statistics.min:g}",
@@ -94,7 +94,7 @@ def _read_weights(
     """Return the written weights by class, 1 for other classes."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)
     for name, value in by_class.items:
-        weight = plain(value)
+        weight = to_python(value)
         if name not in weights:
             hint = did_you_mean(name, weights, list_up_to=20)
             errors.append(SemanticError(f"{label.column} has no class {name}", span=value.span, hint=hint))

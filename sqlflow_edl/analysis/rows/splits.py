@@ -74,7 +74,7 @@ class Splitting:
         """Return the column of a date that was chosen and not written, empty without one."""
         return self.split.column if self.split and self.otherwise else ""
 
-    def settled(self, times: Times | None, label: str, is_class: bool) -> Splitting:
+    def settle(self, times: Times | None, label: str, is_class: bool) -> Splitting:
         """Return the split that suits the rows. times: the values of `time`. is_class: the label has classes.
 
         Raises SemanticError if a written split does not suit the label.
@@ -82,7 +82,7 @@ class Splitting:
         if self.otherwise is not None and self.split and times is not None:
             if times.order_rows(self.split.fraction):
                 return self
-            return self.otherwise.settled(None, label, is_class)
+            return self.otherwise.settle(None, label, is_class)
         if not self.by_label or self.split is None:
             return self
         if self.span and not is_class:
@@ -134,9 +134,9 @@ class Times:
 
 def _count_times(times: pa.Array) -> pa.Array:
     """Return dates or timestamps as whole numbers, which Python has for every year; NULL for infinite ones."""
-    from edl.features.arrays import plain
+    from edl.features.arrays import plain_array
 
-    times = plain(times)
+    times = plain_array(times)
     if not pa.types.is_temporal(times.type):
         return times
     return times.view(pa.int32() if times.type.bit_width == 32 else pa.int64())

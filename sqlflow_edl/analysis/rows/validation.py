@@ -13,7 +13,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
-from sqlflow_edl.errors.spans import instead, shift_spans
+from sqlflow_edl.errors.spans import shift_spans, use_place_of
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class HeldOut:
         """Return the number of test rows among the rows that are not trained on; they are the last of them."""
         return int(apart * self.test / (self.share or 1.0) + 0.5)
 
-    def placed(self) -> AbstractContextManager[None]:
+    def locate_errors(self) -> AbstractContextManager[None]:
         """Return a context that sets the source span of database errors in the query."""
-        return shift_spans(self.span) if self.in_text else instead(self.span)
+        return shift_spans(self.span) if self.in_text else use_place_of(self.span)
 
 
 def held_out_rows(
@@ -133,7 +133,9 @@ def check_columns(
             hint = "select it AT TIME ZONE 'UTC' in one of them, for UTC the zone in which it is written"
         else:
             continue
-        errors.append(SemanticError(message, span=held_out.span, hint=hint or validation_schema.known()))
+        errors.append(
+            SemanticError(message, span=held_out.span, hint=hint or validation_schema.suggest_columns())
+        )
     return errors
 
 

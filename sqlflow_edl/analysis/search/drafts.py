@@ -83,7 +83,9 @@ def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> D
         )
     further: list[portfolio.Variant] = []
     if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
-        further = local.points(variants, POOL * (trials - len(variants)) if trials else local.COUNT)
+        further = local.further_candidates(
+            variants, POOL * (trials - len(variants)) if trials else local.COUNT
+        )
     drafts = tuple(of_portfolio(statement, [*variants, *further], resolved))
     return Drafts(drafts, len(variants) if further else 0, resolved)
 

@@ -61,7 +61,7 @@ class Region:
     def includes(self, variant: Variant) -> bool:
         return (variant.family, variant.framework) == (self.model.family, self.model.framework)
 
-    def points(self) -> Iterator[Variant]:
+    def further_variants(self) -> Iterator[Variant]:
         """Yield the candidates, spread over the region by an additive recurrence; see `space.points`."""
         moves = steps(len(self.axes))
         for number in range(1, self.count + 1):
@@ -74,7 +74,7 @@ class Region:
             yield replace(self.model, attributes=attributes, encodes=encodes)
 
 
-def _trees(size: Axis, least: Axis) -> tuple[Axis, ...]:
+def _tree_axes(size: Axis, least: Axis) -> tuple[Axis, ...]:
     """Return the axes of trees: the same number of them for each library, so that their points compare."""
     return (
         Axis("optimizer.learning_rate", 0.01, 0.1, log=True),
@@ -86,7 +86,7 @@ def _trees(size: Axis, least: Axis) -> tuple[Axis, ...]:
     )
 
 
-def _network(slow: float, fast: float, *hidden_units: tuple[int, ...]) -> tuple[Axis, ...]:
+def _network_axes(slow: float, fast: float, *hidden_units: tuple[int, ...]) -> tuple[Axis, ...]:
     """Return the axes of networks. slow, fast: learning rates."""
     return (
         Axis("optimizer.learning_rate", slow, fast, log=True),
@@ -101,7 +101,7 @@ ROUNDS: Mapping[str, Value] = {"train.num_boost_round": 5000, "train.early_stopp
 REGIONS = (
     Region(
         Variant("BoostedTrees", "lightgbm", ROUNDS),
-        _trees(
+        _tree_axes(
             Axis("model.num_leaves", 4, 255, log=True, whole=True),
             Axis("model.min_child_samples", 5, 100, log=True, whole=True),
         ),
@@ -109,31 +109,33 @@ REGIONS = (
     ),
     Region(
         Variant("BoostedTrees", "xgboost", ROUNDS),
-        _trees(
+        _tree_axes(
             Axis("model.max_depth", 2, 12, whole=True), Axis("model.min_child_weight", 0.5, 30.0, log=True)
         ),
         16,
     ),
     Region(
         Variant("DNN", "torch"),
-        _network(0.0005, 0.005, (128,), (128, 64), (256, 128), (256, 256), (512, 256)),
+        _network_axes(0.0005, 0.005, (128,), (128, 64), (256, 128), (256, 256), (512, 256)),
         16,
     ),
     Region(
-        Variant("RealMLP", "torch"), _network(0.005, 0.05, (128, 128, 128), (256, 256, 256), (512, 512)), 8
+        Variant("RealMLP", "torch"),
+        _network_axes(0.005, 0.05, (128, 128, 128), (256, 256, 256), (512, 512)),
+        8,
     ),
 )
 
 COUNT = sum(region.count for region in REGIONS)
 
 
-def points(variants: Sequence[Variant], most: int) -> list[Variant]:
+def further_candidates(variants: Sequence[Variant], most: int) -> list[Variant]:
     """Return further candidates of the models of the portfolio, at most `most`, with different models in turn."""
     regions = [region for region in REGIONS if any(map(region.includes, variants))]
     placed = [
         ((number + 0.5) / region.count, position, variant)
         for position, region in enumerate(regions)
-        for number, variant in enumerate(region.points())
+        for number, variant in enumerate(region.further_variants())
     ]
     return [variant for _, _, variant in sorted(placed, key=lambda item: item[:2])][:most]
 

@@ -55,21 +55,21 @@ class SearchPlan(RowPlan):
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
     limit: TimeLimit | None = None  # None if all candidates are planned and fitted
-    known: int = 0  # candidates before those without time for their plans were left out
+    candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
 
     @property
-    def first(self) -> train.TrainingPlan:
+    def first_plan(self) -> train.TrainingPlan:
         """Plan of the first candidate, which has the features that all have."""
         return self.plans[0]
 
     @property
     def whole_numbers(self) -> list[str]:
-        return self.first.whole_numbers
+        return self.first_plan.whole_numbers
 
     @property
-    def named(self) -> set[str]:
-        return self.first.named
+    def named_columns(self) -> set[str]:
+        return self.first_plan.named_columns
 
     @property
     def decisions(self) -> list[Decision]:
@@ -90,10 +90,10 @@ class SearchPlan(RowPlan):
         return [column for column in self.wants() if column not in self.computed]
 
     def unread_columns(self, statistics: Statistics) -> set[str]:
-        return self.first.unread_columns(statistics)
+        return self.first_plan.unread_columns(statistics)
 
     def checks(self) -> DataChecks:
-        return self.first.checks()
+        return self.first_plan.checks()
 
     def lists(self) -> set[Cells]:
         return {cells for plan in self.plans for cells in plan.lists()}
@@ -121,7 +121,7 @@ class SearchPlan(RowPlan):
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
             if self.limit is not None and not self.limit.allows_fit(len(candidates)):
                 break
-            draft, training_plan = self._encoded(drafted, planned, statistics)
+            draft, training_plan = self._encode_texts(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
                 fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
@@ -142,11 +142,11 @@ class SearchPlan(RowPlan):
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not candidates:
             raise failed[0]
-        if len(candidates) + len(failed) < self.known:
-            self.notes.append(note_on_candidates(len(candidates), self.known))
+        if len(candidates) + len(failed) < self.candidate_count:
+            self.notes.append(note_on_candidates(len(candidates), self.candidate_count))
         return self._spec(candidates, divided, tried_first)
 
-    def _encoded(
+    def _encode_texts(
         self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
     ) -> tuple[CandidateDraft, train.TrainingPlan]:
         """Return a candidate that encodes texts, but not the columns of texts that other candidates leave out."""
@@ -329,7 +329,7 @@ def plan(
             break
         is_first = not plans and not draft.encoded
         plans.append(first if is_first else train.plan(draft.statement, query, schema, models=models))
-    known, drafts = len(drafts), drafts[: len(plans)]
+    candidate_count, drafts = len(drafts), drafts[: len(plans)]
     trials = value_of(resolved, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
     folds = value_of(resolved, settings.FOLDS)
     if folds is None and statement.kind != "auto":
@@ -351,7 +351,7 @@ def plan(
         ordered=ordered if ordered < len(drafts) else 0,
         folds=folds,
         limit=None if reduction is None else reduction.limit,
-        known=known,
+        candidate_count=candidate_count,
         notes=notes,
         models=models,
     )
@@ -380,7 +380,7 @@ def _contradiction(attribute: Resolved, why: str) -> SemanticError:
 
 def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
     """Return the columns of texts that are features and that no COLUMN clause mentions."""
-    reserved = {plan.label, plan.weight, plan.splitting.group, *plan.named}
+    reserved = {plan.label, plan.weight, plan.splitting.group, *plan.named_columns}
     return [
         column
         for column in schema.names

@@ -51,7 +51,7 @@ class Reduction:
         if count >= total:
             return None
         split = first.splitting.split
-        reserved = {first.label, *first.more_labels, first.weight, first.group, *first.named}
+        reserved = {first.label, *first.more_labels, first.weight, first.group, *first.named_columns}
         kept = {*reserved, *([split.column] if split is not None else [])} & {*schema.names}
         try:
             rows = self.table.read_rows(min(SCREENED_ROWS, SCREENED_VALUES // total), self.rows)

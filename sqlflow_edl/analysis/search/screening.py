@@ -14,7 +14,7 @@ from pyarrow import types
 
 from edl.arrays import Array
 from edl.errors import SemanticError
-from edl.features.arrays import Floats, Ints, is_text, numbers, plain
+from edl.features.arrays import Floats, Ints, is_text, numbers, plain_array
 
 BINS, ROWS_OF_BIN = 8, 10  # of numbers
 MOST_GROUPS = 0.2  # of the rows: a category with more values is pooled
@@ -33,7 +33,7 @@ def choose_columns(rows: pa.Table, label: str, kept: Collection[str], count: int
 
 
 def _array(rows: pa.Table, name: str) -> pa.Array:
-    return plain(rows[name].combine_chunks())
+    return plain_array(rows[name].combine_chunks())
 
 
 def _targets(label: pa.Array, name: str) -> Floats:

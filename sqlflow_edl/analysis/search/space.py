@@ -130,10 +130,10 @@ def _dimension(varied: ast.Attribute | ast.ColumnItem) -> Dimension:
     if not isinstance(call, ast.Call):
         raise TypeError("the value of a dimension is a call")
     if call.kwargs:
-        raise _wrong(call, f"{call.function} takes no arguments by name")
+        raise _wrong_error(call, f"{call.function} takes no arguments by name")
     if call.function.upper() == CANDIDATES:
         if not call.args:
-            raise _wrong(call, "CANDIDATES needs a value")
+            raise _wrong_error(call, "CANDIDATES needs a value")
         return Dimension(varied, call.args)
     return _range(varied, call)
 
@@ -142,13 +142,13 @@ def _range(varied: ast.Attribute | ast.ColumnItem, call: ast.Call) -> Dimension:
     ends = [number.value for number in call.args[:2] if isinstance(number, ast.Constant)]
     numbers = [number for number in ends if isinstance(number, int | float) and not isinstance(number, bool)]
     if len(numbers) != 2 or len(call.args) > 3:
-        raise _wrong(call, "RANGE needs two numbers")
+        raise _wrong_error(call, "RANGE needs two numbers")
     low, high = numbers
     log = _is_log(call)
     if not low < high:
-        raise _wrong(call, f"RANGE from {low} to {high} is empty", "write the lower end first")
+        raise _wrong_error(call, f"RANGE from {low} to {high} is empty", "write the lower end first")
     if log and low <= 0:
-        raise _wrong(call, f"RANGE from {low} has no logarithm", "begin above 0, or leave log out")
+        raise _wrong_error(call, f"RANGE from {low} has no logarithm", "begin above 0, or leave log out")
     whole = isinstance(low, int) and isinstance(high, int)
     return Dimension(varied, low=float(low), high=float(high), whole=whole, log=log)
 
@@ -167,7 +167,7 @@ def _is_log(call: ast.Call) -> bool:
     return True
 
 
-def _wrong(call: ast.Call, message: str, hint: str = "") -> SemanticError:
+def _wrong_error(call: ast.Call, message: str, hint: str = "") -> SemanticError:
     return SemanticError(
         message, span=call.span, hint=hint or "write RANGE(8, 128, log) or CANDIDATES(8, 32, 128)"
     )

@@ -203,7 +203,7 @@ class Dictionary:
         if near and near in self._elsewhere and near not in self.rows:
             hint = f"{near} belongs to {self._elsewhere[near]}"
         else:
-            hint = suggest_name(near) if near else Advice(self._listed(key), "", place)
+            hint = suggest_name(near) if near else Advice(self._list_names(key), "", place)
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
     def _nearest_word(self, key: str) -> str | None:
@@ -220,7 +220,7 @@ class Dictionary:
         near = nearest(last, [word for word in words if len(word) > 3], _NEAR_WORD)
         return words[near] if near else None
 
-    def _listed(self, key: str) -> str:
+    def _list_names(self, key: str) -> str:
         """Return a list of known names for `key`: the names with its prefix, or all if they are few."""
         prefix = key.partition(".")[0].casefold() + "."
         alike = sorted(name for name in self.rows if name.startswith(prefix))
@@ -266,9 +266,9 @@ def check(row: AttributeRow, value: ast.Value, place: Span | None = None) -> Set
         return "written"  # the analysis reads the values by class, with their spans
     if row.type == "pairs" and isinstance(value, ast.MapValue):
         return check_plain(
-            row, values.pairs({name: values.plain(item) for name, item in value.items}), value.span
+            row, values.pairs({name: values.to_python(item) for name, item in value.items}), value.span
         )
-    return check_plain(row, values.plain(value), value.span, place)
+    return check_plain(row, values.to_python(value), value.span, place)
 
 
 def check_plain(
@@ -363,7 +363,7 @@ def _is_within(row: AttributeRow, item: float) -> bool:
 
 def _range_words(row: AttributeRow) -> str:
     if row.low is not None and row.high is not None:
-        return f"expected a value from {values.bound(row.low)} to {values.bound(row.high)}"
+        return f"expected a value from {values.describe_bound(row.low)} to {values.describe_bound(row.high)}"
     if row.low is not None:
-        return f"expected {values.bound(row.low)} or more"
-    return f"expected {values.bound(row.high)} or less"
+        return f"expected {values.describe_bound(row.low)} or more"
+    return f"expected {values.describe_bound(row.high)} or less"

@@ -36,7 +36,7 @@ def loss(
             errors.append(row_weights.refuse_classes(settings, theirs.name))
         return theirs
     named = _resolve_loss(settings, model, errors)
-    errors += [*_unlikely(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
+    errors += [*_check_labels(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
     params = catalog.parameters(named, settings.resolved)
     if isinstance(label, spec.AnomalyLabel):
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
@@ -106,7 +106,7 @@ def _losses_of_model(model: Entry) -> list[Entry]:
 _LEAST = {"poisson": 0.0, "tweedie": 0.0, "gamma": math.ulp(0.0)}  # label of a distribution
 
 
-def _unlikely(
+def _check_labels(
     settings: TrainSettings, loss: Entry, label: spec.Label, column_statistics: ColumnStatistics
 ) -> list[SQLFlowError]:
     """Return an error if labels are impossible under the distribution that the loss assumes."""

@@ -19,7 +19,7 @@ from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
 from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
-from sqlflow_edl.analysis.settings.values import Setting, bound
+from sqlflow_edl.analysis.settings.values import Setting, describe_bound
 
 OF_STATEMENTS = {
     **BY_VERB,
@@ -75,7 +75,7 @@ def _lines() -> Iterator[str]:
 def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
     for entry in catalog.entries.values():
         also = f" Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}." if entry.aliases else ""
-        only = _only(entry.frameworks) if catalog is not MODELS else ""
+        only = _framework_note(entry.frameworks) if catalog is not MODELS else ""
         task = f" For {entry.task}." if entry.task and catalog is LOSSES else ""
         yield f"### {entry.name}\n\n{entry.doc}{task}{only}{also}\n"
         if isinstance(entry, Model) and entry.defaults:
@@ -88,7 +88,7 @@ def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
             yield from _table(entry.params)
 
 
-def _only(frameworks: tuple[str, ...]) -> str:
+def _framework_note(frameworks: tuple[str, ...]) -> str:
     """Return a sentence on the frameworks that have a model, an optimizer or a loss; empty if all do."""
     if len(frameworks) == 1:
         return f" {frameworks[0].capitalize()} only."
@@ -110,7 +110,7 @@ def _type(row: AttributeRow) -> str:
         return ", ".join(row.choices)
     if row.low is None and row.high is None:
         return row.type
-    low, high = map(bound, (row.low, row.high))
+    low, high = map(describe_bound, (row.low, row.high))
     return (
         f"{row.type}, {low} to {high}"
         if low and high

@@ -60,7 +60,7 @@ WORDS: Mapping[Type, str] = {
 }
 
 
-def plain(value: ast.Value) -> Setting:
+def to_python(value: ast.Value) -> Setting:
     """Return an attribute's value as Python data, or None if it is no simple value. A bare name is its text."""
     return _data(value) if _is_plain(value, DEEPEST) else None  # type: ignore[return-value]
 
@@ -85,7 +85,7 @@ def pairs(items: Mapping[str, Setting]) -> Setting:
     return tuple(f"{name}={_word(value)}" for name, value in items.items())
 
 
-def bound(value: float | None) -> str:
+def describe_bound(value: float | None) -> str:
     """Return the text of the least or greatest value of an attribute, empty if there is none."""
     if value is None:
         return ""
@@ -190,7 +190,7 @@ def _word(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _anything(value: Setting) -> Setting:
+def _accept_any(value: Setting) -> Setting:
     return value
 
 
@@ -207,5 +207,5 @@ _SCALARS = {
     "processors or none": _processors_or_none,
     "memory": _memory,
     "memory or none": _memory_or_none,
-    "anything": _anything,
+    "anything": _accept_any,
 }

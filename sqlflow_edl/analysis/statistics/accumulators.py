@@ -249,17 +249,17 @@ class Uniqueness:
             self.least = min(self.least, least) if self.count else least
             self.largest = max(self.largest, largest) if self.count else largest
         self.count += len(values)
-        merged = np.concatenate((self._hashes, self._sampled(hashes(values))))
+        merged = np.concatenate((self._hashes, self._sample_hashes(hashes(values))))
         merged.sort()
         if (merged[1:] == merged[:-1]).any():
             self._stop()
             return
         while len(merged) > self.most:
             self._halvings += 1
-            merged = self._sampled(merged)
+            merged = self._sample_hashes(merged)
         self._hashes = merged
 
-    def _sampled(self, values: Hashes) -> Hashes:
+    def _sample_hashes(self, values: Hashes) -> Hashes:
         if not self._halvings:
             return values
         sampled: Hashes = values[values >> np.uint64(64 - self._halvings) == 0]

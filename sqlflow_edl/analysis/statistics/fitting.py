@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
+from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain_array, texts
 from edl.features.lists import Lists
 from edl.models.fitting import Bins, Histogram
-from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.checks.warning import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.binning import boundaries
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.statistics.accumulators import (
@@ -206,7 +206,7 @@ class _CollectedColumn:
         self.lists: list[_Cells] = []
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
-        array = plain(array)
+        array = plain_array(array)
         for list_statistics in self.lists:
             list_statistics.add(array)
         textual = is_text(array.type)
@@ -257,7 +257,7 @@ class _CollectedColumn:
     def ends(self) -> ColumnStatistics:
         least, most, mean, std = self.moments.ends()
         counted = self.counts.ends()
-        counts = self._ordered(*counted) if counted else None
+        counts = self._order_counts(*counted) if counted else None
         if Want.COUNTS in self.want and not counted and not self.counts.stopped:
             counts = ValueCounts((), ())
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)
@@ -288,7 +288,7 @@ class _CollectedColumn:
             lists={list_statistics.cells: list_statistics.ends() for list_statistics in self.lists},
         )
 
-    def _ordered(self, values: pa.Array, counts: Ints) -> ValueCounts:
+    def _order_counts(self, values: pa.Array, counts: Ints) -> ValueCounts:
         try:
             words = _words(values)
         except pa.ArrowInvalid:

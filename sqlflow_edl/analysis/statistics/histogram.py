@@ -34,8 +34,8 @@ class HistogramBuilder:
             return
         self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
         exponent, first, bins = _grid(self.min, self.max)
-        counts = self._merged(exponent, first, bins)
-        counts += np.bincount(_numbers(values, exponent) - first, minlength=bins)
+        counts = self._merge_bins(exponent, first, bins)
+        counts += np.bincount(_bin_indices(values, exponent) - first, minlength=bins)
         self.exponent, self.first, self.counts = exponent, first, counts
 
     def end(self, *, whole: bool = False) -> Histogram | None:
@@ -47,7 +47,7 @@ class HistogramBuilder:
             return None
         if whole and self.exponent < 0:
             first = math.floor(self.min)
-            self.counts = self._merged(0, first, math.floor(self.max) - first + 1)
+            self.counts = self._merge_bins(0, first, math.floor(self.max) - first + 1)
             self.exponent, self.first = 0, first
         width = math.ldexp(1.0, self.exponent)
         start = self.first * width
@@ -55,7 +55,7 @@ class HistogramBuilder:
             return None
         return Histogram(start, width, tuple(self.counts.tolist()))
 
-    def _merged(self, exponent: int, first: int, bins: int) -> Ints:
+    def _merge_bins(self, exponent: int, first: int, bins: int) -> Ints:
         """Return the counts in wider bins."""
         if not len(self.counts):
             return np.zeros(bins, dtype=np.int64)
@@ -71,13 +71,13 @@ def _grid(least: float, most: float) -> tuple[int, int, int]:
     if span > 0:
         exponent = max(exponent, math.frexp(span / MOST_BINS)[1])
     while True:
-        first, last = _numbers(np.array([least, most]), exponent).tolist()
+        first, last = _bin_indices(np.array([least, most]), exponent).tolist()
         if last - first < MOST_BINS:
             return exponent, first, last - first + 1
         exponent += 1
 
 
-def _numbers(values: Floats, exponent: int) -> Ints:
+def _bin_indices(values: Floats, exponent: int) -> Ints:
     """Return the numbers of the values' bins. The quotient of a number just below 0 may underflow to 0."""
     floors = np.floor(np.ldexp(values, -exponent))
     return np.where(values < 0, np.minimum(floors, -1), floors).astype(np.int64)

@@ -20,7 +20,7 @@ def is_coarse(least: float, most: float, std: float, precision: float = FLOAT32)
     return max(abs(least), abs(most)) * precision > TOLERANCE * std > 0
 
 
-def centre(mean: float, std: float) -> float:
+def round_mean(mean: float, std: float) -> float:
     """Return the mean, rounded to the power of two below the standard deviation, which is above 0.
 
     Differences from a number of so few digits are exact near it.

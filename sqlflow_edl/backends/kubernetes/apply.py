@@ -123,7 +123,7 @@ class _Application:
             deployment = self._objects.deployment(uid)
             write_deployment(self._job.path, deployment)
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(lambda obj: self._create(obj, uid), self._objects.owned(uid)))
+                list(pool.map(lambda obj: self._create(obj, uid), self._objects.owned_objects(uid)))
             self._resume()
         except BaseException as error:
             self._withdraw(error)
@@ -137,7 +137,7 @@ class _Application:
             answer = self._post(obj)
         except APIRefusedError as refused:
             if refused.reason != "AlreadyExists":
-                raise self._explained(refused, Right("create", group, resource)) from None
+                raise self._explain_error(refused, Right("create", group, resource)) from None
             return self._existing(obj, owner)
         return msgspec.json.decode(answer, type=_Existing).metadata.uid
 
@@ -179,7 +179,7 @@ class _Application:
         except APIRefusedError as refused:
             if refused.status == 403:
                 return None
-            raise self._explained(refused, Right("get", group, resource)) from None
+            raise self._explain_error(refused, Right("get", group, resource)) from None
         return msgspec.json.decode(answer, type=_Existing).metadata
 
     def _resume(self) -> None:
@@ -188,7 +188,7 @@ class _Application:
         try:
             self._calls.ask("PATCH", self._job_path, change)
         except APIRefusedError as refused:
-            raise self._explained(refused, Right("patch", "batch", "jobs")) from None
+            raise self._explain_error(refused, Right("patch", "batch", "jobs")) from None
 
     def _withdraw(self, error: BaseException) -> None:
         """Delete the Job if it is ours, and with it what it owns; if that fails, add a hint to the error."""
@@ -208,7 +208,7 @@ class _Application:
                     f"kubectl delete job {self._objects.name} --namespace {namespace} removes what is left"
                 )
 
-    def _explained(self, refused: APIRefusedError, right: Right) -> ClusterError:
+    def _explain_error(self, refused: APIRefusedError, right: Right) -> ClusterError:
         return permissions.explain_refusal(refused, right, self._objects.namespace)
 
     @property

@@ -98,7 +98,9 @@ def _fetch_output(job: JobFolder, outcome: Outcome) -> None:
         elif RESULT.fullmatch(name):
             (job.results / name).write_bytes(content)
     present = (
-        job.archive.exists() if outcome.archive else len(ResultFolder(job.results).staged()) >= outcome.tasks
+        job.archive.exists()
+        if outcome.archive
+        else len(ResultFolder(job.results).staged_files()) >= outcome.tasks
     )
     if not present:
         raise ClusterError(f"the output of job {job.id} is not complete in its ConfigMaps")

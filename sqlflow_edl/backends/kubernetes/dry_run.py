@@ -29,7 +29,7 @@ def describe_submission(submission: Submission) -> str:
         submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates, script=script
     )
     objects = JobManifests(shown_as)
-    return _HEAD + format_yaml([_add_queue_labels(objects), *objects.owned(UID)])
+    return _HEAD + format_yaml([_add_queue_labels(objects), *objects.owned_objects(UID)])
 
 
 def _add_queue_labels(objects: JobManifests) -> Object:

@@ -132,7 +132,7 @@ class Following:
         if wishes_of(job.metadata).paused:
             self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
             return
-        for name, why in status_text.waiting(self._objects, job, pods):
+        for name, why in status_text.list_waiting(self._objects, job, pods):
             self._say(status_text.sentence(name, why))
         for text in status_text.memory_notes(pods):
             self._say(text)

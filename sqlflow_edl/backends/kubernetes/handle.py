@@ -46,7 +46,7 @@ class KubernetesJobHandle:
     def details(self) -> JobDetails:
         status = self.folder.status()
         if self._deployment is None:  # it was cancelled, or is not deployed yet
-            return JobDetails(status if status.is_attended else self._ended("died", NOT_STARTED))
+            return JobDetails(status if status.is_attended else self._record_end("died", NOT_STARTED))
         try:
             return self._details(status)
         except APIUnreachableError as error:
@@ -69,16 +69,16 @@ class KubernetesJobHandle:
         except (APIRefusedError, APIUnreachableError):  # an error of this client, not of the job
             raise
         except JobCancelledError:
-            self._ended("cancelled")
+            self._record_end("cancelled")
             raise
         except UnseenEndError as error:
-            self._ended(error.state, "" if error.state == "done" else error.message)
+            self._record_end(error.state, "" if error.state == "done" else error.message)
             raise
         except SQLFlowError as error:
-            self._ended("failed", error.message)
+            self._record_end("failed", error.message)
             raise
         if end is not None:
-            self._ended(end)
+            self._record_end(end)
         return result
 
     can_cancel = True
@@ -88,7 +88,7 @@ class KubernetesJobHandle:
         for pod in objects.pods():  # before the Job: a grace period that has begun cannot be shortened
             objects.end(pod, CANCEL_GRACE)
         objects.delete()
-        self._ended("cancelled")
+        self._record_end("cancelled")
         deadline = time.monotonic() + END_SECONDS
         while left := [pod.metadata.name for pod in objects.pods()]:
             if time.monotonic() > deadline:
@@ -126,21 +126,21 @@ class KubernetesJobHandle:
                 return status
             if job is not None:
                 self._objects.delete()
-            return self._ended("died", NOT_STARTED)
+            return self._record_end("died", NOT_STARTED)
         if job is None:
-            return self._ended("died", status_text.GONE)
+            return self._record_end("died", status_text.GONE)
         if not job.is_over:
             return self._paused_or_running(status, job)
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
-                return self._ended("cancelled")
-            return self._ended("failed", end.message)
+                return self._record_end("cancelled")
+            return self._record_end("failed", end.message)
         if job.condition("Failed") is not None:
-            return self._ended(
+            return self._record_end(
                 "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
             )
-        return self._ended("done")
+        return self._record_end("done")
 
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it."""
@@ -156,14 +156,14 @@ class KubernetesJobHandle:
         pods = self._objects.pods()
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
-        waiting = status_text.waiting(self._objects, job, pods) if status.is_alive else ()
+        waiting = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
         notes = [
             *(status_text.sentence(name, why) for name, why in waiting),
             *dict.fromkeys(status_text.memory_notes(pods)),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 
-    def _ended(self, state: State, error: str = "") -> Status:
+    def _record_end(self, state: State, error: str = "") -> Status:
         """Record the end, unless one is recorded already."""
         status = self.folder.status()
         return self.folder.end(state, error) if status.is_alive else status
@@ -215,5 +215,7 @@ def _row(pod: Pod, reported: Row | None, relaunches: int) -> Row:
         relaunches=relaunches,
         state=state,
         place=pod.place or f"pod {pod.metadata.name}",
-        note="; ".join(filter(None, (exit_reason.pending(pod) if state == "pending" else "", row.note))),
+        note="; ".join(
+            filter(None, (exit_reason.pending_reason(pod) if state == "pending" else "", row.note))
+        ),
     )

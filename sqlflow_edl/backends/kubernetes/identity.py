@@ -36,12 +36,12 @@ class Identity:
 
     def metadata(self, name: str, *, owner: str = "") -> Object:
         """Return the metadata of an object. owner: uid of the Job; the object is deleted with the Job."""
-        result: Object = {"name": name, "namespace": self.namespace, **self.described()}
+        result: Object = {"name": name, "namespace": self.namespace, **self.describe()}
         if owner:
-            result["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
+            result["ownerReferences"] = [pod_manifests.owner_reference(self.name, owner)]
         return result
 
-    def described(self, role: PodRole | None = None, queue: Mapping[str, str] | None = None) -> Object:
+    def describe(self, role: PodRole | None = None, queue: Mapping[str, str] | None = None) -> Object:
         """Return labels and annotations. role: of a pod. queue: labels for Kueue."""
         labels = {**self.labels, **names.labels(self.name, self.job, role), **(queue or {})}
         return {"labels": labels, **({"annotations": dict(self.annotations)} if self.annotations else {})}

@@ -44,7 +44,7 @@ class _Blob:
     def name(self) -> str:
         return f"blobs/sha256/{self.digest}"
 
-    def described(self, kind: str) -> dict[str, Any]:
+    def describe(self, kind: str) -> dict[str, Any]:
         return {"mediaType": f"{_OCI}.{kind}", "digest": f"sha256:{self.digest}", "size": self.size}
 
 
@@ -79,11 +79,11 @@ def _write(image: tarfile.TarFile, name: str, file: IO[bytes], layer: _Blob) -> 
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_OCI}.manifest.v1+json",
-        "config": config.described("config.v1+json"),
-        "layers": [layer.described("layer.v1.tar")],
+        "config": config.describe("config.v1+json"),
+        "layers": [layer.describe("layer.v1.tar")],
     }
-    descriptor = _add_json(image, manifest).described("manifest.v1+json")
-    names = {"io.containerd.image.name": _whole(name), "org.opencontainers.image.ref.name": name}
+    descriptor = _add_json(image, manifest).describe("manifest.v1+json")
+    names = {"io.containerd.image.name": _full_name(name), "org.opencontainers.image.ref.name": name}
     index = {"schemaVersion": 2, "manifests": [{**descriptor, "annotations": names}]}
     saved = [{"Config": config.name, "RepoTags": [name], "Layers": [layer.name]}]
     for path, content in (
@@ -112,7 +112,7 @@ def _config(layer: _Blob) -> dict[str, Any]:
     }
 
 
-def _whole(name: str) -> str:
+def _full_name(name: str) -> str:
     """Return the name with its registry, as nodes look it up."""
     first, slash, _ = name.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first):
@@ -128,7 +128,7 @@ def _layer(folder: Path, archive: Path) -> Iterator[tuple[IO[bytes], _Blob]]:
         with path.open("w+b") as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as layer:
                 for source, name in _files(folder):
-                    layer.add(source, name, recursive=False, filter=_anonymous)
+                    layer.add(source, name, recursive=False, filter=_drop_owner)
             size = file.tell()
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -138,7 +138,7 @@ def _layer(folder: Path, archive: Path) -> Iterator[tuple[IO[bytes], _Blob]]:
         path.unlink(missing_ok=True)
 
 
-def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _drop_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     """Drop the names of owners, because they belong to this machine; their numbers count."""
     entry.uname = entry.gname = ""
     return entry

@@ -24,12 +24,12 @@ class Right(NamedTuple):
     resource: str
 
     @property
-    def named(self) -> str:
+    def resource_name(self) -> str:
         """Resource as errors of the API server name it: `jobs.batch`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.named}"
+        return f"{self.verb} {self.resource_name}"
 
 
 RBAC = "rbac.authorization.k8s.io"
@@ -79,13 +79,17 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
         if refused.status != 403:  # permission to use a namespace may exclude reading it
             raise explain_refusal(refused, Right("get", "", "namespaces"), namespace) from None
     needed = NEEDED + (() if with_account else WITHOUT_ACCOUNT) + (WITH_POLICY if with_policy else ())
-    if lacking := _lacking(calls, needed, namespace):
+    if lacking := _find_lacking(calls, needed, namespace):
         raise _not_allowed(lacking, namespace)
-    if not with_account and _lacking(calls, OF_MASTER, namespace) and _lacking(calls, ESCALATING, namespace):
+    if (
+        not with_account
+        and _find_lacking(calls, OF_MASTER, namespace)
+        and _find_lacking(calls, ESCALATING, namespace)
+    ):
         raise _cannot_give()
 
 
-def _lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
+def _find_lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
     with ThreadPoolExecutor(len(needed)) as pool:
         allowed = pool.map(lambda right: _is_allowed(calls, right, namespace), needed)
         return [right for right, may in zip(needed, allowed, strict=True) if not may]
@@ -135,7 +139,7 @@ def _cannot_give() -> ClusterError:
 def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
     verbs: dict[str, list[str]] = {}
     for right in lacking:
-        verbs.setdefault(right.named, []).append(right.verb)
+        verbs.setdefault(right.resource_name, []).append(right.verb)
     missing = "; ".join(f"{', '.join(some_verbs)} {name}" for name, some_verbs in verbs.items())
     granted = f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}"
     return ClusterError(

@@ -180,7 +180,7 @@ def _check_table(table: Mapping[str, Any], place: str, folder: Path) -> dict[str
     for name, value in table.items():
         try:
             row = _row(name, ROWS)
-            result[name] = check_plain(row, _plain(row, value))
+            result[name] = check_plain(row, _to_setting(row, value))
         except SemanticError as error:
             raise SemanticError(f"{place}: {error.message}", hint=error.hint) from None
     if "pod_template" in result:
@@ -188,10 +188,10 @@ def _check_table(table: Mapping[str, Any], place: str, folder: Path) -> dict[str
     return result
 
 
-def _plain(row: AttributeRow, value: Any) -> Setting:
+def _to_setting(row: AttributeRow, value: Any) -> Setting:
     """Convert a value of TOML to a setting, or return None if it is none."""
     if isinstance(value, dict):
-        return values.pairs({name: _plain(row, item) for name, item in value.items()})
+        return values.pairs({name: _to_setting(row, item) for name, item in value.items()})
     if isinstance(value, list):
         return tuple(value) if all(isinstance(item, str | int | float) for item in value) else None
     return value if isinstance(value, str | int | float) else None

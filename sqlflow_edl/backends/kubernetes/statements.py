@@ -48,7 +48,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 def _gives_rows(statement: Statement) -> bool:
     """Return True if the result is a table written by the pods, not only metrics."""
     texts = {
-        attribute.key.casefold(): str(values.plain(attribute.value)).casefold()
+        attribute.key.casefold(): str(values.to_python(attribute.value)).casefold()
         for attribute in statement.attributes
     }
     match statement.kind:

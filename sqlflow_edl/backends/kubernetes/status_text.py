@@ -29,24 +29,26 @@ _TELLING = frozenset(
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
-def waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
+def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
         yield "the master", exit_reason.waits_in_queue(job.queue)
         return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
-        texts = _messages(objects.warnings("Job", job.metadata.name))
+        texts = _relevant_messages(objects.warnings("Job", job.metadata.name))
         yield from (("the master", _POD.sub("its pod", text)) for text in texts)
     asked = 0
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:
             continue
         name = instance_name(pod)
-        if text := exit_reason.pending(pod):
+        if text := exit_reason.pending_reason(pod):
             yield name, text.partition(" preemption: ")[0]  # the rest repeats the reason for preemption
         elif asked < MOST_ASKED:
             asked += 1
-            yield from ((name, text) for text in _messages(objects.warnings("Pod", pod.metadata.name)))
+            yield from (
+                (name, text) for text in _relevant_messages(objects.warnings("Pod", pod.metadata.name))
+            )
 
 
 def sentence(name: str, why: str) -> str:
@@ -54,7 +56,7 @@ def sentence(name: str, why: str) -> str:
     return f"{name} {why}" if why.startswith("waits ") else f"{name} waits: {why}"
 
 
-def _messages(events: list[JobEvent]) -> list[str]:
+def _relevant_messages(events: list[JobEvent]) -> list[str]:
     """Return the messages that matter. The first failure of a mount does not: kubelets try again within a second, and
     mostly fail only because their cache of the new ConfigMap or Secret is late.
     """

@@ -79,12 +79,12 @@ def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
     wishes = {names.WORKERS: numbers.workers, names.SERVERS: numbers.servers}
     annotations = {name: str(number) for name, number in wishes.items() if number is not None}
     objects.patch({"metadata": {"annotations": annotations}})
-    changed = before.changed(numbers)
+    changed = before.describe_change(numbers)
     if not changed:
         return scaling.nothing_to_do(folder, numbers)
     text = f"job {folder.id}: {changed}"
     deadline = time.monotonic() + TAKEN_UP_SECS
-    while (now := _numbers(objects)) is None or now.changed(numbers):
+    while (now := _numbers(objects)) is None or now.describe_change(numbers):
         if time.monotonic() > deadline:
             return f"{text}, as soon as its master runs and reads it; see `sqlflow logs {folder.id} master`"
         time.sleep(POLL)

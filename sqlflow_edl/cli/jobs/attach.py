@@ -20,7 +20,7 @@ from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.reports.text import duration, figures
+from sqlflow_edl.reports.text import duration, format_figures
 
 COMMIT_SECS = 10.0  # longest wait for the commit of a detached job's results
 POLL = 0.05
@@ -54,7 +54,7 @@ def follow(handle: JobHandle) -> int:
         narrator.clear()
     for note in outcome.notes:
         narrator.note(note)
-    narrator.say(_ending(job, outcome))
+    narrator.say(_describe_end(job, outcome))
     if outcome.kind == "explain":
         for line in bars(outcome.figures):
             narrator.say(line)
@@ -74,8 +74,8 @@ def _wait_for_commit(job: JobFolder) -> None:
         time.sleep(POLL)
 
 
-def _ending(job: JobFolder, outcome: Outcome) -> str:
-    measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
+def _describe_end(job: JobFolder, outcome: Outcome) -> str:
+    measured = f"; {format_figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
     status = job.status()
     intent = read_intent(job.path) if status.state == "done" else None

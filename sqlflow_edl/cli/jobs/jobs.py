@@ -22,7 +22,7 @@ def jobs(options: argparse.Namespace) -> int:
     if options.clean:
         from edl.master import resume  # loads more than a list needs
 
-        cleaned = resume.clean()
+        cleaned = resume.remove_kept_files()
         print(f"removed the rows and checkpoints of {format_count(len(cleaned), 'job')}", file=sys.stderr)
     if options.remove_after is not None:
         from edl.master import resume

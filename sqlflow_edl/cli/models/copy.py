@@ -23,7 +23,7 @@ from edl.models.registry.records import ModelRecord, check_name
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.display.files import path_of, writing
+from sqlflow_edl.display.files import name_write_errors, path_of
 from sqlflow_edl.reports import text
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _write(copied: CopiedModel, options: argparse.Namespace) -> str:
     path = path_of(options.to)
     if path.exists():
         raise SQLFlowError(f"{path} is there already", hint="remove it, or choose another name")
-    with writing(path), replacing(path) as partial:
+    with name_write_errors(path), replacing(path) as partial:
         shutil.copyfile(copied.archive, partial)
     return str(path)
 

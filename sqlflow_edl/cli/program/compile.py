@@ -13,7 +13,7 @@ from sqlflow_edl.cli.program import schema_file
 from sqlflow_edl.cli.program.inputs import texts
 from sqlflow_edl.cli.program.variables import fill_variables
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.display.files import path_of, writing
+from sqlflow_edl.display.files import name_write_errors, path_of
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.reports.text import format_count
@@ -42,7 +42,7 @@ def compile_(options: argparse.Namespace) -> int:
                         narrator.warn(
                             f"figures of features and label come from the {format_count(rows)} of {options.schema}"
                         )
-                    with writing(output):
+                    with name_write_errors(output):
                         folder = _folder(output, compiled.spec.output.name)
                         compiled.program.write(folder)
                     print(folder)

@@ -17,8 +17,8 @@ from edl.errors import Span, SQLFlowError
 from edl.installation import VERSION
 from sqlflow_edl.cli.program.lint import LintProblem, open_session, problems_of, problems_with_source
 from sqlflow_edl.console.catalog import KnownNames, Unconnected
-from sqlflow_edl.console.completion import fitting
-from sqlflow_edl.console.completion_rules import Offer, offers
+from sqlflow_edl.console.completion import fitting_offers
+from sqlflow_edl.console.completion_rules import Offer, list_offers
 from sqlflow_edl.console.connection import ConsoleConnection, UnopenedError
 from sqlflow_edl.console.context import context
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -111,8 +111,8 @@ class Editor:
         if where is None:
             return types.CompletionList(is_incomplete=False, items=[])
         place = _range(document, Span(offset - len(where.word), offset))
-        fitting_offers = fitting(where.word, offers(where, self._names))
-        items = [_item(number, offer, place) for number, offer in enumerate(fitting_offers)]
+        offers = fitting_offers(where.word, list_offers(where, self._names))
+        items = [_item(number, offer, place) for number, offer in enumerate(offers)]
         # Keywords are offered for a typed beginning only: the editor must ask again.
         return types.CompletionList(is_incomplete=True, items=items)
 
@@ -123,7 +123,9 @@ class Editor:
         where = context(document.source, span.end, dialect_named(self._names.dialect))
         if where is None or not where.word:
             return None
-        offer = next((offer for offer in offers(where, self._names) if _is_named(offer, where.word)), None)
+        offer = next(
+            (offer for offer in list_offers(where, self._names) if _is_named(offer, where.word)), None
+        )
         if offer is not None and offer.doc:
             help_ = f"{offer.text}: {offer.doc}"
         elif forms := [

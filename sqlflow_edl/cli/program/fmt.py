@@ -11,7 +11,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import report_errors
 from sqlflow_edl.cli.program.inputs import Text, texts
-from sqlflow_edl.display.files import OutputFile, writing
+from sqlflow_edl.display.files import OutputFile, name_write_errors
 from sqlflow_edl.display.terminal import shown_error
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.session.texts import sql_files
@@ -57,7 +57,7 @@ def _hand_out(source_text: Text, laid_out_text: str, options: argparse.Namespace
     elif laid_out_text != source_text.text:
         path = Path(source_text.name)
         with OutputFile(path) as file:
-            with writing(path):
+            with name_write_errors(path):
                 file.out.write(laid_out_text)
             file.keep()
         print(f"{source_text.name}: laid out", file=sys.stderr)

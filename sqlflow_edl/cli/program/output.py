@@ -17,7 +17,7 @@ from edl.jobs.outcome import JobInterruptedError
 from edl.jobs.termination import TerminatedError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.display import views
-from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
+from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, name_write_errors
 from sqlflow_edl.display.narrator import ProgramStep
 from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.display.terminal import outlasting_reader
@@ -155,10 +155,10 @@ class ProgramOutput:
     def writing(self) -> Iterator[None]:
         """Raise SQLFlowError where the file cannot be written; a reader of stdout may exit at any time."""
         if self._file is not None:
-            with writing(self._file.path):
+            with name_write_errors(self._file.path):
                 yield
             return
-        with writing(Path("standard output")), outlasting_reader(self._out):
+        with name_write_errors(Path("standard output")), outlasting_reader(self._out):
             yield
             self._out.flush()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from edl.data.url import names_file
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
-from sqlflow_edl.cli.commands_meant import as_statement, is_statement
+from sqlflow_edl.cli.arguments import as_statement, is_statement
 from sqlflow_edl.cli.program.entries import ProgramEntry, entries, select_entries
 from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.cli.program.output import OBJECTS, ProgramOutput, complaint
@@ -27,7 +27,7 @@ from sqlflow_edl.cli.program.variables import fill_variables
 from sqlflow_edl.cli.source import find_file, no_source, open_session
 from sqlflow_edl.display.narrator import Narrator, ProgramStep
 from sqlflow_edl.errors.render import render, traceback_of
-from sqlflow_edl.session.interrupts import interrupting
+from sqlflow_edl.session.interrupts import stop_on_interrupt
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import Statement
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
                 else program_entries
             )
             with (
-                interrupting(session.source.interrupt),
+                stop_on_interrupt(session.source.interrupt),
                 _record_progress(options, program_entries) as succeeded,
             ):
                 code = _run(session, narrator, options, where, output, program_entries, succeeded)

@@ -169,7 +169,7 @@ class ProgramRun:
         self._succeeded.add(turn.step.number)
         self._narrator.ends(turn.step, result, footer, seconds)
         turn.sheet.ends("ok", seconds, result=result)
-        self._made(turn)
+        self._record_made(turn)
 
     def _fail(self, turn: Turn, error: SQLFlowError, seconds: float) -> None:
         if self._debug:
@@ -215,7 +215,7 @@ class ProgramRun:
             why = f"statement {turn.step.number}, which {what}"
             self._missing += (Missing(thing, why) for thing in self._effects(turn.statement).makes)
 
-    def _made(self, turn: Turn) -> None:
+    def _record_made(self, turn: Turn) -> None:
         """Record that the statement's objects exist again, or in a dry run that they would."""
         if self._dry:
             self._not_made(turn, "has not run")

@@ -53,7 +53,7 @@ def advise_unselected(error: UnknownColumnError, look: Look) -> None:
 
 def advise_label_option(error: NoLabelOptionError, look: Look) -> None:
     """Add the option input_label_cols."""
-    statement, names = look.statement, look.selected
+    statement, names = look.statement, look.query_schema
     tokens = [*code_tokens(statement.text, 0, look.dialect)]
     at = next((at for at, token in enumerate(tokens) if token.word == "OPTIONS"), None)
     if at is None or names is None:
@@ -65,9 +65,9 @@ def advise_label_option(error: NoLabelOptionError, look: Look) -> None:
             break
     comma = ", " if end > at + 2 else ""
     option = f"input_label_cols = ['{likely_label(names)}']"
-    place = Span(tokens[end].start, tokens[end].start).shifted(statement.span.start)
+    place = Span(tokens[end].start, tokens[end].start).shift(statement.span.start)
     error.message = "the options name no label, and the query has no column label"
-    error.span = Span(tokens[at].start, tokens[at].end).shifted(statement.span.start)
+    error.span = Span(tokens[at].start, tokens[at].end).shift(statement.span.start)
     error.hint = Advice(
         f"write {option}, or another column that is to be predicted", f"{comma}{option}", place
     )
@@ -89,16 +89,16 @@ def advise_without_options(error: WithoutOptionsError, look: Look) -> None:
 
 def advise_label(error: MissingLabelError, look: Look) -> None:
     """Name the column that is probably predicted, and the others of the query."""
-    if look.selected is None:
+    if look.query_schema is None:
         return
-    label = look.name(likely_label(look.selected))
-    columns = ", ".join(map(look.name, look.selected.names[:12]))
+    label = look.name(likely_label(look.query_schema))
+    columns = ", ".join(map(look.name, look.query_schema.names[:12]))
     hint = f"name {error.names}, such as LABEL {label}; the query has {columns}"
     tokens = code_tokens(look.statement.text, 0, look.dialect)
     into = [token.start for token in tokens if token.word == "INTO"][-1:]
     at = into[0] if into else len(look.statement.text)
     instead = f"LABEL {label} " if into else f" LABEL {label}"
-    error.hint = Advice(hint, instead, Span(at, at).shifted(look.statement.span.start))
+    error.hint = Advice(hint, instead, Span(at, at).shift(look.statement.span.start))
 
 
 def advise_needless_label(error: NeedlessLabelError, look: Look) -> None:
@@ -131,11 +131,11 @@ def likely_label(columns: pa.Schema) -> str:
 def _selects(look: Look, columns: list[str], end: int) -> Advice:
     has = f"{look.table or 'the table'} has {'it' if len(columns) == 1 else 'them'}"
     named = ", ".join(map(look.name, columns))
-    return Advice(f"{has}: select {named}, too", f", {named}", Span(end, end).shifted(look.start))
+    return Advice(f"{has}: select {named}, too", f", {named}", Span(end, end).shift(look.start))
 
 
 def _place(look: Look) -> Span:
-    return Span(0, len(look.select)).shifted(look.start)
+    return Span(0, len(look.select)).shift(look.start)
 
 
 def advise_missing(error: MissingColumnsError, look: Look) -> None:
@@ -147,7 +147,7 @@ def advise_missing(error: MissingColumnsError, look: Look) -> None:
     if (hint := error.hint or "").startswith(_SELECTED_BY_TRAINING) and not present:
         if len(error.types) == 1:
             item = hint.removeprefix(_SELECTED_BY_TRAINING)
-            error.hint = Advice(hint, f", {item}", Span(end, end).shifted(look.start))
+            error.hint = Advice(hint, f", {item}", Span(end, end).shift(look.start))
     elif len(present) == len(error.types):
         error.hint = _selects(look, [*present.values()], end)
     elif error.is_label:
@@ -161,7 +161,7 @@ def advise_missing(error: MissingColumnsError, look: Look) -> None:
         hint = (
             f"{look.table or 'the table'} has no {lacks}; with NULL the model predicts as for unknown values"
         )
-        error.hint = Advice(hint, f", {', '.join(items)}", Span(end, end).shifted(look.start))
+        error.hint = Advice(hint, f", {', '.join(items)}", Span(end, end).shift(look.start))
 
 
 def _advise_prediction(look: Look, label: str) -> str:
@@ -284,7 +284,7 @@ def _item(look: Look, span: Span | None) -> Span | None:
             first = token.start if first is None else first
             last = token.end
         depth += token.nesting > 0
-    return Span(first, last).shifted(offset) if first is not None and last is not None else None
+    return Span(first, last).shift(offset) if first is not None and last is not None else None
 
 
 def text_advice(look: Look, advice: Advice, column: str, place: Span) -> Advice | None:

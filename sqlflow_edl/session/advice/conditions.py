@@ -58,7 +58,7 @@ def _no_limit(look: Look) -> Span | None:
     """Return the place of LIMIT 0 in the program."""
     for limit, number in itertools.pairwise(look.tokens):
         if limit.word == "LIMIT" and number.text == "0":
-            return look.placed(Span(limit.start, number.end))
+            return look.locate(Span(limit.start, number.end))
     return None
 
 
@@ -93,7 +93,7 @@ def _find_comparison(look: Look, last: str, column: str) -> Span | None:
         if first < at - 1 and column.endswith(look.tokens[first].text):
             begin = look.tokens[first].end - len(column)
             if look.select[begin : look.tokens[first].end] == column:
-                places.append(look.placed(Span(begin, token.end)))
+                places.append(look.locate(Span(begin, token.end)))
     return places[0] if len(places) == 1 else None
 
 
@@ -126,7 +126,7 @@ def _label_value(condition: exp.Expr, look: Look) -> str | None:
             known = list_texts(look.values(column.name), _MOST_SHOWN)
             hint = f"{column.name}, the label, is {known}: leave the condition out, for one class teaches nothing"
             where = [token for token in look.tokens if token.word == "WHERE"]
-            place = look.placed(Span(where[0].start, look.tokens[-1].end)) if len(where) == 1 else None
+            place = look.locate(Span(where[0].start, look.tokens[-1].end)) if len(where) == 1 else None
             is_last = place is not None and [*look.conditions()] == [condition] and not _has_more(look)
             return Advice(hint, "", place) if place and is_last else hint
     return None
@@ -189,7 +189,7 @@ def _pattern(condition: exp.Expr, look: Look) -> str | None:
     ):
         return None
     instead = look.sql(exp.ILike(this=condition.this, expression=condition.expression))
-    place = next((look.placed(token) for token in look.tokens if token.word == "LIKE"), None)
+    place = next((look.locate(token) for token in look.tokens if token.word == "LIKE"), None)
     if place is None or not look.has_rows(instead):
         values = look.values(condition.this.name) if isinstance(condition.this, exp.Column) else []
         return f"{condition.this.name} is {list_texts(values, _MOST_SHOWN)}" if values else None
@@ -206,12 +206,12 @@ def _range(condition: exp.Expr, look: Look) -> str | None:
         least, most = extremes[0]
         hint = f"{column.name} is from {least} to {most}"
         place = look.only(text(literal.name) if literal.is_string else literal.name)
-        middle = _middle(look, column.name)
+        middle = _median_literal(look, column.name)
         return Advice(f"{hint}: write, for example, {middle}", middle, place) if place and middle else hint
     return None
 
 
-def _middle(look: Look, column: str) -> str:
+def _median_literal(look: Look, column: str) -> str:
     """Return a value of the column near its middle, as a literal; empty if it has none."""
     name = look.name(column)
     count = look.rows(look.probe("COUNT(*) AS n", f"{name} IS NOT NULL"))
@@ -259,7 +259,7 @@ def _advise_literal(error: SourceError, look: Look, column: str, literal_text: s
     error.span = place
     if types.is_temporal(kind):
         date = _date(literal_text)
-        instead = text(f"{date:%Y-%m-%d}") if date else _middle(look, column)
+        instead = text(f"{date:%Y-%m-%d}") if date else _median_literal(look, column)
         why = f"{column} is a date, which is written {instead}"
     elif types.is_boolean(kind):
         instead = (
@@ -267,6 +267,6 @@ def _advise_literal(error: SourceError, look: Look, column: str, literal_text: s
         )
         why = f"{column} is a boolean: TRUE or FALSE"
     else:
-        instead = _middle(look, column)
+        instead = _median_literal(look, column)
         why = f"{column} is a number: write, for example, {instead}"
     error.hint = Advice(why, instead, place) if instead else why

@@ -30,7 +30,7 @@ from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
-from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct, one_line
+from sqlflow_edl.syntax.lookalikes import WithoutOptionsError, correct_statement, one_line
 from sqlflow_edl.syntax.parse import read_statements
 
 _ADVISERS: tuple[tuple[type[SQLFlowError], Callable[..., None]], ...] = (
@@ -76,7 +76,7 @@ def add_correction(error: SQLFlowError, compiler: Compiler, statement: Statement
         if adviser is not None:
             with suppress(SQLFlowError):  # the present error says enough
                 adviser(one_error, look)
-    text = correct(error, statement.text, statement.span.start)
+    text = correct_statement(error, statement.text, statement.span.start)
     if text is not None and _is_valid(text, compiler, statement):
         errors[-1].corrected = one_line(text, dialect_named(compiler.dialect))
 

@@ -52,9 +52,9 @@ class Look:
         """Words of the query, with places in it."""
         return list(code_tokens(self.select, 0, self.dialect))
 
-    def placed(self, token: Token | Span) -> Span:
+    def locate(self, token: Token | Span) -> Span:
         """Return a place of the query in the program."""
-        return Span(token.start, token.end).shifted(self.start)
+        return Span(token.start, token.end).shift(self.start)
 
     def text(self, place: Span) -> str:
         """Return the query at a place of the program."""
@@ -63,7 +63,7 @@ class Look:
     def only(self, text: str) -> Span | None:
         """Return the place in the program of a word of the query that is there once, or None."""
         matches = [token for token in self.tokens if token.text == text]
-        return self.placed(matches[0]) if len(matches) == 1 else None
+        return self.locate(matches[0]) if len(matches) == 1 else None
 
     def name(self, column: str) -> str:
         return expressions.name(column, self.compiler.dialect)
@@ -100,7 +100,7 @@ class Look:
         return None
 
     @cached_property
-    def selected(self) -> pa.Schema | None:
+    def query_schema(self) -> pa.Schema | None:
         """Columns of the query."""
         with suppress(SQLFlowError):
             return self.compiler.source.schema(self.select)

@@ -25,7 +25,7 @@ def advise_no_model(error: NoModelError, look: Look) -> None:
         )
         error.span = statement.target.span
     elif names:
-        model, end = _likely(names, look), statement.span.end
+        model, end = _likely_model(names, look), statement.span.end
         all_names = f"; models: {', '.join(names[:12])}" if len(names) > 1 else ""
         error.hint = Advice(f"add USING {model}{all_names}", f" USING {model}", Span(end, end))
     else:
@@ -43,7 +43,7 @@ def advise_unknown(error: UnknownModelError, look: Look) -> None:
     names = ", ".join(error.known[:12])
     if is_table or len(error.known) == 1:
         kind = f"{error.name} is a table; " if is_table else ""
-        error.hint = Advice(f"{kind}models: {names}", _likely(error.known, look))
+        error.hint = Advice(f"{kind}models: {names}", _likely_model(error.known, look))
 
 
 def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
@@ -57,7 +57,7 @@ def advise_architecture(error: UnknownArchitectureError, look: Look) -> None:
     error.hint = Advice(f"{why}; without TO TRAIN the best model is searched", "", clause)
 
 
-def _likely(references: Sequence[str], look: Look) -> str:
+def _likely_model(references: Sequence[str], look: Look) -> str:
     """Return the model of the predicted label, or the first."""
     target = look.statement.target
     label = target.parts[-1] if target is not None else ""

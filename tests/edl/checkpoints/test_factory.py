@@ -25,7 +25,7 @@ def job(tmp_path: Path) -> Path:
     cluster = ClusterFolder(folder)
     cluster.path.mkdir()
     cluster.make_token()
-    cluster.write_address("127.0.0.1:1")
+    cluster.write_master_address("127.0.0.1:1")
     return folder
 
 

@@ -79,7 +79,7 @@ def test_rows_that_only_pods_see_are_named_and_not_read(zoo: Path) -> None:
     job, spec = filled(
         zoo, "--training_data", "pod:/d/train.csv", "--validation_data", "pod:csv:///d/v?delim=;"
     )
-    written = msgspec.json.decode(job.unindexed.read_bytes())
+    written = msgspec.json.decode(job.unindexed_files.read_bytes())
     assert written == {"rows": "/d/train.csv", "rows/held-out": "csv:///d/v?delim=;"}
     assert spec.rows.total == 0
 

@@ -53,7 +53,7 @@ def threads() -> Threads:
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members on one machine, and members on several."""
     if request.param == "by gloo":
-        monkeypatch.setattr(shared_memory, "possible", lambda address, size: False)
+        monkeypatch.setattr(shared_memory, "is_possible", lambda address, size: False)
 
 
 @pytest.mark.usefixtures("either_way")

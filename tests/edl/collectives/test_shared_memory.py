@@ -166,4 +166,4 @@ def test_processes_of_other_users_are_refused(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_few_members_on_one_machine_can_share_memory(address: str, size: int, expected: bool) -> None:
-    assert shared_memory.possible(address, size) == expected
+    assert shared_memory.is_possible(address, size) == expected

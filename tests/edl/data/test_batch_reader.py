@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 
 
 def test_a_range_of_rows_is_read_with_the_columns_that_are_wanted() -> None:

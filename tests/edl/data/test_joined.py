@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from edl.data.joined import JoinedReader
+from edl.data.readers import JoinedReader
 from edl.errors import SourceError
 from tests.edl.programs import rows_of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from edl.data.names import (
     LONGEST_NAME,
     duplicate,
-    fitting,
+    fit_name,
     format_name,
     free_name,
     join_quoted,
@@ -71,9 +71,9 @@ def test_the_first_repeated_name_is_found_whatever_its_case() -> None:
 
 def test_a_name_becomes_one_that_a_column_of_the_database_can_have() -> None:
     name = "p_ja, größe 😀"
-    assert fitting(name, "duckdb") == fitting(name, "sqlite") == name
-    assert fitting(name, "mysql") == "p_ja, größe _"
-    assert fitting(name, "maxcompute") == "p_ja__größe__"
+    assert fit_name(name, "duckdb") == fit_name(name, "sqlite") == name
+    assert fit_name(name, "mysql") == "p_ja, größe _"
+    assert fit_name(name, "maxcompute") == "p_ja__größe__"
 
 
 def test_names_are_shortened_and_stay_unique() -> None:

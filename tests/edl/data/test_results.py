@@ -55,7 +55,7 @@ def test_missing_tasks_are_named(results: ResultFolder) -> None:
 def test_a_file_that_a_killed_process_left_does_not_count(results: ResultFolder) -> None:
     results.stage(0, 0, [batch(1)])
     (results.folder / "00000001.0.arrow.4711.partial").write_bytes(b"ARROW1\0\0 half")
-    assert list(results.staged()) == [0]
+    assert list(results.staged_files()) == [0]
     with pytest.raises(SourceError, match="task 1"):
         results.read(2)
     results.clear()
@@ -64,7 +64,7 @@ def test_a_file_that_a_killed_process_left_does_not_count(results: ResultFolder)
 
 def test_a_damaged_file_is_a_named_error(results: ResultFolder) -> None:
     results.stage(0, 0, [batch(1)])
-    path = results.staged()[0]
+    path = results.staged_files()[0]
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(SourceError, match=r"00000000\.0\.arrow is damaged"):
         results.read(1)
@@ -98,7 +98,7 @@ def test_a_result_without_rows_has_its_columns(results: ResultFolder) -> None:
 
 
 def test_nothing_staged_is_an_empty_folder_or_none(results: ResultFolder) -> None:
-    assert results.staged() == {}
+    assert results.staged_files() == {}
     results.clear()
 
 
@@ -137,4 +137,4 @@ def test_a_task_is_staged_in_the_source_again_when_the_connection_was_lost(
     assert table.stage(1, 4, [batch(3)]) == 1
     assert (losing.times, made) == (3, [1])
     assert source.commit("scores", "job-1", 2) == 3
-    assert not results.staged()
+    assert not results.staged_files()

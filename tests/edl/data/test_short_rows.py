@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.data.rotated import ShortReader
+from edl.data.readers import ShortReader
 from tests.edl.programs import rows_of
 from tests.edl.run.search.conftest import ROWS, waves
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edl.elastic import node_check
-from edl.elastic.node_check import LIMIT_SECS, findings, product_secs
+from edl.elastic import member
+from edl.elastic.member import LIMIT_SECS, measure_product, node_findings
 
 NAMES = ("worker-0", "worker-1", "worker-2")
 
@@ -27,19 +27,19 @@ class Sums:
 
 
 def test_nodes_that_are_about_as_fast_are_not_mentioned() -> None:
-    assert findings(NAMES, (0.001, 0.002, 0.0029), 0.1) == []
-    assert findings(NAMES[:2], (0.0001, 0.0008), 0.1) == []  # noise of short times
+    assert node_findings(NAMES, (0.001, 0.002, 0.0029), 0.1) == []
+    assert node_findings(NAMES[:2], (0.0001, 0.0008), 0.1) == []  # noise of short times
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_node_that_is_much_slower_than_most_is_named_with_both_times(count: int) -> None:
     seconds = (0.001, 0.0105, 0.0012)[:count]
-    [line] = findings(NAMES[:count], seconds, 0.1)
+    [line] = node_findings(NAMES[:count], seconds, 0.1)
     assert line.startswith("worker-1 is slow: a matrix product takes 10.5 ms there, and 1.")
 
 
 def test_a_slow_sum_is_said_of_the_network() -> None:
-    assert findings(NAMES, (0.001,) * 3, 2.5) == [
+    assert node_findings(NAMES, (0.001,) * 3, 2.5) == [
         "the network is slow: the sum of a megabyte over 3 workers takes 2.5 s"
     ]
 
@@ -47,12 +47,12 @@ def test_a_slow_sum_is_said_of_the_network() -> None:
 def test_the_first_member_logs_what_it_finds_and_the_sum_has_a_time_limit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_check, "product_secs", lambda: 0.001)
+    monkeypatch.setattr(member, "product_secs", lambda: 0.001)
     group = Sums(0.05, 0.001)
-    node_check.check(group, NAMES)  # type: ignore[arg-type]
+    member.check_nodes(group, NAMES)  # type: ignore[arg-type]
     assert "worker-1 is slow" in capsys.readouterr().err
     assert group.summed == (1 << 20, LIMIT_SECS)
 
 
 def test_a_process_is_measured_once() -> None:
-    assert product_secs() == product_secs() > 0
+    assert measure_product() == measure_product() > 0

@@ -69,7 +69,7 @@ def test_a_cut_is_what_the_table_was_while_it_is_trained_on(limits: RowLimits, s
     for _ in range(400):
         action = drawn.choices(["train", "cut", "read"], [3, 1, 12])[0]
         if action == "cut" and len(reading) < 3:
-            copied, found = subject.copied(), subject.cut(last[1])
+            copied, found = subject.copy(), subject.cut(last[1])
             before = {} if found.is_whole else last[0]
             expected = content(copied.ids, copied.data, copied.used)
             reading.append(Reading(before, expected, found, found.pieces(), []))
@@ -97,7 +97,7 @@ def test_a_cut_that_was_read_or_closed_costs_the_table_nothing_more() -> None:
     for _ in read.pieces():
         pass
     train(subject, np.arange(50))
-    assert read.kept == closed.kept == 0
+    assert read.copied_rows == closed.copied_rows == 0
     assert list(closed.pieces()) == []
 
 
@@ -108,7 +108,7 @@ def test_a_cut_keeps_the_rows_that_change_and_no_others() -> None:
     next(pieces)
     for _ in range(3):
         train(subject, np.array([3, 40, 41, 7_000]))
-    assert found.kept == 2  # row 3 was read, the last one is new
+    assert found.copied_rows == 2  # row 3 was read, the last one is new
 
 
 def test_a_cut_of_an_empty_table_has_no_rows() -> None:

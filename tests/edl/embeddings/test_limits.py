@@ -116,7 +116,7 @@ def test_a_table_goes_on_alike_from_a_copy_and_from_what_is_stored(limits: RowLi
     steps = list(minibatches(100))
     for ids in steps[:50]:
         train(one, ids)
-    copied = one.copied()
+    copied = one.copy()
     copy.adopt(copied._replace(ids=copied.ids.copy(), data=copied.data.copy(), used=copied.used.copy()))
     loaded.load(one.export())
     order = np.random.default_rng(0).permutation(len(copied.ids))

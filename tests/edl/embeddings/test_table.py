@@ -210,7 +210,7 @@ def test_the_chunks_of_an_empty_table_end_at_once() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 300, 5000])
 def test_a_copy_goes_on_as_the_table_would_have(rows: int) -> None:
     one, other = trained(rows), table(2, optimizer=ADAGRAD)
-    other.adopt(one.copied())
+    other.adopt(one.copy())
     more = np.arange(-200, 8000, 3)
     for subject in (one, other):
         subject.update(more, np.full((len(more), 2), 0.5, np.float32), 0.1)
@@ -220,7 +220,7 @@ def test_a_copy_goes_on_as_the_table_would_have(rows: int) -> None:
 
 def test_a_copy_does_not_move_with_the_table() -> None:
     subject = trained()
-    copied = subject.copied()
+    copied = subject.copy()
     before = copied.data.copy()
     subject.update(copied.ids, np.ones((len(copied.ids), 2), np.float32), 0.1)
     np.testing.assert_array_equal(copied.data, before)
@@ -228,7 +228,7 @@ def test_a_copy_does_not_move_with_the_table() -> None:
 
 def test_rows_are_put_with_their_slots_or_without() -> None:
     one, whole, bare = trained(), table(2, optimizer=ADAGRAD), table(2, optimizer=ADAGRAD)
-    copied = one.copied()
+    copied = one.copy()
     half = copied.ids > 0
     whole.put(copied.ids[half], copied.data[half])
     bare.put(copied.ids[half], copied.data[half, :2])

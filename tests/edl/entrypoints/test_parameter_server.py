@@ -56,7 +56,7 @@ def master(tmp_path: Path) -> Iterator[Master]:
     folder = ClusterFolder(tmp_path)
     folder.write_run_spec(RunSpec("torch"))
     folder.make_token()
-    folder.write_address(f"127.0.0.1:{transport.listen(server, '127.0.0.1:0')}")
+    folder.write_master_address(f"127.0.0.1:{transport.listen(server, '127.0.0.1:0')}")
     (tmp_path / "logs").mkdir()
     server.start()
     yield heard
@@ -191,7 +191,7 @@ def test_a_server_says_in_its_log_that_it_cannot_reach_the_master(
 ) -> None:
     monkeypatch.setenv("EDL_UNREACHABLE_SECS", "0.1")
     folder = ClusterFolder(tmp_path)
-    folder.write_address("master.invalid:50001")
+    folder.write_master_address("master.invalid:50001")
     with running(tmp_path):
         until_written(folder.log("ps-0"), "has not reached the master at master.invalid:50001 for ")
     assert "s: the name is not found (" in folder.log("ps-0").read_text()

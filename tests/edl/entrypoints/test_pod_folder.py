@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.entrypoints.pod_folder import make_folder
+from edl.entrypoints.pod import make_folder
 from edl.errors import SpecError
 from tests.edl.entrypoints.mounted import JOB, mounted
 

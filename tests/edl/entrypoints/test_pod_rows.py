@@ -33,8 +33,8 @@ def place(job: JobFolder, kind: str, files: Mapping[str, Path]) -> JobSpec:
     """The JobSpec after the master's pod has indexed the files, by folder of the job."""
     spec = msgspec.structs.replace(SPEC, kind=kind, query=TRAINING)
     (job.path / PROGRAM).write_bytes(to_json(spec))
-    job.unindexed.parent.mkdir(parents=True, exist_ok=True)
-    job.unindexed.write_bytes(msgspec.json.encode({name: str(path) for name, path in files.items()}))
+    job.unindexed_files.parent.mkdir(parents=True, exist_ok=True)
+    job.unindexed_files.write_bytes(msgspec.json.encode({name: str(path) for name, path in files.items()}))
     place_rows(job, "master")
     return from_json((job.path / PROGRAM).read_bytes())
 
@@ -63,7 +63,7 @@ def later(tmp_path: Path) -> Path:
 def model(job: JobFolder, training: Path, tmp_path: Path) -> Path:
     """A model of the training file, as a pod trained it."""
     trained = place(job, "train", {"rows": training})
-    job.unindexed.unlink()
+    job.unindexed_files.unlink()
     return write(tmp_path / "model.zip", spec=trained)
 
 

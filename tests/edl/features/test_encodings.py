@@ -104,7 +104,7 @@ def test_no_row_of_a_search_has_statistics_of_the_rows_that_validate(
     codes = folds.codes(rows, 0, 12)
     for place, code in enumerate(codes.tolist()):
         row = (place + rotation) % 10 if place < 10 else place
-        used = set(np.flatnonzero(folds.kept(code)[of_rows]).tolist())
+        used = set(np.flatnonzero(folds.statistics_mask(code)[of_rows]).tolist())
         if place >= 10:
             assert used == set(range(10))  # test rows, as rows to predict
         elif row in validates:
@@ -121,6 +121,6 @@ def test_rows_that_a_refit_trains_on_in_addition_have_the_statistics_of_all_fold
     folds = Folds(6, 10, blocks)
     of_rows = folds.of(np.arange(10))
     for row, code in enumerate(folds.codes(Rows(True, 12, 12, 0), 0, 12).tolist()):
-        used = folds.kept(code)[of_rows]
+        used = folds.statistics_mask(code)[of_rows]
         assert not row < 10 or not used[row]
         assert used.sum() == (10 - (of_rows == of_rows[row]).sum() if row < 10 else 10)

@@ -328,7 +328,7 @@ class RowCases(Reused):
         rows = table_of(weights, "tags", 1)
         np.testing.assert_allclose(adapter.predict(features), of_lists(rows, combiner), rtol=1e-4, atol=1e-6)
         assert adapter.evaluate(features, LABELS).loss < before.loss
-        alone = self.outputs(adapter.standalone(), {"tags": LISTS.padded()})
+        alone = self.outputs(adapter.standalone(), {"tags": LISTS.pad()})
         np.testing.assert_allclose(alone, of_lists(rows, combiner), rtol=1e-4, atol=1e-6)
 
     def test_lists_of_one_length_train_as_an_array_does(self, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ class RowCases(Reused):
         assert tables["f0_embedding:ids"].tolist() == list(
             range(28)
         )  # 0 to 19 of one column, 8 to 27 of the other
-        padded = {name: array.padded() for name, array in features.items()}
+        padded = {name: array.pad() for name, array in features.items()}
         alone = self.outputs(adapter.standalone(), padded)
         np.testing.assert_allclose(alone, adapter.predict(features), rtol=1e-4, atol=1e-6)
 

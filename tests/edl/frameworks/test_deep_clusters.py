@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from edl.frameworks.torch.deep_clusters import dense, pretrain
+from edl.frameworks.torch.clusters import dense, pretrain
 from edl.torch import ClusterTargets, DeepClusters
 
 

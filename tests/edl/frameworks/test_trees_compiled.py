@@ -73,7 +73,7 @@ class Engine(LightGBMEngine):
     """An engine that says which code it predicts by."""
 
     def by(self, rows: int, last: int) -> str:
-        return "compiled code" if self._compiled(rows, last) else "the library"
+        return "compiled code" if self._compile_when_worthwhile(rows, last) else "the library"
 
 
 @pytest.fixture

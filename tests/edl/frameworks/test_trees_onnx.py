@@ -254,7 +254,7 @@ def test_dates_of_centuries_have_the_parts_of_the_calendar(tmp_path: Path) -> No
     features = tuple(Raw("born", part) for part in PARTS[:4])
     graph = Graph(["born"])
     graph.output("matrix", matrix(graph, features), 4)
-    [found] = onnxruntime.InferenceSession(graph.encoded()).run(None, fed(batch, ["born"]))
+    [found] = onnxruntime.InferenceSession(graph.encode()).run(None, fed(batch, ["born"]))
     assert found.tolist() == [[day.year, day.month, day.day, day.isoweekday()] for day in days]
     np.testing.assert_array_equal(found, fc.Features(*features).transform(batch)["dense"])
 

@@ -13,8 +13,7 @@ import xgboost
 from edl import frameworks, metrics
 from edl.errors import JobError
 from edl.frameworks import Minibatches
-from edl.frameworks.trees.ranking import RankingAdapter
-from edl.frameworks.trees.whole_groups import Ranked, exchange_groups
+from edl.frameworks.trees.ranking import Ranked, RankingAdapter, exchange_groups
 from edl.spec import ALL_ROWS, RankingLabel, Rows
 from tests.edl.frameworks.test_trees_workers import Workers, trees
 from tests.edl.programs import loaded, simple

@@ -157,7 +157,7 @@ def test_a_job_that_is_done_is_read_once_in_a_process(monkeypatch: pytest.Monkey
     done, running, failed = (job_folder.create("train") for _ in range(3))
     done.end("done")
     failed.end("failed")
-    assert [job for job, _ in job_folder.changing()] == [done, running, failed]
+    assert [job for job, _ in job_folder.list_changing()] == [done, running, failed]
     read: list[JobFolder] = []
     status = JobFolder.status
     monkeypatch.setattr(JobFolder, "status", lambda job: read.append(job) or status(job))

@@ -38,7 +38,7 @@ def test_a_snapshot_counts_relaunches_and_progress() -> None:
 
 
 def test_the_share_of_a_search_counts_its_time_or_its_trials() -> None:
-    assert Snapshot("", "", phase="search", rows=8, total=84, seconds=18.0, limit=90.0).share == 0.2
-    assert Snapshot("", "", phase="search", rows=21, total=84).share == 0.25
-    assert Snapshot("", "", phase="training", rows=90, total=60).share == 1.0
-    assert SNAPSHOT.share is None
+    assert Snapshot("", "", phase="search", rows=8, total=84, seconds=18.0, limit=90.0).done_share == 0.2
+    assert Snapshot("", "", phase="search", rows=21, total=84).done_share == 0.25
+    assert Snapshot("", "", phase="training", rows=90, total=60).done_share == 1.0
+    assert SNAPSHOT.done_share is None

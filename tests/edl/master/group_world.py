@@ -278,7 +278,7 @@ class World:
             return
         group = worker.group
         if group is not None and worker.leads:
-            group.durable |= worker.state.told.keys() - box.unstored
+            group.durable |= worker.state.told.keys() - box.unstored_leases
         if worker.formed and box.regroup:
             worker.leave()
         elif group is None and box.found is not None:

@@ -128,7 +128,7 @@ class World:
             self.checkpoints[taking.name].complete = True
             if self.random.random() < 0.1:
                 self.restart()
-            elif self.servers.completed(taking, manifest(taking, self.mode)):
+            elif self.servers.complete(taking, manifest(taking, self.mode)):
                 if taking.last and self.random.random() < 0.1:  # before anything of it is written down
                     self.restart()
                     return
@@ -149,7 +149,7 @@ class World:
         if self.copies == "neighbours":
             return
         complete = {name: name for name, checkpoint in self.checkpoints.items() if checkpoint.complete}
-        stay = self.servers.checkpoints.kept(complete)
+        stay = self.servers.checkpoints.list_kept_folders(complete)
         self.checkpoints = {name: checkpoint for name, checkpoint in self.checkpoints.items() if name in stay}
         assert not self.keep or sum(checkpoint.complete for checkpoint in self.checkpoints.values()) <= max(
             self.keep, 2

@@ -501,7 +501,7 @@ class _Servers:
                 servers.on_answer(call, self._answer(call), now)
         if taking := servers.checkpoints.to_complete():
             manifest = manifest_of(taking.name, taking.version, Mode("async"), [*taking.shards.values()])
-            servers.checkpoints.completed(taking, manifest)
+            servers.checkpoints.complete(taking, manifest)
         self._master.state_loop.notify()
 
     def _answer(self, call: ServerCall) -> Answer:

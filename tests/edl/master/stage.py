@@ -178,7 +178,7 @@ class Stage:
         taking = self.checkpoints.to_complete()
         assert taking is not None
         shards = [*taking.shards.values()]
-        assert self.checkpoints.completed(taking, manifest_of(taking.name, taking.version, self.mode, shards))
+        assert self.checkpoints.complete(taking, manifest_of(taking.name, taking.version, self.mode, shards))
         return taking.name
 
     def said(self, kind: type) -> list[ServerCall]:

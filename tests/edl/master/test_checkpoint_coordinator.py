@@ -189,9 +189,9 @@ def test_the_last_ones_are_kept_and_the_one_under_way() -> None:
         stage.complete()
     names = [f"000001-00000{number}" for number in range(1, 6)]
     complete = {name: name for name in names}
-    assert stage.checkpoints.kept(complete) == set(names[2:4])  # no state store knows the fifth
+    assert stage.checkpoints.list_kept_folders(complete) == set(names[2:4])  # no state store knows the fifth
     begun(stage)
-    assert stage.checkpoints.kept(complete) == set(names[2:])
+    assert stage.checkpoints.list_kept_folders(complete) == set(names[2:])
 
 
 def test_beside_the_last_ones_one_is_kept_that_shares_no_file_with_them() -> None:
@@ -201,8 +201,8 @@ def test_beside_the_last_ones_one_is_kept_that_shares_no_file_with_them() -> Non
         stage.talk(11.0)
         stage.complete()
     names = [f"000001-00000{number}" for number in range(1, 5)]
-    assert stage.checkpoints.kept(dict(zip(names, "aabb", strict=True))) == set(names[1:])
-    assert stage.checkpoints.kept(dict(zip(names, "aaaa", strict=True))) == set(names[2:])
+    assert stage.checkpoints.list_kept_folders(dict(zip(names, "aabb", strict=True))) == set(names[1:])
+    assert stage.checkpoints.list_kept_folders(dict(zip(names, "aaaa", strict=True))) == set(names[2:])
 
 
 def test_all_are_kept_where_none_is_too_many() -> None:
@@ -211,4 +211,4 @@ def test_all_are_kept_where_none_is_too_many() -> None:
     stage.talk(11.0)
     stage.complete()
     names = ["000001-000001", "000001-000002"]
-    assert stage.checkpoints.kept(dict.fromkeys(names)) == set(names)
+    assert stage.checkpoints.list_kept_folders(dict.fromkeys(names)) == set(names)

@@ -178,9 +178,9 @@ def test_a5_todo_doing_epoch_and_rounds_survive_the_master() -> None:
     job.work(box, 4)
     held = job.call(other, {"evaluate": 1})
     assert held is not None
-    before = job.master.job.kept()
+    before = job.master.job.to_state()
     job.restart()
-    assert job.master.job.kept() == before
+    assert job.master.job.to_state() == before
     other.report("done", finished(held))
     job.call(other, {})
     job.work(box)

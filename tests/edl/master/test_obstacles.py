@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.master.reporting.obstacles import Obstacles
+from edl.master.reporting.status import Obstacles
 
 AWAY = "does not reach ps-1 at 10.0.0.1:4000: it is away"
 

@@ -527,4 +527,4 @@ def test_a15_a_checkpoint_that_an_earlier_master_began_is_forgotten() -> None:
     assert stage.checkpoints.under_way
     stage.restart()
     assert not stage.checkpoints.under_way
-    assert stage.checkpoints.kept(dict.fromkeys([complete, "000001-000002"])) == {complete}
+    assert stage.checkpoints.list_kept_folders(dict.fromkeys([complete, "000001-000002"])) == {complete}

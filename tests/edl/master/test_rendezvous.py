@@ -183,7 +183,7 @@ def test_a_slow_member_pauses_longer_each_time(trio: GroupStage) -> None:
         assert trio.present.members == ("a", "b")
         trio.form("ab")
         trio.join("c", after=2 * times - 1)
-        assert trio.rendezvous.paused("c", trio.now) == pytest.approx(seconds)
+        assert trio.rendezvous.remaining_pause("c", trio.now) == pytest.approx(seconds)
         assert not trio.say("a").flags & Flag.REGROUP
         for _ in range(int(seconds)):
             trio.pass_time(1.0, speaking="ab")
@@ -202,7 +202,7 @@ def test_no_pause_is_longer_than_some_minutes(trio: GroupStage) -> None:
         trio.join("cab", after=number + 1)
         trio.form("abc")
     trio.join("ab", without=("c",))
-    assert trio.rendezvous.paused("c", trio.now) == LONGEST_PAUSE
+    assert trio.rendezvous.remaining_pause("c", trio.now) == LONGEST_PAUSE
 
 
 def test_the_last_one_does_not_pause(trio: GroupStage) -> None:

@@ -273,7 +273,7 @@ def elsewhere(job: JobFolder) -> None:
 
 def cleaned(job: JobFolder) -> None:
     job.end("failed")
-    resume.clean()
+    resume.remove_kept_files()
 
 
 def in_one_process(job: JobFolder) -> None:
@@ -394,9 +394,9 @@ def test_cleaning_removes_what_is_kept_wherever_it_is_but_no_logs(tmp_path: Path
     checkpoint(volume / job.id)
     (job.logs / "master.log").touch()
     job.end("failed")
-    assert resume.clean() == [job]
+    assert resume.remove_kept_files() == [job]
     assert not job.rows.exists()
     assert not list(volume.iterdir())
     assert (job.logs / "master.log").exists()
     assert runs.rows.exists()
-    assert resume.clean() == []
+    assert resume.remove_kept_files() == []

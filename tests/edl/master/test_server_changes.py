@@ -41,7 +41,7 @@ def finish(stage: Stage) -> bool:
     taking = stage.checkpoints.to_complete()
     assert taking is not None
     manifest = manifest_of(taking.name, taking.version, stage.mode, [*taking.shards.values()])
-    return stage.servers.completed(taking, manifest)
+    return stage.servers.complete(taking, manifest)
 
 
 def started(instances: InstanceManager) -> list[tuple[str, bool]]:
@@ -92,7 +92,7 @@ def test_a_new_master_goes_on_with_the_change_and_keeps_the_number() -> None:
     assert complete(stage)
     stage.restart()
     assert addresses(stage) == ("ps-0:0", "ps-1:0", "ps-2:0")
-    assert stage.servers.wanted == 3
+    assert stage.servers.target_count == 3
 
 
 def test_one_change_at_a_time_and_the_present_number_withdraws_it() -> None:
@@ -103,7 +103,7 @@ def test_one_change_at_a_time_and_the_present_number_withdraws_it() -> None:
     assert "withdraw the change by the number 2" in str(refused.value.hint)
     stage.servers.scale(4)
     stage.servers.scale(2)
-    assert (stage.servers.wanted, stage.servers.change_under_way) == (2, "")
+    assert (stage.servers.target_count, stage.servers.change_under_way) == (2, "")
     assert stage.servers.register("ps-2", 0, "ps-2:0", stage.now) is None
 
 

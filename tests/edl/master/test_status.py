@@ -12,8 +12,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import ServerCounts, Staleness
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.instances.instance_manager import InstanceManager
-from edl.master.reporting.obstacles import Obstacles
-from edl.master.reporting.status import StatusReporter
+from edl.master.reporting.status import Obstacles, StatusReporter
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Figures
@@ -47,7 +46,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     counts = ServerCounts(7, staleness=Staleness(20, 20, 4, 1))
     figures = {"ps-0": Figures(), "ps-1": Figures()}
     servers: Any = _Servers(
-        losses=(6, 384), torn=(1, 64), all_figures=figures, counts=counts, wanted=0, change_under_way=""
+        losses=(6, 384), torn=(1, 64), all_figures=figures, counts=counts, target_count=0, change_under_way=""
     )
     reporter = StatusReporter(
         job,
@@ -58,7 +57,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
         servers,
         Obstacles(other),
     )
-    snapshot, end = reporter.snapshot(), reporter.ended
+    snapshot, end = reporter.snapshot(), reporter.outcome
     assert snapshot.counts == counts
     assert (snapshot.lost_updates, snapshot.lost_rows) == (6, 384)
     assert isinstance(end, Outcome)

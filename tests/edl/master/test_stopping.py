@@ -30,7 +30,7 @@ def stops(stopper: Stopper, step: Callable[[], object]) -> Failed:
     """Stop the job, while its world does a step at a time; return the reason."""
 
     async def play() -> Failed:
-        stopping = asyncio.ensure_future(stopper.stopped())
+        stopping = asyncio.ensure_future(stopper.stop())
         async with asyncio.timeout(10.0):
             while not stopping.done():
                 step()
@@ -117,7 +117,7 @@ def test_a_job_that_an_earlier_master_stopped_starts_nothing() -> None:
 
     async def play() -> Failed:
         stopper.begin_stopped()
-        return await stopper.stopped()
+        return await stopper.stop()
 
     assert asyncio.run(play()) is PAUSED
     assert job.started(0.0) == []

@@ -61,7 +61,7 @@ class Running:
         self.leases.job.state.curve.add(row)
         self.curves.epoch_end(row)
 
-    def kept(self) -> MasterState:
+    def to_state(self) -> MasterState:
         """Content of the state store."""
         return encoding.decode(encoding.encode(self.leases.to_store()[0]), MasterState)
 
@@ -96,7 +96,7 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
-    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.to_state().job or JobState())
     job.train(20, 2.0)
     job.conclude(EpochEnd(2, 20, 0.25, {}, 2.0))
     job.leases.go_back()
@@ -111,7 +111,7 @@ def test_a_job_that_goes_back_to_where_nobody_looked_yet_tells_of_it(tmp_path: P
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.advance(20, 1.0)
-    job.leases.state.checkpoint = Checkpoint("20", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("20", job.to_state().job or JobState())
     job.conclude(EpochEnd(1, 25, 0.5, {}, 1.0))
     job.leases.go_back()
     job.look()
@@ -126,12 +126,12 @@ def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_look
 ) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.to_state().job or JobState())
     job.train(20, 2.0)
     for step in (15, 30):
         job.leases.go_back()
         job.advance(step, 1.0)
-        job.leases.state.checkpoint = Checkpoint(str(step), job.kept().job or JobState())
+        job.leases.state.checkpoint = Checkpoint(str(step), job.to_state().job or JobState())
     job.conclude(EpochEnd(1, 30, 0.5, {}, 1.0))
     job.look()
     job.curves.close()
@@ -144,7 +144,7 @@ def test_the_next_master_goes_on_from_its_state_store(tmp_path: Path) -> None:
     first.train(10, 3.0)
     first.train(20, 2.0)
     first.conclude(EpochEnd(1, 20, 0.5, {}, 1.0))
-    kept = first.kept()
+    kept = first.to_state()
     for step in (30, 40):
         first.train(step, 1.0)
     first.curves.close()
@@ -160,7 +160,7 @@ def test_the_next_master_goes_on_from_its_state_store(tmp_path: Path) -> None:
 def test_a_job_that_goes_back_to_where_it_is_keeps_what_it_told(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.to_state().job or JobState())
     job.look()
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
     job.leases.go_back()

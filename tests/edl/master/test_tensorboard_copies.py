@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edl.master.reporting import tensorboard_copies
-from edl.master.reporting.tensorboard_copies import CurveCopies
+from edl.master.reporting import tensorboard
+from edl.master.reporting.tensorboard import CurveCopies
 from tests.edl.cluster.local.conftest import wait_until
 
 fsspec = pytest.importorskip("fsspec")
@@ -17,7 +17,7 @@ fsspec = pytest.importorskip("fsspec")
 def test_a_file_that_grows_is_kept_as_it_is_at_the_end(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensorboard_copies, "SECS", 0.001)
+    monkeypatch.setattr(tensorboard, "COPY_SECS", 0.001)
     folder, place = tmp_path / "tensorboard", place.format(tmp_path)
     folder.mkdir()
     notes: list[str] = []
@@ -36,7 +36,7 @@ def test_a_file_that_grows_is_kept_as_it_is_at_the_end(
 def test_a_place_that_takes_nothing_is_told_once_and_costs_the_curves_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensorboard_copies, "SECS", 0.001)
+    monkeypatch.setattr(tensorboard, "COPY_SECS", 0.001)
     (tmp_path / "file").touch()
     (tmp_path / "tensorboard").mkdir()
     (tmp_path / "tensorboard" / "events.1").touch()

@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from edl.metrics import merge_kind, merge_states
-from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.classification import ConfusionMatrix
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])

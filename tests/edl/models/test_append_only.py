@@ -141,4 +141,4 @@ def test_a_users_table_of_our_name_is_an_error_and_stays(
 def test_reading_makes_no_table(registry: AppendedRegistry, source: MaxComputeSource) -> None:
     assert registry.list() == []
     assert not registry.has("m")
-    assert source.listed("") == []
+    assert source.list_objects("") == []

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SemanticError, SourceError, SpecError
-from edl.models.registry.object_store import MARK, StoredRegistry, open_store
-from edl.models.registry.objects import PIECE_BYTES, open_objects
+from edl.models.registry.object_store import MARK, PIECE_BYTES, StoredRegistry, open_objects, open_store
 from edl.models.registry.records import ModelRecord
 
 RECORD = ModelRecord("DNNClassifier", "keras", 150, {"accuracy": 0.9, "auc": None}, "SELECT 'x'\nTO TRAIN …")

@@ -92,7 +92,7 @@ def test_a_copy_goes_on_as_the_parameters_would_have(optimizer: Optimizer) -> No
     one, other = FlatParameters(start(), optimizer), FlatParameters(np.zeros(SIZE, np.float32), optimizer)
     gradient = next(gradients())
     one.update(gradient, RATE)
-    copied = one.copied(one.room())
+    copied = one.copy(one.room())
     before = copied.data.copy()
     one.update(gradient, RATE)
     np.testing.assert_array_equal(copied.data, before)

@@ -161,7 +161,7 @@ class World:
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-3)
         for name, each in ids.items():
             rows_found = partitioning.join_blocks(parts, blocks[name])
-            assert sum(len(replica.trained().table(name)) for replica in self.terms) == len(
+            assert sum(len(replica.require_store().table(name)) for replica in self.terms) == len(
                 self.reference.table(name)
             )
             np.testing.assert_allclose(

@@ -131,7 +131,7 @@ def test_a_worker_that_dies_between_its_pushes_is_in_no_round() -> None:
     """A9: what it pushed to one server is dropped everywhere, and another one's gradient takes its place."""
     with training_servers(2, MODEL, TWO) as servers:
         dead, other = ask(servers, "a", 1, 0).ticket, ask(servers, "b", 2, 0).ticket
-        flat = np.full(servers.servers[0]._of(0).trained().layout.size, 100, np.float32)
+        flat = np.full(servers.servers[0]._of(0).require_store().layout.size, 100, np.float32)
         header = msg.Push(0, "a", 0, 1, 1.0, 10, ticket=dead, progress=progress(1, 10))
         servers.call(0, header, msg.Pushed, [flat])
         push(servers, "b", other, 1.0, progress=progress(2, 10))

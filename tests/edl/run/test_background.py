@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 from edl.run.background import MOST_BYTES, MOST_ROWS, background_rows, needs_background, spread_rows
 from edl.spec import AnomalyLabel, ClassLabel, JobSpec, Raw
 from tests.edl.models.conftest import SPEC

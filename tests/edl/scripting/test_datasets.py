@@ -13,8 +13,8 @@ import pytest
 import edl
 from edl.data import Reader
 from edl.data.files.file_ranges import RangeReader, open_files, pin_files
-from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
+from edl.data.readers import JoinedReader
 from edl.errors import JobError, SemanticError
 from edl.jobs import job_folder
 from edl.scripting.datasets import Dataset, dataset

@@ -148,7 +148,7 @@ def test_how_the_script_was_started_is_kept_for_workers_and_the_user_alone(
     main_module(monkeypatch, tmp_path / "train.py")
     monkeypatch.setattr(sys, "argv", ["train.py", "--token", "x"])
     script.record_end(Failed("runtime", "diverged"))
-    found, job = script.this(), job_folder.create("train")
+    found, job = script.current_script(), job_folder.create("train")
     assert (found.path, found.module) == (str(tmp_path / "train.py"), "")
     assert (found.arguments, found.folder) == (("--token", "x"), str(Path.cwd()))
     assert found.done == (Failed("runtime", "diverged"),)
@@ -169,7 +169,7 @@ def test_a_notebook_is_told_what_to_do(
 ) -> None:
     main_module(monkeypatch, name and tmp_path / name)  # type: ignore[arg-type]
     with pytest.raises(SemanticError, match="a notebook or a prompt has none") as caught:
-        script.this()
+        script.current_script()
     assert "workers=1" in str(caught.value.hint)
 
 

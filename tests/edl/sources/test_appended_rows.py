@@ -125,7 +125,7 @@ def test_the_rows_of_two_jobs_that_find_no_table_are_all_there(
     for job, value in (("one", 2), ("two", 3)):
         source.stage("scores", job, 0, 0, [batch(value)], append=True)
     results = source._results  # type: ignore[attr-defined]
-    steps = ((results, "_made"), (results, "_uploaded"), (source, "transaction"))
+    steps = ((results, "_make_table"), (results, "_upload_rows"), (source, "transaction"))
     owner, step = next((owner, name) for owner, name in steps if hasattr(owner, name))
     done = getattr(owner, step)
 

@@ -339,7 +339,7 @@ def test_tables_of_jobs_without_their_folders_are_dropped(source: MaxComputeSour
     source.pin("SELECT * FROM numbers", tmp_path / "gone", seed=0, shuffle=False)
     (tmp_path / "gone").rmdir()
     assert source.unpin_abandoned() == 1
-    assert len(source.listed("sqlflow_edl_pinned_")) == 1
+    assert len(source.list_objects("sqlflow_edl_pinned_")) == 1
 
 
 # Writing -----------------------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ def test_rows_of_a_writer_that_is_killed_never_count(
     assert died.value.returncode == -signal.SIGKILL
     assert source.commit("result", "job", 1) == 2
     assert source.stream("SELECT a FROM result").read_all()["a"].to_pylist() == [1, 2]
-    assert sorted(found.name for found in source.listed("")) == ["result", "sqlflow_edl_results"]
+    assert sorted(found.name for found in source.list_objects("")) == ["result", "sqlflow_edl_results"]
 
 
 @pytest.mark.variants(1)
@@ -407,7 +407,7 @@ def test_a_commit_that_stops_anywhere_is_ended_by_a_repeated_one(
         assert source.commit("result", "job", 1) == 2
         assert source.stream("SELECT a FROM result").read_all()["a"].to_pylist() == [1, 2]
         assert isinstance(source, MaxComputeSource)
-        assert sorted(t.name for t in source.listed("")) == ["result", "sqlflow_edl_results"]
+        assert sorted(t.name for t in source.list_objects("")) == ["result", "sqlflow_edl_results"]
 
 
 def test_a_swap_that_nobody_ends_is_taken_back_by_a_sweep(url: str, double: Running) -> None:
@@ -461,7 +461,7 @@ def fill_with(source: Any, job: str, values: list[int]) -> None:
 
 
 def old_name(source: Any) -> str:
-    (stage,) = source.listed("sqlflow_edl_stage_")
+    (stage,) = source.list_objects("sqlflow_edl_stage_")
     return str(stage.name).replace("stage", "old")
 
 

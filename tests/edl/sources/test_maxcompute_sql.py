@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from edl.errors import SourceError
-from edl.sources.maxcompute.sql import LEXICON, bound, check_column, literal, split_name
+from edl.sources.maxcompute.sql import LEXICON, bind_values, check_column, literal, split_name
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_value_is_written_as_a_literal(value: object, written: str) -> None:
 
 def test_values_go_where_the_question_marks_are_and_not_into_texts() -> None:
     sql = "SELECT '?', `?`, ? -- ?\n, ?"
-    assert bound(sql, ("?", 1)) == "SELECT '?', `?`, '?' -- ?\n, CAST(1 AS BIGINT)"
-    assert bound("SELECT ?", ()) == "SELECT ?"
+    assert bind_values(sql, ("?", 1)) == "SELECT '?', `?`, '?' -- ?\n, CAST(1 AS BIGINT)"
+    assert bind_values("SELECT ?", ()) == "SELECT ?"
 
 
 def test_one_statement_may_end_with_a_semicolon() -> None:

@@ -39,7 +39,7 @@ def source(any_source: Source) -> Source:
 def left_over(source: Source) -> list[str]:
     """The staging tables that are there."""
     if isinstance(source, MaxComputeSource):
-        return [table.name for table in source.listed("sqlflow_edl_stage_")]
+        return [table.name for table in source.list_objects("sqlflow_edl_stage_")]
     query = "SELECT name AS t FROM sqlite_master WHERE name GLOB 'sqlflow_edl_stage_*'"
     if source.dialect == "duckdb":
         query = (

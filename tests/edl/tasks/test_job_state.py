@@ -47,7 +47,7 @@ def run(job: Job, *, stop_at: int = 0) -> list[Task]:
         task = next(task for kind in (*CONTROL, "train", "predict") if (task := job.take(kind)))
         found.append(task)
         stop = "enough" if task.round is not None and task.round.epoch == stop_at > 0 else ""
-        job.done(done(task, stop=stop))
+        job.finish_task(done(task, stop=stop))
         assert len(found) < 10_000
     return found
 
@@ -84,8 +84,8 @@ def test_a_rate_that_a_conclusion_sets_goes_out_with_the_tasks_that_follow() -> 
         report = done(task)
         if task.type == "conclude" and task.round is not None and task.round.epoch == 2:
             report = msgspec.structs.replace(report, conclusion=Conclusion({"loss": 1.0}, rate=0.25))
-        job.done(report)
-        job = Job(job.plan, encoding.decode(encoding.encode(job.kept()), JobState))
+        job.finish_task(report)
+        job = Job(job.plan, encoding.decode(encoding.encode(job.to_state()), JobState))
     assert dict(rates) == {1: None, 2: None, 3: 0.25}
 
 
@@ -114,7 +114,7 @@ def test_a_script_ends_its_loop_in_the_middle_of_a_task() -> None:
     taken, other = job.take("train"), job.take("train")
     assert taken is not None
     assert other is not None
-    job.done(Report(taken, 7, 7, conclusion=Conclusion(stop="the loop has ended")))
+    job.finish_task(Report(taken, 7, 7, conclusion=Conclusion(stop="the loop has ended")))
     assert job.is_over("train")
     assert job.take("train") is None
     assert kinds(run(job)) == ["export"]
@@ -134,10 +134,10 @@ def test_the_next_epoch_is_handed_out_ahead_but_only_one() -> None:
     taken = list(iter(lambda: job.take("train"), None))
     assert {task.number for task in taken} == {1, 2}
     assert not job.is_over("train")
-    assert (job.state.epoch, job.kept().current_epoch) == (2, 1)
+    assert (job.state.epoch, job.to_state().current_epoch) == (2, 1)
     for task in taken[:4]:
-        job.done(done(task))
-    assert job.kept().current_epoch == 2
+        job.finish_task(done(task))
+    assert job.to_state().current_epoch == 2
     assert job.waits("evaluate")
     assert job.take("train") is None
 
@@ -154,11 +154,11 @@ def test_a_search_reports_each_trial_and_exports_when_all_have_ended() -> None:
         assert (task.start, task.rows) == (number - 1, 1)
         assert job.take("export") is None
         trial = TrialEnd(number, 3, "a model", "rmse", 0.5, 1.0)
-        assert job.done(Report(task, 1, conclusion=Conclusion(trial=trial))) == [trial]
+        assert job.finish_task(Report(task, 1, conclusion=Conclusion(trial=trial))) == [trial]
     assert job.is_over("predict")
     export = job.take("export")
     assert export is not None
-    job.done(done(export))
+    job.finish_task(done(export))
     assert job.is_finished
 
 
@@ -186,17 +186,17 @@ def test_rounds_are_begun_by_seconds_after_a_delay_and_not_too_often() -> None:
     job = Job(plan(validation=100, epochs=1, evaluation=evaluation), began=1000.0)
     task = job.take("train")
     assert task is not None
-    job.done(done(task), 1001.0)
+    job.finish_task(done(task), 1001.0)
     for now in (1010.0, 1059.0):
         job.tick(now)
         assert not job.waits("evaluate")
     job.tick(1060.0)
     measured = job.take("evaluate")
     assert measured is not None
-    job.done(done(measured), 1061.0)
+    job.finish_task(done(measured), 1061.0)
     conclusion = job.take("conclude")
     assert conclusion is not None
-    (row,) = job.done(done(conclusion), 1061.0)
+    (row,) = job.finish_task(done(conclusion), 1061.0)
     assert (row.final, row.seconds) == (False, 61.0)
     job.tick(1071.0)
     assert not job.waits("evaluate")
@@ -212,7 +212,7 @@ def test_a_part_that_was_given_back_is_counted_and_not_done_again() -> None:
     again = job.take("train")
     assert again is not None
     assert (again.id, again.skip, again.rows) == (task.id, 1024, task.rows - 1024)
-    job.done(done(again))
+    job.finish_task(done(again))
     run(job)
     assert (job.state.rows, job.state.step, job.state.curve.rows[0].loss) == (ROWS, 49, 2.0)
 
@@ -222,7 +222,7 @@ def test_a_task_that_settles_an_epoch_says_so() -> None:
     tasks = [task for _ in range(3) if (task := job.take("train"))]
     for task in tasks:
         assert not task.settles
-        job.done(done(task))
+        job.finish_task(done(task))
     last = job.take("train")
     assert last is not None
     assert last.settles
@@ -243,12 +243,12 @@ def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st
             if task := job.take(kind):
                 doing.append(task)
         elif action == "crash":
-            kept = msgspec.msgpack.encode(job.kept())
+            kept = msgspec.msgpack.encode(job.to_state())
             job, doing = Job(job.plan, msgspec.msgpack.decode(kept, type=JobState)), []
         elif doing:
             task = doing.pop(data.draw(st.integers(0, len(doing) - 1)))
             if action == "done":
-                job.done(done(task))
+                job.finish_task(done(task))
             else:
                 job.give_back(task)
     for task in doing:
@@ -277,7 +277,7 @@ def test_the_learning_curve_is_told_row_by_row() -> None:
     rows: list[EpochEnd] = []
     while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
-        rows += job.done(done(task), 5.0)
+        rows += job.finish_task(done(task), 5.0)
     assert rows == [EpochEnd(1, 49, 2.0, {"loss": 1.0}, 5.0)]
 
 
@@ -287,7 +287,7 @@ def timed(job: Job, seconds: dict[int, float]) -> list[EpochEnd]:
     while not job.is_finished:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         epoch = task.round.epoch if task.round is not None else 0
-        found += job.done(done(task), seconds.get(epoch, 0.0))
+        found += job.finish_task(done(task), seconds.get(epoch, 0.0))
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 from edl.jobs.events import Figures
 from edl.spec import Rows
 from edl.worker import loop, trainer
-from edl.worker.steps_per_call import StepsPerCall
+from edl.worker.loop import StepsPerCall
 from tests.edl.programs import FRAMEWORKS, Events, loaded, rows_of, simple
 
 RATE = "\n\ndef learning_rate(steps):\n    return 0.01 * 0.98 ** steps\n"

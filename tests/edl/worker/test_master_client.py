@@ -249,12 +249,12 @@ def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks:
 def test_what_raises_is_done_again_and_what_is_fatal_ends_the_job(master: Master, tasks: RemoteTasks) -> None:
     task = tasks.next("predict")
     assert task is not None
-    assert tasks.failed(task, OSError("the cable is out"))
+    assert tasks.report_failure(task, OSError("the cable is out"))
     again = tasks.next("predict")
     assert again is not None
     assert again.id == task.id
     error = DivergedError("the loss became nan")
-    assert not tasks.failed(again, error)
+    assert not tasks.report_failure(again, error)
     assert tasks.is_reported(error)
     failed = master.with_leases(lambda leases: leases.state.failed)
     assert failed is not None

@@ -35,6 +35,6 @@ def test_a_report_is_kept_until_it_survives_the_master() -> None:
         box.report("done", Report(task, 100, 1))
     box.on_answer(Answer(1, seen_upto=2, durable_upto=1))
     assert not box.is_unacknowledged
-    assert box.unstored == {8}
+    assert box.unstored_leases == {8}
     box.on_answer(Answer(1, seen_upto=2, durable_upto=2))
-    assert box.unstored == set()
+    assert box.unstored_leases == set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.worker.steps_per_call import StepsPerCall
+from edl.worker.loop import StepsPerCall
 
 
 class Clock:

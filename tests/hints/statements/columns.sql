@@ -179,7 +179,7 @@ SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, TARGET_
 -- take: leave it out
 SELECT x, 1.5 AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, PLE(e)» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.items Resolver._combined
+-- site: sqlflow_edl.analysis.columns.items Resolver._combine_values
 -- hint: write COMBINE(a, b)
 -- take: write (COMBINE\(a, b\))
 SELECT x AS a, w AS b, y FROM t TO TRAIN DNNRegressor COLUMN «COMBINE()» LABEL y INTO m;
@@ -263,7 +263,7 @@ SELECT x * 20 AS x, y FROM t TO TRAIN DNNRegressor COLUMN «BUCKETIZE(x, 5, 6, 7
 -- take: made by (VOCABULARIZE)
 SELECT n, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«STANDARDIZE»(n), 4) LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.columns.items Resolver._embedded
+-- site: sqlflow_edl.analysis.columns.items Resolver._resolve_embedding
 -- hint: write {}
 -- take: write (EMBEDDING\(x, 8\))
 SELECT k AS x, y FROM t TO TRAIN DNNRegressor COLUMN «EMBEDDING([], 4)» LABEL y INTO m;

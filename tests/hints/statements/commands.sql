@@ -169,7 +169,7 @@ $ sqlflow run --source duckdb: -e "SELECT 1 AS x" «--select zz»
 % %sqlflow_connect duckdb:
 % %sqlflow «--persist frame zz»
 
--- site: sqlflow_edl.notebook.magics SQLFlowMagics._connected
+-- site: sqlflow_edl.notebook.magics SQLFlowMagics._connect_session
 -- hint: %sqlflow_connect duckdb:///demo.duckdb
 -- take: (%sqlflow_connect duckdb:)///demo.duckdb
 % «%sqlflow_connect»
@@ -201,21 +201,21 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql «--source mysql://u@h/d»
 
--- site: sqlflow_edl.analysis.without_rows _instead
+-- site: sqlflow_edl.analysis.without_rows _suggest_function
 -- hint: write COLUMN BUCKET({}, [1, 10, 100]){}
 -- take: write COLUMN (BUCKET\(x, \[1, 10, 100\]\))
 -- file my.sql: CREATE TABLE t (x DOUBLE, b BOOLEAN);
 -- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN «x» LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
 
--- site: sqlflow_edl.analysis.without_rows _instead
+-- site: sqlflow_edl.analysis.without_rows _suggest_function
 -- hint: write COLUMN CATEGORY_HASH({}, 1000)
 -- take: write COLUMN (CATEGORY_HASH\(k, 1000\))
 -- file my.sql: CREATE TABLE t (k VARCHAR, b BOOLEAN);
 -- file p.sql: SELECT k, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10, optimizer.schedule = constant, model.hidden_units = [4], train.early_stopping = 0 COLUMN «k» LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
 
--- site: sqlflow_edl.analysis.without_rows _instead
+-- site: sqlflow_edl.analysis.without_rows _suggest_function
 -- hint: write numbers in the place of statistics
 -- take: write numbers in the place
 -- as: x + 2
@@ -231,7 +231,7 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- file p.sql: SELECT x, b FROM t TO TRAIN DNNClassifier WITH train.epochs = 2, train.batch_size = 10«», model.hidden_units = [4], train.early_stopping = 0 COLUMN BUCKET(x, [1, 2]) LABEL b INTO m;
 $ sqlflow compile -o out --schema my.sql p.sql
 
--- site: sqlflow_edl.analysis.without_rows _instead
+-- site: sqlflow_edl.analysis.without_rows _suggest_function
 -- hint: write COLUMN BUCKET({}, [1, 10, 100]){}
 -- take: in the schema file: (INSERT INTO t VALUES) …
 -- as: \1 (1.0, true), (2.0, false), (3.0, true), (4.0, false);
@@ -377,7 +377,7 @@ $ sqlflow compile -o out --schema my.sql p.sql
 -- first: SELECT x, y FROM t LABEL y WITH auto.models = lightgbm, auto.trials = 2, auto.max_members = 2 INTO several;
 «SELECT x, y FROM t TO TRAIN BoostedTreesRegressor LABEL y USING several INTO m»;
 
--- site: sqlflow_edl.session.program_check ProgramCheck._stored
+-- site: sqlflow_edl.session.program_check ProgramCheck._find_model
 -- hint: use it before DROP MODEL
 -- take: use it before DROP MODEL
 $ sqlflow run --source duckdb:a.duckdb --create -e "CREATE TABLE t AS SELECT i AS x, i + random() AS y FROM range(200) AS r(i)" -e "SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO m"
@@ -512,7 +512,7 @@ $ SQLFLOW_SERVE_TOKEN=secret sqlflow serve --source duckdb:a.duckdb --port 0 «-
 -- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
 $ edl train --model_def zoo.net.custom_model --training_data recordio:rows.recordio --output m.zip
 
--- site: sqlflow_edl.session.predictions Predictions.staged
+-- site: sqlflow_edl.session.predictions Predictions.stage
 -- hint: write them into a table first: SELECT … TO PREDICT my_table USING my_model
 -- take: SELECT … (TO PREDICT) my_table (USING) my_model
 -- as: SELECT x FROM t \1 results_first \2 m_plain; SELECT * FROM results_first
@@ -553,7 +553,7 @@ $ «sqlflow retrain m --source duckdb:///d.duckdb»
 -- file zoo/net.py: import torch\nfrom edl import features as fc\nLABEL = fc.label("y")\nFEATURES = fc.Features(fc.standardize("x", mean=0.0, std=1.0))\ndef custom_model():\n    return torch.nn.Linear(1, 1)\ndef loss(labels, outputs):\n    return (outputs - labels) ** 2\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.01)\ndef feed(batch, mode):\n    return FEATURES.transform(batch)["dense"], None if mode == "predict" else LABEL.transform(batch, mode)\ndef eval_metrics_fn():\n    return {}\n
 $ edl train --model_def zoo.net.custom_model --training_data «csv:» --output m.zip
 
--- site: edl.data.files.csv_ranges CSVTexts._damaged
+-- site: edl.data.files.csv_ranges CSVTexts._damage_error
 -- hint: name its encoding: ?encoding={}
 -- take: (encoding=cp1252)
 -- file rows.csv: x,y,a\n{1,2,a line of the file that is long enough for the part of it that is not looked at before it is read to its end\n}*60000{3,4,\xe9\n}*1
@@ -590,7 +590,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1 LABEL y INTO m'
 $ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1, train.activate = better«» LABEL y INTO m'
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: leave it out
 -- take: leave it out
 -- then: model_def
@@ -649,7 +649,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ sqlflow copy m --source duckdb:///d.duckdb --to {URL} --as m_odd
 $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USING m_odd"
 
--- site: sqlflow_edl.notebook.charts draw_explained
+-- site: sqlflow_edl.notebook.result_set draw_explained
 -- hint: SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO
 -- take: (TO EXPLAIN) m (WITH explain.level = rows), or
 -- as: \1 m \2
@@ -668,7 +668,7 @@ $ sqlflow run --source {URL} -e "SELECT x FROM t TO PREDICT results_odd«» USIN
 > /edit
 > SELECT 2;
 
--- site: sqlflow_edl.model_sql.networks _Layers._activated
+-- site: sqlflow_edl.model_sql.networks _Layers._activate
 -- hint: train WITH model.activation = relu, or {}; or export it as ONNX
 -- take: train WITH (model.activation = relu), or
 $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT i::DOUBLE AS x, 2.0 * i AS y, 'k' || i % 3 AS k, DATE '2024-01-01' + i::INT AS day FROM range(100) r(i)" -e "SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 1, model.members = 1, model.hidden_units = [4], «model.activation = gelu» LABEL y INTO m"
@@ -752,7 +752,7 @@ $ «sqlflow retrain m --if-better --source duckdb:///d.duckdb»
 $ sqlflow run my.sql --source duckdb:///d.duckdb --create || true
 $ «sqlflow retry»
 
--- site: edl.models.registry.objects open_objects
+-- site: edl.models.registry.object_store open_objects
 -- hint: leave it out; the store's library finds its credentials in the environment, see sqlflow help models
 -- take: leave it out
 $ sqlflow run --source duckdb: --model-store "file://«user:secret@»models" -e "SHOW MODELS"

@@ -1,16 +1,16 @@
--- site: edl.sources.postgresql.types unfit
+-- site: edl.sources.postgresql.types unfit_error
 -- hint: write CASE WHEN {} THEN {} END AS {}
 -- take: write (.+)
 -- on: postgres
 SELECT «d», y FROM (SELECT CASE WHEN id = 3 THEN 'infinity'::date ELSE day END AS d, y FROM t) AS q TO TRAIN DNNRegressor COLUMN d LABEL y INTO m;
 
--- site: edl.sources.postgresql.types unfit
+-- site: edl.sources.postgresql.types unfit_error
 -- hint: write EXTRACT(epoch FROM {}) AS {}
 -- take: write (.+)
 -- on: postgres
 SELECT «c», y FROM (SELECT CASE WHEN id = 3 THEN '24:00'::time ELSE '12:00'::time END AS c, y FROM t) AS q TO TRAIN DNNRegressor COLUMN c LABEL y INTO m;
 
--- site: edl.sources.mysql.types _unfit
+-- site: edl.sources.mysql.types _unfit_error
 -- hint: write CAST({} AS SIGNED) AS {}
 -- take: write (.+)
 -- on: mysql
@@ -118,7 +118,7 @@ SELECT x FROM t WHERE «day > 2024-02-01»;
 -- take: single quotes: (.+)
 SELECT x FROM t WHERE k = «"ultramarine"»;
 
--- site: edl.sources.mysql.types _unfit
+-- site: edl.sources.mysql.types _unfit_error
 -- hint: SET time_zone = '+00:00'
 -- take: (SET time_zone = '\+00:00')
 -- on: mysql
@@ -137,7 +137,7 @@ SELECT x FROM t WHERE k = «"ultramarine"»;
 % %sqlflow_connect {URL}
 % %sqlflow --persist frame AS kept_too
 
--- site: edl.sources.postgresql.types unfit
+-- site: edl.sources.postgresql.types unfit_error
 -- hint: write {}::double precision AS {}
 -- take: write (.+)
 -- on: postgres
@@ -214,14 +214,14 @@ START TRANSACTION; «»SET TRANSACTION ISOLATION LEVEL READ COMMITTED; COMMIT;
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT k, y FROM t; INSERT INTO mixed VALUES (x'00', 1.0); SELECT k AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_mixed;
 SELECT «v» FROM mixed TO PREDICT USING of_mixed;
 
--- site: edl.sources.sqlite.types _unfit
+-- site: edl.sources.sqlite.types _unfit_error
 -- hint: write CAST({} AS TEXT) AS {}, or as another type
 -- take: write (CAST\(.+ AS TEXT\) AS \w+)
 -- on: sqlite
 -- first: DROP TABLE IF EXISTS moments; CREATE TABLE moments (v TIMESTAMP, y REAL); INSERT INTO moments SELECT '2024-01-01 10:00:00', y FROM t; INSERT INTO moments VALUES ('2024-01-01 24:00:00', 1.0);
 SELECT «v», y FROM moments TO TRAIN DNNRegressor COLUMN v LABEL y INTO m;
 
--- site: edl.sources.sqlite.types _unfit
+-- site: edl.sources.sqlite.types _unfit_error
 -- hint: write CAST({} AS TEXT) AS {}, or as another type
 -- take: write (CAST\(.+ AS TEXT\) AS \w+)
 -- on: sqlite
@@ -301,7 +301,7 @@ START TRANSACTION; «»SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH tr
 -- as: \1;
 BEGIN; «»SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 
--- site: edl.sources.postgresql.types unfit
+-- site: edl.sources.postgresql.types unfit_error
 -- hint: a list has one dimension; write {}::text AS {}
 -- take: write (.+)
 -- on: postgres

@@ -3,7 +3,7 @@
 -- take: write (<=)
 SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount «<» 3, amount >= 0 WITH variables = "amount(id)", var_type = "NonNegativeReals";
 
--- site: sqlflow_edl.analysis.optimization.terms Terms._named
+-- site: sqlflow_edl.analysis.optimization.terms Terms._check_name
 -- hint: select its seconds: {}
 -- take: select its seconds: (.+)
 SELECT id, «day» FROM t WHERE id < 10 TO MAXIMIZE SUM(day * amount) CONSTRAINT amount <= 3 WITH variables = "amount(id)", var_type = "NonNegativeReals";
@@ -23,13 +23,13 @@ SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount 
 -- take: write (COUNT\(\*\))
 SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT SUM(amount) <= «COUNT(id)», amount >= 0 WITH variables = "amount(id)", var_type = "Reals";
 
--- site: sqlflow_edl.analysis.optimization.plan _missing
+-- site: sqlflow_edl.analysis.optimization.plan _find_missing
 -- hint: write WITH {} = "{}"
 -- take: write (WITH var_type = "\w+")
 -- as: , var_type = "NonNegativeIntegers"
 SELECT id, x FROM t WHERE id < 10 TO MAXIMIZE SUM(x * amount) CONSTRAINT amount <= 3 WITH variables = "amount(id)"«»;
 
--- site: sqlflow_edl.analysis.optimization.plan _missing
+-- site: sqlflow_edl.analysis.optimization.plan _find_missing
 -- hint: write WITH {} = "{}"
 -- take: write WITH (variables = "amount)\(product\)"
 -- as: \1(id)",

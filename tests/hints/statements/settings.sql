@@ -148,7 +148,7 @@ SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = RANGE(
 -- take: leave it out; networks
 SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2«, loss.label_smoothing = 0.1» LABEL n INTO m;
 
--- site: sqlflow_edl.analysis.settings.losses _unlikely
+-- site: sqlflow_edl.analysis.settings.losses _check_labels
 -- hint: leave such rows out, or name another loss
 -- take: leave such rows out
 -- as: WHERE y >= 0
@@ -254,13 +254,13 @@ SELECT x, k FROM t TO TRAIN «DNNRegressor» LABEL k INTO m;
 -- as: \2 day
 SELECT day, «k» FROM t «» TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL k INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: leave predict.interval out
 -- take: leave predict.interval out
 -- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups;
 SELECT x, w FROM t TO PREDICT «WITH predict.interval = 0.9» USING groups;
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: train it again with VALIDATE 0.1, or on 100 rows or more
 -- take: train it again with (VALIDATE 0.1)
 -- run
@@ -328,7 +328,7 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH validation.fraction = «20» LABEL
 -- take: the default is (.+)
 SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.seed = «-1» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.settings.losses _unlikely
+-- site: sqlflow_edl.analysis.settings.losses _check_labels
 -- hint: leave USING out, or the loss
 -- take: leave USING out
 -- first: SELECT x, 1e9 + id AS y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL y INTO with_centre;

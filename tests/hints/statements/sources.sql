@@ -5,7 +5,7 @@
 -- first: DROP TABLE IF EXISTS mixed; CREATE TABLE mixed (v, y REAL); INSERT INTO mixed SELECT id, y FROM t; INSERT INTO mixed VALUES ('many', 1.0); SELECT id AS v, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_mixed;
 SELECT «v» FROM mixed TO PREDICT USING of_mixed;
 
--- site: edl.sources.mysql.types _unfit
+-- site: edl.sources.mysql.types _unfit_error
 -- hint: write {} AS {}
 -- take: (CAST\(.+? AS \w+\) AS \w+|NULLIF.+)
 -- on: mysql
@@ -59,14 +59,14 @@ SELECT 1;
 -- first: SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 SELECT x FROM t TO PREDICT «a.b.c.d.e» USING of_numbers;
 
--- site: edl.sources.staging Existing.check
+-- site: edl.sources.staging ExistingTable.check
 -- hint: write the results into another table
 -- take: write the results into another
 -- first: CREATE OR REPLACE VIEW seen AS SELECT x FROM t; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
 -- as: results
 SELECT x FROM t TO PREDICT «seen» USING of_numbers;
 
--- site: edl.sources.staging Existing.check
+-- site: edl.sources.staging ExistingTable.check
 -- hint: write the results into another table
 -- take: write the results into another table
 -- first: CREATE OR REPLACE TABLE mine AS SELECT x FROM t; SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 LABEL y INTO of_numbers;
@@ -332,7 +332,7 @@ $ sqlflow run -e "SELECT a + b FROM «'rows.csv?delim=;'»" «»
 -- file rows.csv: a,b\n1,2\n
 $ sqlflow run -e "SELECT a FROM «'‘rows.csv’'»"
 
--- site: edl.data.url _unknown
+-- site: edl.data.url _unknown_error
 -- hint: export the rows to a CSV or Parquet file, and give that: --source rows.parquet
 -- take: export the rows to a CSV
 -- as: rows.csv

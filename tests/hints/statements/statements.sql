@@ -19,7 +19,7 @@ SELECT x, y FROM t TO TRAIN DeepFMRegressor COLUMN «x» LABEL y INTO m;
 -- take: train a (DNN)
 SELECT x, w, y FROM t TO TRAIN «DeepFM»Regressor COLUMN x LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.train_settings _missing
+-- site: sqlflow_edl.analysis.train_settings _find_missing
 -- hint: write SELECT … FROM … before {}, with no semicolon between them
 -- take: write SELECT … FROM … before
 -- as: SELECT x, y FROM t 
@@ -49,7 +49,7 @@ SELECT day«, sold FROM days» TO TRAIN Forecast WITH forecast.time = day, forec
 -- as: \1store],
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, «»forecast.horizon = 3 LABEL sold INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds
 -- take: train it (WITH forecast.quantiles = \[.+?\])
 -- run
@@ -67,7 +67,7 @@ SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p«,
 -- take: leave evaluate.threshold or evaluate.prediction out
 SELECT x, is_new, is_new AS guess, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.prediction = guess«, evaluate.threshold = 0.3» LABEL is_new;
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: leave predict.interval out, or train a model of that number alone
 -- take: leave predict.interval out
 -- first: SELECT x, y, w FROM t TO TRAIN DNN WITH model.framework = torch, epochs = 1 LABEL y, w INTO both;
@@ -99,7 +99,7 @@ SELECT x FROM t TO PREDICT «WITH predict.interval = 0.9» USING both;
 -- take: leave VALIDATE out
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 «VALIDATE 0.1» LABEL sold INTO m;
 
--- site: sqlflow_edl.analysis.train_settings _missing
+-- site: sqlflow_edl.analysis.train_settings _find_missing
 -- hint: end the statement with INTO my_model
 -- take: end the statement with (INTO my_model)
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y «»;
@@ -119,7 +119,7 @@ SELECT x, n FROM t TO TRAIN «DBSCAN» INTO m;
 -- take: train an (IsolationForest WITH model.contamination = 0.05)
 SELECT x, n FROM t TO TRAIN «OneClassSVM» INTO m;
 
--- site: sqlflow_edl.analysis.search.space _wrong
+-- site: sqlflow_edl.analysis.search.space _wrong_error
 -- hint: write RANGE(8, 128, log) or CANDIDATES(8, 32, 128)
 -- take: write (RANGE\(.+?\))
 SELECT x, y FROM t TO TRAIN BoostedTreesRegressor WITH model.num_leaves = «RANGE(8)» LABEL y INTO m;
@@ -145,7 +145,7 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«x», 3), k LABEL 
 -- run
 SELECT payload, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN «JSON(payload, '$.user.city')» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _missing
+-- site: sqlflow_edl.analysis.uncertainty _explain_missing
 -- hint: leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes
 -- take: leave predict.interval out
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes;
@@ -174,13 +174,13 @@ SELECT x, y FROM t TO TRAIN LinearRegressor LABEL y «USING parent» INTO m;
 -- take: (CAST\(.+\) AS \w+)
 SELECT «date_text», store, sold FROM (SELECT CAST(day AS VARCHAR) AS date_text, store, sold FROM days) AS d TO TRAIN Forecast WITH forecast.time = date_text, forecast.series = store, forecast.horizon = 3 LABEL sold INTO m;
 
--- site: sqlflow_edl.analysis.forecasts _missing
+-- site: sqlflow_edl.analysis.forecasts _missing_error
 -- hint: add WITH {} = {}
 -- take: add (WITH forecast.horizon = 14)
 -- as: , forecast.horizon = 7
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store«» LABEL sold INTO m;
 
--- site: sqlflow_edl.analysis.forecasts _missing
+-- site: sqlflow_edl.analysis.forecasts _missing_error
 -- hint: add WITH {} = {}
 -- take: add WITH (forecast.time = \w+)
 -- as: \1,
@@ -445,7 +445,7 @@ SELECT payload, y FROM (SELECT id, y, CASE WHEN id = 7 THEN '{' ELSE payload END
 -- as: , \1
 SELECT payload, y FROM (SELECT id, y, CASE WHEN id = 7 THEN '{' ELSE payload END AS payload FROM t) AS q TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2« » COLUMN JSON(payload, '$.user.age') LABEL y INTO m;
 
--- site: edl.forecasting.examples _ahead
+-- site: edl.forecasting.examples _future_rows
 -- hint: leave later rows out, or train it WITH forecast.horizon = {}
 -- take: train it (WITH forecast.horizon = \d+)
 -- run
@@ -459,7 +459,7 @@ SELECT payload, y FROM (SELECT id, y, CASE WHEN id = 7 THEN '{' ELSE payload END
 -- take: (WHERE .+? IS NOT NULL)
 SELECT x, page, n FROM (SELECT x, n, CASE WHEN id < 3 THEN NULL ELSE page END AS page FROM t) AS q «» TO TRAIN BoostedTreesRanker WITH train.group_column = page, train.num_boost_round = 2 LABEL n INTO m;
 
--- site: edl.forecasting.examples _ahead
+-- site: edl.forecasting.examples _future_rows
 -- hint: leave later rows out, or train it WITH forecast.horizon = {}
 -- take: leave later rows out, or
 -- first: SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 3 LABEL sold INTO fc3;

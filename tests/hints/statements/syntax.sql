@@ -260,7 +260,7 @@ CREATE OR REPLACE MODEL bq «TRANSFORM(x / 2 AS half)» OPTIONS(model_type = 'BO
 -- as: , input_label_cols = ['y']
 CREATE OR REPLACE MODEL bq OPTIONS(model_type = 'LINEAR_REG'« LABEL y») AS SELECT x, y FROM t;
 
--- site: sqlflow_edl.syntax.bigquery _closing
+-- site: sqlflow_edl.syntax.bigquery _find_closing
 -- hint: write )
 -- take: write (\))
 -- as: \1 

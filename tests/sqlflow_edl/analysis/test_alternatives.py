@@ -8,7 +8,7 @@ import pytest
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis import catalog
-from sqlflow_edl.analysis.alternatives import alternative
+from sqlflow_edl.analysis.alternatives import find_alternative
 from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.syntax.parse import parse
 
@@ -34,7 +34,7 @@ from sqlflow_edl.syntax.parse import parse
     ],
 )
 def test_a_model_of_another_system_has_an_alternative(name: str, hint: str) -> None:
-    found = alternative(name)
+    found = find_alternative(name)
 
     assert found
     assert found.hint.startswith(hint) or hint in found.hint
@@ -53,7 +53,7 @@ def test_a_model_of_another_system_has_an_alternative(name: str, hint: str) -> N
     ],
 )
 def test_the_message_names_the_model_if_exactly_one_is_the_same(name: str, message: str) -> None:
-    found = alternative(name)
+    found = find_alternative(name)
 
     assert found
     assert found.message == message
@@ -63,7 +63,7 @@ def test_the_message_names_the_model_if_exactly_one_is_the_same(name: str, messa
     "name", ["DNNClasifier", "LinearRegresor", "DepFM", "WideDeep", "TabClassifier", "m"]
 )
 def test_a_name_of_no_system_has_none(name: str) -> None:
-    assert alternative(name) is None
+    assert find_alternative(name) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, elsewhere
+from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, parameters_of_others
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.codegen.frameworks import KERAS, TORCH
@@ -40,6 +40,6 @@ def test_every_optimizer_is_spelt_in_the_frameworks_that_it_claims() -> None:
 
 
 def test_a_parameter_of_what_is_not_chosen_is_known_to_belong_elsewhere() -> None:
-    found = elsewhere([OPTIMIZERS.entries["adam"], MODELS.entries["LinearRegressor"]])
+    found = parameters_of_others([OPTIMIZERS.entries["adam"], MODELS.entries["LinearRegressor"]])
     assert found["optimizer.momentum"] == "sgd, rmsprop"
     assert "optimizer.beta_1" not in found

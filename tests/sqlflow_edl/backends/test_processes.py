@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SpecError
-from sqlflow_edl.backends.processes import make_run_spec
+from sqlflow_edl.backends.submit import make_run_spec
 from tests.sqlflow_edl.backends.kubernetes.jobs import with_workers
 
 

@@ -48,7 +48,7 @@ def supervised(snapshot: Snapshot | None = SNAPSHOT) -> job_folder.JobFolder:
     job = job_folder.create("train", "SELECT *\n  FROM t TO TRAIN DNN LABEL y INTO m")
     folder = ClusterFolder(job.path)
     folder.write_process("supervisor", Process.of(os.getpid()))
-    folder.write_address("127.0.0.1:4711")
+    folder.write_master_address("127.0.0.1:4711")
     if snapshot is not None:
         folder.write_process("master", Process.of(os.getppid()))
         snapshot.write(folder.snapshot)

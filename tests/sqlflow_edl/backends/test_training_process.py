@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from edl.run.training_client import TrainingProcess
-from sqlflow_edl.backends.training_process import LocalSubmitter
+from sqlflow_edl.backends.submit import LocalSubmitter
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 

@@ -28,7 +28,7 @@ def test_ticks_of_whole_numbers_are_whole() -> None:
 
 
 def test_a_scale_is_rounded_outwards() -> None:
-    found = Scale(0.13, 0.47, 0, 100).rounded()
+    found = Scale(0.13, 0.47, 0, 100).round_to_ticks()
     assert (found.low, found.high) == pytest.approx((0.1, 0.5))
 
 

@@ -128,7 +128,7 @@ def test_a_master_that_does_not_answer_is_an_error(
 ) -> None:
     monkeypatch.setattr(master_call, "PATIENCE", 0.0)
     job = supervised(Cluster(2, strategy="allreduce"))
-    ClusterFolder(job.path).write_address("127.0.0.1:1")
+    ClusterFolder(job.path).write_master_address("127.0.0.1:1")
     ClusterFolder(job.path).make_token()
     assert "the master of the job does not answer" in refusal(job, capsys)
 

@@ -31,7 +31,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleConn
     connection = ConsoleConnection(opener, "duckdb:")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        connection.known(None)
+        connection.get_catalog(None)
     connection.catalog.models = ("shop.sales", "colours")
     yield connection
     connection.close()
@@ -162,7 +162,7 @@ def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_aga
         list(session.run("CREATE TABLE IF NOT EXISTS gardens AS SELECT 1 AS x"))
     connection.refresh()
     try:
-        connection.known(None)
+        connection.get_catalog(None)
         assert offered("SELECT * FROM gar|", connection) == ["gardens"]
     finally:
         with connection.session() as session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.console.confirm import question
+from sqlflow_edl.console.statements import confirmation_question
 from sqlflow_edl.syntax import parse
 
 TABLES = ("guesses", 'main."two words"')
@@ -36,4 +36,4 @@ TABLES = ("guesses", 'main."two words"')
 )
 def test_what_cannot_be_taken_back_is_a_question(text: str, asked: str) -> None:
     [statement] = parse(text)
-    assert question(statement, "duckdb", TABLES) == asked
+    assert confirmation_question(statement, "duckdb", TABLES) == asked

@@ -58,7 +58,7 @@ def test_columns_are_asked_for_once() -> None:
         list(session.run("ALTER TABLE t DROP COLUMN b"))
     assert connection.columns("t") == ("a", "b")
     connection.refresh()
-    connection.known(None)
+    connection.get_catalog(None)
     assert connection.columns("t") == ("a",)
     connection.close()
 
@@ -75,7 +75,7 @@ def test_a_database_that_refuses_leaves_what_was_known(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(session.source, "tables", refuse)
     connection.refresh()
-    assert connection.known(None).tables == ("t",)
+    assert connection.get_catalog(None).tables == ("t",)
     connection.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from edl.errors import SourceError
 from sqlflow_edl.console.config import parse_config
-from sqlflow_edl.console.history import history
+from sqlflow_edl.console.prompt import history
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.sqlflow_edl.console.conftest import Typed

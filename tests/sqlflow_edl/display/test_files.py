@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.display.files import OutputFile, format_of, writing
+from sqlflow_edl.display.files import OutputFile, format_of, name_write_errors
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
@@ -67,7 +67,11 @@ def test_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    with pytest.raises(SQLFlowError, match="No space left"), OutputFile(path) as file, writing(path):
+    with (
+        pytest.raises(SQLFlowError, match="No space left"),
+        OutputFile(path) as file,
+        name_write_errors(path),
+    ):
         os.dup2(os.open("/dev/full", os.O_WRONLY), file.out.fileno())
         file.out.write("x" * 100_000)
     assert list(tmp_path.iterdir()) == []

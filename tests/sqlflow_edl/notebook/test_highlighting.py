@@ -13,7 +13,7 @@ import pytest
 
 from edl.installation import VERSION
 from sqlflow_edl.console.completion_rules import SQL_WORDS
-from sqlflow_edl.console.highlighting import EXTENDED
+from sqlflow_edl.console.prompt import EXTENDED
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 

@@ -17,7 +17,7 @@ from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.report import report_of
+from sqlflow_edl.web.server import render_report
 from tests.edl.models.conftest import SPEC, write
 
 CHURNED = msgspec.structs.replace(SPEC, label=ClassLabel("churned", (False, True)))
@@ -97,6 +97,6 @@ def test_warnings_stand_in_the_description_and_the_page_of_a_model(tmp_path: Pat
     described = [value for section, _, value in describe(version, archive) if section == "warnings"]
     assert described[0] == LEAK
     assert described[1].startswith(doubted)
-    page = report_of(ModelDetails(version, archive, {}, (), (version,)))
+    page = render_report(ModelDetails(version, archive, {}, (), (version,)))
     assert LEAK in page
     assert doubted in page

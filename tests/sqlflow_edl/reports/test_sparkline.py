@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from sqlflow_edl.reports.sparkline import sparkline
+from sqlflow_edl.reports.curve import sparkline
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_an_error_of_a_users_code_is_told_to_the_log_alone(
     async def failing(*_: object) -> None:
         raise UserCodeError("/srv/nets.py:7, in transform: KeyError: 'x'", hint="rows['x']")
 
-    monkeypatch.setattr(PredictionServer, "_predicted", failing)
+    monkeypatch.setattr(PredictionServer, "_answer_prediction", failing)
     with serve() as client:
         found = client.ask("POST", PREDICT, {"records": [ROW]})
     assert found.status == 500

@@ -51,7 +51,7 @@ def test_unseen_values_and_new_nulls_are_counted_by_column(
     pinned = session.source.pin(query, job.rows, seed=0, shuffle=False)
     model = trained(session)
     assert isinstance(spec.category_of(model.features[0]), spec.Vocabulary)
-    assert comparison.notes(FITTING, model, model, pinned, job) == wanted
+    assert comparison.comparison_notes(FITTING, model, model, pinned, job) == wanted
 
 
 def test_columns_with_the_largest_share_come_first_and_the_others_are_counted(session: Session) -> None:
@@ -64,7 +64,7 @@ def test_columns_with_the_largest_share_come_first_and_the_others_are_counted(se
     features = tuple(spec.Standardize(name, 0.0, 1.0) for name in names)
     model = msgspec.structs.replace(trained(session), inputs={"features": features})
     fitting = Fitting(dict.fromkeys(names, ColumnSummary(100, 0)))
-    [found] = comparison.notes(fitting, model, model, pinned, job)
+    [found] = comparison.comparison_notes(fitting, model, model, pinned, job)
     assert found == (
         "c6: 7, c5: 6, c4: 5, c3: 4, c2: 3 of 10 rows have NULL, of which training had none (2 more columns)"
     )

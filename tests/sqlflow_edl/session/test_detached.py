@@ -71,7 +71,7 @@ def test_rows_that_a_job_left_are_added_or_written(url: str) -> None:
         job.finish(1, "another process")
         assert notes(url) == [f"job {job.id} had finished: {words} 2 rows to k"]
         words = "; added its rows to k" if append else "; stored k"
-        assert words in attach._ending(job, Outcome("predict", 2, 1.0, tasks=1))
+        assert words in attach._describe_end(job, Outcome("predict", 2, 1.0, tasks=1))
     with connect(url) as source:
         assert source.stream("SELECT * FROM k").read_all().num_rows == 6
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlflow_edl.session.interrupts import interrupting
+from sqlflow_edl.session.interrupts import stop_on_interrupt
 
 
 def test_a_signal_calls_stop_from_another_thread_and_raises_as_ever() -> None:
@@ -19,7 +19,7 @@ def test_a_signal_calls_stop_from_another_thread_and_raises_as_ever() -> None:
         threads.append(threading.current_thread().name)
         stopped.set()
 
-    with pytest.raises(KeyboardInterrupt), interrupting(stop):
+    with pytest.raises(KeyboardInterrupt), stop_on_interrupt(stop):
         os.kill(os.getpid(), signal.SIGINT)
         stopped.wait(30)
     assert stopped.is_set()
@@ -31,7 +31,7 @@ def test_other_signals_stop_nothing() -> None:
     before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
     stopped: list[bool] = []
     try:
-        with interrupting(lambda: stopped.append(True)):
+        with stop_on_interrupt(lambda: stopped.append(True)):
             os.kill(os.getpid(), signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -39,7 +39,7 @@ def test_other_signals_stop_nothing() -> None:
 
 
 def test_nothing_is_left_of_it() -> None:
-    with interrupting(lambda: None):
+    with stop_on_interrupt(lambda: None):
         assert signal.set_wakeup_fd(-1) != -1
     assert signal.set_wakeup_fd(-1) == -1
     assert not [each for each in threading.enumerate() if each.name == "sqlflow-interrupts"]
@@ -49,7 +49,7 @@ def test_outside_the_main_thread_it_does_nothing() -> None:
     done = threading.Event()
 
     def work() -> None:
-        with interrupting(lambda: None):
+        with stop_on_interrupt(lambda: None):
             done.set()
 
     thread = threading.Thread(target=work)

@@ -31,7 +31,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def planned(session: Session, text: str) -> Planned:
     [statement] = session.parse(text)
-    return session.compiler.planned(statement)
+    return session.compiler.plan(statement)
 
 
 def test_an_id_that_the_select_brings_is_no_feature_and_the_answer_says_so(session: Session) -> None:

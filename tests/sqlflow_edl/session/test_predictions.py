@@ -235,7 +235,7 @@ def test_no_table_stays(session: Session) -> None:
 def temporary(session: Session) -> list[object]:
     """The temporary tables of the connection that we made. MySQL does not list them."""
     if isinstance(session.source, MaxComputeSource):
-        return [found.name for found in session.source.listed("edl_")]
+        return [found.name for found in session.source.list_objects("edl_")]
     lists = {
         "duckdb": "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'edl\\_%' ESCAPE '\\'",
         "sqlite": "SELECT name FROM sqlite_temp_master WHERE name LIKE 'edl\\_%' ESCAPE '\\'",

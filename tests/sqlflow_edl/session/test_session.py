@@ -12,7 +12,7 @@ from sklearn import datasets, metrics
 from sklearn.utils import Bunch
 
 from edl import spec
-from edl.data.names import fitting, free_name
+from edl.data.names import fit_name, free_name
 from edl.errors import Span, SQLFlowError
 from edl.program.user_model import PATH_VARIABLE, find
 from sqlflow_edl.session.observer import Silent
@@ -330,7 +330,7 @@ def drawn(workshop: Workshop) -> list[str]:
     names: list[str] = []
     for name in WIDE + [f"{i}" + "".join(draw.choices(alphabet, k=8)) for i in range(50)]:
         name = name[: LONGEST.get(workshop.dialect)].rstrip()  # nor a space at the end
-        names.append(free_name(fitting(name, workshop.dialect), names))
+        names.append(free_name(fit_name(name, workshop.dialect), names))
     return names
 
 
@@ -341,7 +341,7 @@ def test_tables_with_hostile_names_and_texts_train_and_predict(workshop: Worksho
         name: [draw.random() if i % 2 else draw.choice(WIDE) for _ in range(rows)]
         for i, name in enumerate(drawn(workshop))
     }
-    label = fitting('l"); exec(1) #', workshop.dialect)
+    label = fit_name('l"); exec(1) #', workshop.dialect)
     fill(workshop.session, "wide", pa.table({**columns, label: [draw.choice(CLASSES) for _ in range(rows)]}))
     workshop.run(
         f"SELECT * FROM wide TO TRAIN DNNClassifier WITH epochs = 2, model.framework = {workshop.framework} "

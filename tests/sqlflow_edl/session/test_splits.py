@@ -55,7 +55,7 @@ def test_the_rows_are_split_by_what_suits_them(case: Case, session: Session) -> 
     assert (f"{split.by} {split.column}".rstrip() if split else "none") == fields["split"]
     assert trained_on(found.spec, "m@1").partition(", ")[2] == fields["said"]
     [statement] = session.parse(text)
-    planned = session.compiler.planned(statement).spec.split
+    planned = session.compiler.plan(statement).spec.split
     assert planned == (msgspec.structs.replace(split, since="") if split else None)
     rows = session.plan(statement).to_arrow().to_pylist()
     shown = [(row["value"], row["why"]) for row in rows if (row["section"], row["name"]) == ("rows", "split")]

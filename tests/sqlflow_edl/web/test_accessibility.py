@@ -15,8 +15,7 @@ from edl.jobs.recording import JobRecorder
 from sqlflow_edl.serving.server import listen
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.model_reader import ModelReader
-from sqlflow_edl.web.report import report_of
-from sqlflow_edl.web.server import server_of
+from sqlflow_edl.web.server import render_report, server_of
 from tests import axe
 from tests.axe import faults
 from tests.browser import MISSING, Chromium, chromium
@@ -123,7 +122,7 @@ def test_a_prediction_is_accessible(page: Chromium, address: str) -> None:
 
 def test_signing_in_and_a_report_are_accessible(page: Chromium, source: str, tmp_path: Path) -> None:
     file = tmp_path / "dear.html"
-    file.write_text(report_of(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
+    file.write_text(render_report(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
     for address in serve(source, "long-token"):
         page.window(1280, 900)
         for url in (f"{address}/login", file.as_uri()):

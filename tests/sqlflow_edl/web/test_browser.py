@@ -20,8 +20,7 @@ from edl.jobs.recording import JobRecorder
 from sqlflow_edl.serving.server import listen
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.model_reader import ModelReader
-from sqlflow_edl.web.report import report_of
-from sqlflow_edl.web.server import server_of
+from sqlflow_edl.web.server import render_report, server_of
 from tests.browser import MISSING, Chromium, chromium
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(chromium() is None, reason=MISSING)]
@@ -145,7 +144,7 @@ def test_pages_fit_a_phone_in_light_and_dark(page: Chromium, address: str, path:
 
 def test_a_report_works_from_its_file_without_a_network(page: Chromium, source: str, tmp_path: Path) -> None:
     file = tmp_path / "dear.html"
-    file.write_text(report_of(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
+    file.write_text(render_report(ModelReader(ModelStore(source)).model("dear")), encoding="utf-8")
     page.open(file.as_uri())
     assert page.run(FIGURES)["recall"].endswith("%")
     assert page.run("performance.getEntriesByType('resource').length") == 0

@@ -15,7 +15,7 @@ from edl.models.registry.records import ModelRecord, ModelVersion
 from edl.spec import Calibration, ClassLabel, Residuals
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.report import report_of
+from sqlflow_edl.web.server import render_report
 from tests.edl.models.conftest import SPEC, write
 
 
@@ -44,7 +44,7 @@ def test_a_report_names_the_rows_that_its_scores_and_errors_are_of(
     def page(**parts: Any) -> str:
         parts["spec"] = msgspec.structs.replace(SPEC, rows=rows, label=parts.pop("label", SPEC.label))
         archive = read_archive(write(tmp_path / "m.zip", trials=trials, **parts))
-        return report_of(ModelDetails(version, archive, {}, (), (version,)))
+        return render_report(ModelDetails(version, archive, {}, (), (version,)))
 
     classes = page(
         label=ClassLabel("y", ("a", "b")), uncertainty=Calibration(confusion=((9.0, 1.0), (0.0, 10.0)))

@@ -82,7 +82,7 @@ class KubernetesCluster:
         name, incarnation = instance.key
         with self._lock:
             newest = self._newest.get(name, -1)
-            memory, avoided = self._cache.memory(name), self._avoided()
+            memory, avoided = self._cache.memory(name), self._update_avoided_nodes()
         if incarnation == newest:
             return
         if incarnation < newest:
@@ -103,9 +103,9 @@ class KubernetesCluster:
         with self._lock:
             return self._cache.unfit
 
-    def _avoided(self) -> dict[str, int]:
+    def _update_avoided_nodes(self) -> dict[str, int]:
         """Return the nodes to avoid, and log the new ones."""
-        failures = self._cache.avoided
+        failures = self._cache.avoided_nodes
         for node in failures.keys() - self._told:
             log(f"pods of the job avoid {node} from now on: {failures[node]} instances have failed there")
         self._told = set(failures)
@@ -120,7 +120,7 @@ class KubernetesCluster:
     def list(self) -> list[Change]:
         pods, version = _read_all(self._calls, self._path, self._selector)
         with self._lock:
-            changes = self._cache.listed(pods)
+            changes = self._cache.replace_pods(pods)
             self._version = version
             for change in changes:
                 name, incarnation = change.instance.key
@@ -216,7 +216,7 @@ class KubernetesCluster:
 
     def _receive(self, pod: Pod, is_there: bool) -> Change | None:
         with self._lock:
-            return self._cache.seen(pod) if is_there else self._cache.gone(pod)
+            return self._cache.update_pod(pod) if is_there else self._cache.delete_pod(pod)
 
     def _look(self) -> Iterator[Change]:
         """Give up stuck pods and yield their changes."""
@@ -247,7 +247,7 @@ class KubernetesCluster:
     def _tidy(self) -> None:
         """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
-            superseded = self._cache.superseded()
+            superseded = self._cache.list_superseded()
         with contextlib.suppress(RuntimeError):  # the pool is closed
             for pod in superseded:
                 options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}

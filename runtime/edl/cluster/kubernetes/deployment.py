@@ -20,7 +20,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is the time that an image, or another prerequisite of a container, may be missing until the instance counts as
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
     that is empty, up to four times the initial memory. A node is avoided after `node_failures` instances have failed on
-    it, see `edl.cluster.kubernetes.bad_nodes`.
+    it, see `edl.cluster.kubernetes.pod_cache`.
     """
 
     pending_secs: float = 300.0

@@ -66,7 +66,7 @@ def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
         return _report_end(pod, instance, stopped)
     if pod.status.phase == "Running":
         return Change(instance, "running", pod.place)
-    return Change(instance, "pending", pod.place, detail=pending(pod))
+    return Change(instance, "pending", pod.place, detail=pending_reason(pod))
 
 
 def report_deleted_pod(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
@@ -80,7 +80,7 @@ def report_deleted_pod(pod: Pod, instance: Instance, *, stopped: bool = False) -
     return Change(instance, "ended", pod.place, reason, None, detail)
 
 
-def pending(pod: Pod) -> str:
+def pending_reason(pod: Pod) -> str:
     """Return the reason why the pod does not run yet, or an empty text if none is known."""
     if pod.gates:
         return _describe_gates(pod)

@@ -43,10 +43,10 @@ class Growth:
 
     def after(self, had: Memory) -> Memory:
         """Return the memory that follows after `had` ran out. The request never exceeds the limit."""
-        limit, request = self._grown(had.limit), self._grown(had.request)
+        limit, request = self._grow(had.limit), self._grow(had.request)
         return Memory(min(request, limit) if limit else request, limit)
 
-    def _grown(self, size: int) -> int:
+    def _grow(self, size: int) -> int:
         more = int(size * self._factor)
         return max(size, min(more, self._most)) if self._most else more
 

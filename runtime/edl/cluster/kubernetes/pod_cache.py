@@ -2,24 +2,33 @@
 
 Pure: times are arguments, and required actions on pods are queried. A pod is one incarnation of a name, so its name is
 never used again.
+
+It also decides which nodes the job avoids (`BadNodes`: its instances failed there while others did not on other
+nodes), and which pods do not start or end in time (`PodWaits`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
 
-from edl.cluster import Change, Instance, Role
+from edl.cluster import Change, Instance, Reason, Role
 from edl.cluster.kubernetes import memory, quantities
-from edl.cluster.kubernetes.bad_nodes import BadNodes
-from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.exit_reason import ran_out_of_memory, report_deleted_pod, to_change
+from edl.cluster.kubernetes.deployment import Deployment, Policy
+from edl.cluster.kubernetes.exit_reason import (
+    is_unscheduled,
+    obstacle,
+    pending_reason,
+    ran_out_of_memory,
+    report_deleted_pod,
+    to_change,
+)
 from edl.cluster.kubernetes.memory import Growth, Memory
 from edl.cluster.kubernetes.pods import Pod
-from edl.cluster.kubernetes.stuck_pods import GivenUp, PodWaits
 
 MORE = 2  # suggested multiple of memory that did not suffice
 
@@ -54,14 +63,16 @@ class PodCache:
 
     # Versions of pods -----------------------------------------------------------------------------------------
 
-    def listed(self, pods: Iterable[Pod]) -> list[Change]:
+    def replace_pods(self, pods: Iterable[Pod]) -> list[Change]:
         """Replace the cache by a complete list; return the state of each name's newest pod, including deleted ones."""
         present = {pod.instance.key: pod for pod in pods if pod.instance is not None}
         changes = [
-            change for key in self._known.keys() - present.keys() if (change := self._gone(key)) is not None
+            change
+            for key in self._known.keys() - present.keys()
+            if (change := self._delete_pod(key)) is not None
         ]
         for pod in present.values():
-            self.seen(pod)
+            self.update_pod(pod)
         newest: dict[str, Change] = {}
         for change in [*changes, *(entry.change for entry in self._known.values())]:
             before = newest.get(change.instance.name)
@@ -69,7 +80,7 @@ class PodCache:
                 newest[change.instance.name] = change
         return [newest[name] for name in sorted(newest)]
 
-    def seen(self, pod: Pod) -> Change | None:
+    def update_pod(self, pod: Pod) -> Change | None:
         """Return the change by a new version of an existing pod, or None."""
         instance = pod.instance
         if instance is None:
@@ -88,14 +99,14 @@ class PodCache:
         self._known[instance.key] = _Known(pod, change)
         return change if entry is None or entry.change != change else None
 
-    def gone(self, pod: Pod) -> Change | None:
+    def delete_pod(self, pod: Pod) -> Change | None:
         """Return the change by the deletion of a pod, given its last version, or None."""
         if pod.instance is None:
             return None
-        self.seen(pod)
-        return self._gone(pod.instance.key)
+        self.update_pod(pod)
+        return self._delete_pod(pod.instance.key)
 
-    def _gone(self, key: Key) -> Change | None:
+    def _delete_pod(self, key: Key) -> Change | None:
         entry = self._known.pop(key)
         stopped = key in self._stopped
         self._stopped.discard(key)
@@ -137,7 +148,7 @@ class PodCache:
         )
         return entry.change
 
-    def superseded(self) -> list[Pod]:
+    def list_superseded(self) -> list[Pod]:
         """Return ended pods to delete, each once. The last one of a name is kept for its log until the next runs."""
         newest: dict[str, int] = {}  # last started incarnation by name
         for (name, incarnation), entry in self._known.items():
@@ -156,14 +167,14 @@ class PodCache:
         return record[1] if record else None
 
     @property
-    def avoided(self) -> dict[str, int]:
+    def avoided_nodes(self) -> dict[str, int]:
         """Nodes that the next pods avoid, with the failures on them."""
-        return self._nodes.avoided
+        return self._nodes.avoided_nodes
 
     @property
     def unfit(self) -> frozenset[str]:
         """Names of the instances that run on nodes to avoid."""
-        if not (avoided := self.avoided):
+        if not (avoided := self.avoided_nodes):
             return frozenset()
         entries = self._known.values()
         return frozenset(
@@ -199,3 +210,105 @@ class PodCache:
     def _remember(self, name: str, incarnation: int, gets: Memory) -> None:
         if incarnation >= self._memory.get(name, (-1, gets))[0]:
             self._memory[name] = (incarnation, gets)
+
+
+FAILURES = ("failed", "killed", "hung")  # reasons of ends that a node may be the cause of
+
+
+class BadNodes:
+    """Counter of the failures on each node of a job. Not thread-safe.
+
+    A node with `limit` failures is avoided, unless every node that the job knows has as many: then the nodes are not
+    the cause. 0 avoids none. Another master counts anew.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._failures: Counter[str] = Counter()
+        self._known: set[str] = set()
+
+    @property
+    def avoided_nodes(self) -> dict[str, int]:
+        """Nodes to avoid, sorted by name, with the failures on them."""
+        bad = {node for node, failures in self._failures.items() if self._limit and failures >= self._limit}
+        return {node: self._failures[node] for node in sorted(bad)} if bad < self._known else {}
+
+    def saw(self, node: str, change: Change) -> None:
+        """Count an instance that runs or has ended on the node; call it once for each state."""
+        if not node:
+            return
+        self._known.add(node)
+        if change.state == "ended" and change.reason in FAILURES:
+            self._failures[node] += 1
+
+
+OVERDUE_SECS = 10.0  # after its grace period, until a pod counts as lost with its node
+
+
+class GivenUp(msgspec.Struct, frozen=True):
+    """End of an instance after its pod was given up. `withdraw` is True if its pod is still to be deleted."""
+
+    reason: Reason
+    detail: str
+    withdraw: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    what: str
+    since: float
+
+
+class PodWaits:
+    """Present wait of each pod of a job, with its start."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._waits: dict[str, _Wait] = {}  # by name of the pod
+        self._given_up: set[str] = set()  # images that timed out, and that no pod has run with since
+
+    def look(self, pod: Pod, instance: Instance, now: float) -> GivenUp | None:
+        """Return a verdict if the pod is given up, or None if it makes progress or may wait longer."""
+        what = _waits_for(pod)
+        wait = self._waits.get(pod.metadata.name)
+        if wait is None or wait.what != what:
+            wait = self._waits[pod.metadata.name] = _Wait(what, now)
+        match what:
+            case "node" if instance.role == "ps" and now - wait.since > self._policy.pending_secs:
+                return GivenUp("no room", pending_reason(pod))
+            case "obstacle":
+                return self._judge_obstacle(pod, now - wait.since)
+            case "end" if now - wait.since > (pod.metadata.deletion_grace_period_seconds or 0) + OVERDUE_SECS:
+                return GivenUp("lost", "its node does not report its end", withdraw=False)
+            case "":
+                self._given_up -= {status.image for status in pod.statuses}
+        return None
+
+    def forget(self, pod: str) -> None:
+        self._waits.pop(pod, None)
+
+    def _judge_obstacle(self, pod: Pod, secs: float) -> GivenUp | None:
+        """Return a verdict for a pod with an obstacle.
+
+        After one pod was given up, others with the same image and an obstacle are given up at once, until a pod runs
+        with it.
+        """
+        obstruction = obstacle(pod)
+        if obstruction is None:
+            return None
+        if secs > self._policy.image_secs or obstruction.final:
+            self._given_up.add(obstruction.image)
+        return GivenUp("failed", obstruction.words) if obstruction.image in self._given_up else None
+
+
+def _waits_for(pod: Pod) -> str:
+    """Return the kind of wait, or an empty text for a running pod."""
+    if pod.metadata.deletion_timestamp is not None:
+        return "end"
+    if pod.status.phase == "Running":
+        return ""
+    if obstacle(pod) is not None:
+        return "obstacle"
+    if pod.gates:
+        return "gate"  # who set it removes it, which may take hours
+    return "node" if is_unscheduled(pod) else "start"

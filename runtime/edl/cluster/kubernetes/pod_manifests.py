@@ -38,7 +38,7 @@ def pod(
         names.INSTANCE: instance.name,
         names.INCARNATION: str(instance.incarnation),
     }
-    metadata["ownerReferences"] = [owner(job, deployment.uid)]
+    metadata["ownerReferences"] = [owner_reference(job, deployment.uid)]
     container = manifest["spec"]["containers"][0]
     variable = {"name": "EDL_INSTANCE", "value": msgspec.json.encode(instance).decode()}
     container["env"] = [
@@ -54,7 +54,7 @@ def pod(
     return manifest
 
 
-def owner(job: str, uid: str) -> Manifest:
+def owner_reference(job: str, uid: str) -> Manifest:
     """Return a reference to the Job: its deletion deletes the pods, but it does not count them as its own."""
     return {
         "apiVersion": "batch/v1",

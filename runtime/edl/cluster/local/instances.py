@@ -60,7 +60,7 @@ class Instances:
                 f"{instance.name} has reached incarnation {newest}, later than {instance.incarnation}"
             )
         slots = self.room.slots if self.room is not None else self._slots
-        if slots is not None and self.there >= slots:
+        if slots is not None and self.alive_count >= slots:
             raise NoRoomError(f"all {slots} slots are taken")
         self._forget_ended(instance.name)
         self._newest[instance.name] = instance.incarnation
@@ -81,7 +81,7 @@ class Instances:
             self._end(record, "stopped", None, "before it started")
 
     @property
-    def there(self) -> int:
+    def alive_count(self) -> int:
         """Number of instances that have not ended."""
         return sum(record.change.state != "ended" for record in self._records.values())
 

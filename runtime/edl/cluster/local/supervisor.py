@@ -201,7 +201,7 @@ def _port(folder: ClusterFolder) -> Iterator[int]:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(("127.0.0.1", 0))
         host, port = reserved.getsockname()
-        folder.write_address(f"{host}:{port}")
+        folder.write_master_address(f"{host}:{port}")
         yield port
 
 

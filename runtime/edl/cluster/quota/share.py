@@ -41,7 +41,7 @@ class Share:
     def look(self) -> None:
         """Take and return slots; keep the present ones if the quota cannot be used."""
         try:
-            slots = self._membership.turn(self._instances.there, self._instances.wanted)
+            slots = self._membership.turn(self._instances.alive_count, self._instances.wanted)
         except ClusterError as error:
             if error.message != self._trouble:
                 self._trouble = error.message

@@ -75,7 +75,7 @@ class CSVFiles:
         readings = self._readings()
         for name, reading in (stated or {}).items():
             readings[name] = csv_readings.reading_named(reading)
-        columns = (self._typed(name, reading) for name, reading in readings.items())
+        columns = (self._type_expression(name, reading) for name, reading in readings.items())
         types = {
             name: reading.type
             for name, reading in readings.items()
@@ -94,7 +94,7 @@ class CSVFiles:
         )
         return " UNION ALL BY NAME ".join(parts)
 
-    def _typed(self, name: str, reading: Reading | None) -> str:
+    def _type_expression(self, name: str, reading: Reading | None) -> str:
         """Return SQL of a column, without an expression that occurs twice: DuckDB compares all pairs to find those."""
         column = quote_part(name)
         if reading is None or self._is_direct(name, reading):

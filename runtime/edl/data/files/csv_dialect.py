@@ -130,7 +130,7 @@ def find_dialect(path: str, options: Mapping[str, str], url: SourceURL) -> CSVDi
         (
             "delim",
             form.delim,
-            form.delim == _usual(path),
+            form.delim == _separator_by_suffix(path),
             f"with {_SEPARATORS.get(form.delim)} as the separator",
         ),
         ("quote", form.quote, form.quote == '"', f"with {form.quote} as the quote"),
@@ -265,7 +265,7 @@ class _Form:
         return widths.pop() if len(widths) == 1 else 0
 
 
-def _usual(path: str) -> str:
+def _separator_by_suffix(path: str) -> str:
     """Return the separator by the end of the file's name."""
     return "\t" if re.search(r"\.tsv(\.gz|\.zst)?$", path, re.IGNORECASE) else ","
 
@@ -293,7 +293,9 @@ def _find_form(path: str, sample: _Sample, options: Mapping[str, str], url: Sour
     if "delim" in options:
         forms = [_Form(options["delim"], quote, escape)]
     else:
-        forms = [_Form(delim, quote, escape) for delim in dict.fromkeys((_usual(path), *_SEPARATORS))]
+        forms = [
+            _Form(delim, quote, escape) for delim in dict.fromkeys((_separator_by_suffix(path), *_SEPARATORS))
+        ]
     if "skip" in options:
         return _find_separator(path, sample, int(options["skip"]), forms, options, url), int(options["skip"])
     skip = _leading_lines(sample.text, options.get("comment", "#"))

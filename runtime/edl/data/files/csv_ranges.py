@@ -184,18 +184,18 @@ class CSVTexts:
             if self._encoding != csv_encoding.UTF8:
                 data = csv_encoding.decode(data, self._encoding).encode()
             self._read.block_size = len(data) + 1
-            table = self._parsed(data, names, direct or {})
+            table = self._parse_piece(data, names, direct or {})
         except (pa.ArrowException, UnicodeError) as error:
             if direct:  # `+1`, or `""` for NULL
                 return self.load(piece, names)
-            raise self._damaged(str(error), piece) from None
+            raise self._damage_error(str(error), piece) from None
         row, behind = self._file.starts[piece : piece + 2]
         if table.num_rows != behind - row:
-            raise self._damaged(f"{behind - row} rows are expected, and {table.num_rows} found", piece)
+            raise self._damage_error(f"{behind - row} rows are expected, and {table.num_rows} found", piece)
         [batch] = table.combine_chunks().to_batches()
         return batch
 
-    def _parsed(self, data: bytes, names: Sequence[str], direct: Mapping[str, pa.DataType]) -> pa.Table:
+    def _parse_piece(self, data: bytes, names: Sequence[str], direct: Mapping[str, pa.DataType]) -> pa.Table:
         convert = csv.ConvertOptions(
             column_types={**dict.fromkeys(self.names, pa.string()), **direct},
             include_columns=names,
@@ -209,7 +209,7 @@ class CSVTexts:
         for piece in range(len(self._file.offsets) - 1):
             yield self.load(piece, self.names)
 
-    def _damaged(self, report: str, piece: int) -> SourceError:
+    def _damage_error(self, report: str, piece: int) -> SourceError:
         """Translate Arrow's report; it counts rows from the beginning of the piece."""
         path, before = self._file.path, self._file.starts[piece]
         if match := _FIELDS.search(report):

@@ -423,7 +423,7 @@ class CSVColumn:
         return na_reading(chosen) if self.has_na else chosen
 
     @property
-    def undecided(self) -> list[Reading]:
+    def undecided_readings(self) -> list[Reading]:
         """Readings that fit a column of text, but are not decided."""
         if not self.number or self.reading is not None:
             return []
@@ -547,7 +547,7 @@ def describe(
         if column.reading is not None and column.reading.words:
             by_words.setdefault(f"as {column.reading.words}", []).append(name)
             options |= dict.fromkeys(column.reading.options)
-        elif undecided := column.undecided:
+        elif undecided := column.undecided_readings:
             words = " or ".join(dict.fromkeys(reading.words for reading in undecided))
             states = dict.fromkeys(option for reading in undecided for option in reading.options)
             ways = " or ".join(f"?{option}={value}" for option, value in states)

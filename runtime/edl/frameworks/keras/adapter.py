@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import edl.frameworks.keras.layers  # noqa: F401 (refuses another backend)
-from edl.arrays import Array, Features, map_arrays, plain
+from edl.arrays import Array, Features, map_arrays, replace_lists
 from edl.embeddings.model_tables import Fetched, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
@@ -37,7 +37,7 @@ from edl.frameworks.adapter import (
     refuse_weights_for_scalar,
     unpack_arrays,
 )
-from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, flat
+from edl.frameworks.base import NetworkAdapter, call_function, checked_shapes, flatten_inputs
 from edl.frameworks.device import tell
 from edl.frameworks.keras import device as devices
 from edl.frameworks.keras.compiled import Variants, any_rows, compile_function, spec_of
@@ -86,7 +86,7 @@ class KerasAdapter(NetworkAdapter):
         device: str,
     ) -> None:
         super().__init__(program, model, seed)
-        tensors = map_arrays(tf.convert_to_tensor, plain(features))
+        tensors = map_arrays(tf.convert_to_tensor, replace_lists(features))
         with self._user_code("the model"), self.tables.discover(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of lazily built layers
         _check_one_tensor(outputs)
@@ -94,7 +94,10 @@ class KerasAdapter(NetworkAdapter):
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         by_id = {id(weight): name for name, weight in self._variables().items()}
         self._trained = [by_id[id(variable)] for variable in model.trainable_variables]
-        rows = map_arrays(any_rows, plain(features)), *_any_fetched(self._fetched(features, train=False))
+        rows = (
+            map_arrays(any_rows, replace_lists(features)),
+            *_any_fetched(self._fetch_rows(features, train=False)),
+        )
         self._predict = compile_function(devices.run_on_device(device, self._infer), *rows)
         self._predict_with = compile_function(devices.run_on_device(device, self._infer_with), *rows)
         if labels is not None:
@@ -127,7 +130,7 @@ class KerasAdapter(NetworkAdapter):
         with self._user_code("the training step"):
             self._walk = self.tables.walk(rows.features, rows.size)
             losses = self._train(
-                plain(rows.features), rows.labels, rows.size, weights=rows.weights, rates=rows.rates
+                replace_lists(rows.features), rows.labels, rows.size, weights=rows.weights, rates=rows.rates
             )
         values: Floats = losses.numpy()
         return values
@@ -135,10 +138,10 @@ class KerasAdapter(NetworkAdapter):
     def gradients(
         self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
     ) -> Gradients:
-        fetched = fetched or self._fetched(features, train=True)
+        fetched = fetched or self._fetch_rows(features, train=True)
         with self._user_code("the training step"):
             loss, gradients, blocks = self._gradients(
-                plain(features), fetched.blocks, fetched.places, labels, weights=weights
+                replace_lists(features), fetched.blocks, fetched.places, labels, weights=weights
             )
         values = dict(zip(self._trained, gradients, strict=True))
         return Gradients(float(loss), values | _by_row(fetched, blocks))
@@ -162,26 +165,26 @@ class KerasAdapter(NetworkAdapter):
         return loss
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        fetched = self._fetched(features, train=False)
+        fetched = self._fetch_rows(features, train=False)
         with self._user_code("the evaluation"):
             outputs, loss = self._evaluate(
-                plain(features), fetched.blocks, fetched.places, labels, weights=weights
+                replace_lists(features), fetched.blocks, fetched.places, labels, weights=weights
             )
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
-        fetched = self._fetched(features, train=False)
+        fetched = self._fetch_rows(features, train=False)
         with self._user_code("the prediction"):
-            outputs: Array = self._predict(plain(features), fetched.blocks, fetched.places).numpy()
+            outputs: Array = self._predict(replace_lists(features), fetched.blocks, fetched.places).numpy()
         return outputs
 
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         if EMBEDDING not in names:
             return self.predict(features), {}
-        fetched = self._fetched(features, train=False)
+        fetched = self._fetch_rows(features, train=False)
         with self._user_code("the prediction"):
-            outputs, inputs = self._predict_with(plain(features), fetched.blocks, fetched.places)
-        embedding = flat(inputs[-1].numpy() if inputs else None, len(outputs))
+            outputs, inputs = self._predict_with(replace_lists(features), fetched.blocks, fetched.places)
+        embedding = flatten_inputs(inputs[-1].numpy() if inputs else None, len(outputs))
         return outputs.numpy(), {EMBEDDING: embedding}
 
     def standalone(self) -> Any:

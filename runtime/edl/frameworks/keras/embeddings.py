@@ -84,7 +84,7 @@ def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
             vectors[name] = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
         weighted = tables.listed.get(name)
         return (
-            _inside(layer, vectors[name])
+            _make_inner_layer(layer, vectors[name])
             if weighted is None
             else _inside_lists(layer, vectors[name], weighted)
         )
@@ -115,7 +115,7 @@ def _input_like(tensor: Any, weighted: bool | None) -> Any:
     return new_input
 
 
-def _inside(layer: Embedding, embedding: keras.layers.Embedding) -> keras.Model:
+def _make_inner_layer(layer: Embedding, embedding: keras.layers.Embedding) -> keras.Model:
     """Return an ordinary layer over the whole table of a row layer."""
     tensors = layer.input if isinstance(layer.input, list) else [layer.input]
     inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in tensors]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from edl.arrays import plain
+from edl.arrays import replace_lists
 from edl.embeddings.model_tables import Fetched
 from edl.frameworks.adapter import GradientPart, Minibatches
 from edl.frameworks.keras.compiled import Variants
@@ -50,12 +50,17 @@ class GradientParts:
         sizes = [_count(variable) for variable in self._variables]
         self._sizes = [*sizes, 1, *(_count(buffer) for buffer in buffers)]
         scalar, vector = tf.TensorSpec((), tf.float32), tf.TensorSpec((None,), tf.float32)
-        self._gather = Variants(self._gathered, *rows, scalar)
+        self._gather = Variants(self._gather_rows, *rows, scalar)
         self._spread = Variants(self._applied, vector, {name: tf.TensorSpec((), tf.int32) for name in blocks})
 
     def of(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         flat = self._gather(
-            plain(rows.features), fetched.blocks, fetched.places, rows.labels, share, weights=rows.weights
+            replace_lists(rows.features),
+            fetched.blocks,
+            fetched.places,
+            rows.labels,
+            share,
+            weights=rows.weights,
         )
         return _part(flat)
 
@@ -74,7 +79,7 @@ class GradientParts:
 
     # In the graph ----------------------------------------------------------------------------------------
 
-    def _gathered(
+    def _gather_rows(
         self,
         features: Any,
         blocks: Blocks,

@@ -31,8 +31,9 @@ from edl.embeddings.placement import (
     table_of,
 )
 from edl.errors import JobError
-from edl.features import NUMBERS, Entry, Features, Inputs
+from edl.features import NUMBERS, Entry, Features, Inputs, SeveralTarget
 from edl.frameworks.base import check_model
+from edl.frameworks.heads import in_order
 from edl.spec import Embedding as EmbeddingFeature
 
 if "keras" not in sys.modules:
@@ -288,4 +289,18 @@ def _vectors(entry: Entry) -> keras.layers.Embedding:
     }[initial_of(entry)]
     return keras.layers.Embedding(
         entry.num_ids, entry.width, embeddings_initializer=initializer, name=f"{entry.name}_embedding"
+    )
+
+
+def joined(outputs: Any, label: SeveralTarget) -> Any:
+    """Return the outputs of a user's model as one tensor, (rows, outputs).
+
+    It gives that tensor, one per label in their order, or a dict of one per label by the name of its column. Raises
+    JobError for another form.
+    """
+    if not isinstance(outputs, dict | list | tuple):
+        return outputs
+    tensors = in_order(outputs, label.spec)
+    return keras.layers.Concatenate()(
+        [tensor if len(tensor.shape) == 2 else tensor[:, None] for tensor in tensors]
     )

@@ -61,7 +61,7 @@ class _KerasTensors(Tensors):
     def constant(self, values: Array) -> GraphValue:
         return self.value(tf.constant(values))
 
-    def converted(self, tensor: Any, kind: str) -> Any:
+    def convert(self, tensor: Any, kind: str) -> Any:
         return tf.cast(tensor, _TYPES[kind])
 
     def positions(self, value: GraphValue, keys: Array) -> GraphValue:

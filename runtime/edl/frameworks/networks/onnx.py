@@ -85,9 +85,9 @@ class _Graph:
     def outputs(self, network: Network) -> GraphValue:
         """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
         graph = self._graph
-        rows = self._joined([self._block(block) for block in network.blocks])
+        rows = self._join([self._block(block) for block in network.blocks])
         if network.scales is not None:
-            rows = graph.add("Mul", self._unsqueezed(rows, 1), self._constant(network.scales))
+            rows = graph.add("Mul", self._unsqueeze(rows, 1), self._constant(network.scales))
         for layer in network.hidden:
             rows = self._layer(rows, layer)
         rows = self._layer(rows, network.output)
@@ -104,9 +104,9 @@ class _Graph:
             product = graph.add("Einsum", inputs, weight, equation="rmw,mwo->rmo")
         else:
             product = graph.add("MatMul", inputs, weight)
-        return self._activated(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
+        return self._activate(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
 
-    def _activated(self, value: GraphValue, activation: str) -> GraphValue:
+    def _activate(self, value: GraphValue, activation: str) -> GraphValue:
         graph = self._graph
         if activation in _OPERATORS:
             return graph.add(_OPERATORS[activation], value)
@@ -127,16 +127,16 @@ class _Graph:
     def _block(self, block: FeatureBlock) -> GraphValue:
         graph, entry = self._graph, block.entry
         if entry.kind == "dense":
-            return self._joined([dense_values(graph, feature) for feature in entry.features])
+            return self._join([dense_values(graph, feature) for feature in entry.features])
         if entry.kind == "positions":
-            return self._encoded(block)
+            return self._encode(block)
         if block.periodic is not None:
             numbers = [
                 column_of(graph, standardize_input(graph, feature))
                 for feature in entry.features
                 if isinstance(feature, PeriodicFeature)
             ]
-            return self._periodic(self._joined(numbers), block.periodic, entry.width)
+            return self._periodic(self._join(numbers), block.periodic, entry.width)
         positions = self._ids(block)
         if block.table is not None:
             if (shared := id(block.table)) not in self._tables:
@@ -151,18 +151,18 @@ class _Graph:
             raise TypeError(f"{type(feature).__name__} has no ids")
         return ids(self._graph, feature.category)
 
-    def _encoded(self, block: FeatureBlock) -> GraphValue:
+    def _encode(self, block: FeatureBlock) -> GraphValue:
         graph = self._graph
         columns, first = block.entry.encodings
         features = [member for member in block.entry.features if isinstance(member, PiecewiseLinear)]
-        positions = self._joined([position(graph, feature) for feature in features])
+        positions = self._join([position(graph, feature) for feature in features])
         of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
         shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
         return graph.add("Clip", shifted, self._constant(np.array(0.0)), self._constant(np.array(1.0)))
 
     def _periodic(self, numbers: GraphValue, periodic: Periodic, width: int) -> GraphValue:
         graph, turn = self._graph, self._constant(np.array(2 * math.pi))
-        values = self._unsqueezed(numbers, 2)
+        values = self._unsqueeze(numbers, 2)
         frequencies = self._constant(periodic.frequencies)
         if periodic.frequency_first:
             angles = graph.add("Mul", turn, graph.add("Mul", values, frequencies))
@@ -183,10 +183,10 @@ class _Graph:
     def _constant(self, values: Array) -> GraphValue:
         return self._graph.constant(np.asarray(values).astype(np.float32))
 
-    def _joined(self, blocks: Sequence[GraphValue]) -> GraphValue:
+    def _join(self, blocks: Sequence[GraphValue]) -> GraphValue:
         return blocks[0] if len(blocks) == 1 else self._graph.add("Concat", *blocks, axis=1)
 
-    def _unsqueezed(self, value: GraphValue, axis: int) -> GraphValue:
+    def _unsqueeze(self, value: GraphValue, axis: int) -> GraphValue:
         return self._graph.add("Unsqueeze", value, self._graph.constant(np.array([axis], dtype=np.int64)))
 
 

@@ -82,7 +82,7 @@ class Graph:
             default_tensor=tensor("default", np.array([np.nan])),
         )
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the file of a model with this graph."""
         from onnx import helper
 
@@ -154,7 +154,7 @@ def of_columns(
         for name, (first, last) in (parts or {}).items():
             part = graph.columns(scores, first, last)
             taken.append(graph.output(free_name(name, taken), part, last - first))
-    return graph.encoded()
+    return graph.encode()
 
 
 def logits_of(graph: Graph, scores: GraphValue, is_binary: bool) -> GraphValue:

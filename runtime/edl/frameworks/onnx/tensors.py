@@ -32,10 +32,10 @@ class Tensors(Graph):
         return self.value(self._given[name])
 
     def cast(self, value: GraphValue, kind: str) -> GraphValue:
-        return self.value(self.converted(self.tensor(value), kind))
+        return self.value(self.convert(self.tensor(value), kind))
 
     @abstractmethod
-    def converted(self, tensor: Any, kind: str) -> Any:
+    def convert(self, tensor: Any, kind: str) -> Any:
         """Return the tensor in another type, such as FLOAT."""
 
     def add(self, operator: str, *inputs: GraphValue, domain: str = "", **attributes: Any) -> GraphValue:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.utils import deterministic
 
-from edl.arrays import Array, Features, count_rows, map_arrays, plain
+from edl.arrays import Array, Features, count_rows, map_arrays, replace_lists
 from edl.embeddings.model_tables import Fetched, Keys, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
@@ -33,7 +33,7 @@ from edl.frameworks.adapter import (
     count_members,
     refuse_weights_for_scalar,
 )
-from edl.frameworks.base import NetworkAdapter, call_function, flat
+from edl.frameworks.base import NetworkAdapter, call_function, flatten_inputs
 from edl.frameworks.device import tell
 from edl.frameworks.torch import device as devices
 from edl.frameworks.torch import precision as precisions
@@ -89,7 +89,7 @@ class TorchAdapter(NetworkAdapter):
         self._threads = Threads(_threads, 0)
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         self.model.cpu()  # of a script, it may be elsewhere
-        tensors = map_arrays(own_tensor, plain(features))
+        tensors = map_arrays(own_tensor, replace_lists(features))
         with self.tables.discover(features, tensors), self._inference():
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         check_own_outputs(program, tuple(outputs.shape))
@@ -100,7 +100,7 @@ class TorchAdapter(NetworkAdapter):
         tell(program.spec.device, devices.describe_device(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
-            check_outputs(self._wanted(labels), outputs.shape, labels.dtype.kind == "i")
+            check_outputs(self._wanted_shape(labels), outputs.shape, labels.dtype.kind == "i")
             kind, title = torch.optim.Optimizer, "torch.optim.Optimizer"
             self.optimizer = call_function(
                 program, "optimizer", kind, title, list(self._trainable().values())
@@ -164,7 +164,7 @@ class TorchAdapter(NetworkAdapter):
         features, targets = self._tensors(rows.features), self._targets(rows.labels, rows.weights)
         with self._user_code("the training step"), self._gradient_parts.without_moves():
             loss = self._backward(features, block, *targets, share)
-            return self._gradient_parts.gathered(loss, blocks, share)
+            return self._gradient_parts.gather_part(loss, blocks, share)
 
     def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
         if rate is not None:
@@ -194,7 +194,9 @@ class TorchAdapter(NetworkAdapter):
             return self.predict(features), {}
         with last_inputs(self.model) as inputs:
             outputs = self.predict(features)
-        return outputs, {EMBEDDING: flat(array_of(inputs[-1].float()) if inputs else None, len(outputs))}
+        return outputs, {
+            EMBEDDING: flatten_inputs(array_of(inputs[-1].float()) if inputs else None, len(outputs))
+        }
 
     def get_random(self) -> bytes:
         return self._random.pack()
@@ -258,9 +260,11 @@ class TorchAdapter(NetworkAdapter):
         mine = not self._program.edited and spec.own is None and not self.tables
         if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
             return None
-        return self._threads.turns(rows.size, lambda: self._tried(*next(self._minibatches(rows))))
+        return self._threads.turns(rows.size, lambda: self._try_gradients(*next(self._minibatches(rows))))
 
-    def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
+    def _try_gradients(
+        self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None
+    ) -> list[torch.Tensor]:
         """Return the gradients of a minibatch as in a step, and restore all state."""
         buffers, random = [buffer.clone() for buffer in self.model.buffers()], torch.get_rng_state()
         self._backward(features, _NO_ROWS, labels, weights)
@@ -289,7 +293,7 @@ class TorchAdapter(NetworkAdapter):
             variable.detach().copy_(torch.from_numpy(np.array(values)))
 
     def _tensors(self, features: Features) -> Any:
-        return map_arrays(self._tensor, plain(features))
+        return map_arrays(self._tensor, replace_lists(features))
 
     def _targets(self, labels: Array, weights: Array | None) -> tuple[torch.Tensor, torch.Tensor | None]:
         return self._tensor(labels), None if weights is None else self._tensor(weights)
@@ -300,7 +304,9 @@ class TorchAdapter(NetworkAdapter):
         weights = (
             [None] * len(labels) if rows.weights is None else self._tensor(rows.weights).split(rows.size)
         )
-        features = map_arrays(lambda array: iter(self._tensor(array).split(rows.size)), plain(rows.features))
+        features = map_arrays(
+            lambda array: iter(self._tensor(array).split(rows.size)), replace_lists(rows.features)
+        )
         for label, weight in zip(labels, weights, strict=True):
             yield map_arrays(next, features), label, weight
 
@@ -308,7 +314,7 @@ class TorchAdapter(NetworkAdapter):
         return RowBlock(fetched, train, self._tensor)
 
     def _block_of(self, features: Features, *, train: bool) -> RowBlock:
-        return self._rows(self._fetched(features, train=train), train) if self.tables else _NO_ROWS
+        return self._rows(self._fetch_rows(features, train=train), train) if self.tables else _NO_ROWS
 
     def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> RowBlock:
         if not self.tables:
@@ -378,7 +384,7 @@ class TorchAdapter(NetworkAdapter):
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
         whole = not labels.is_floating_point()
-        check_outputs(self._wanted(labels), outputs.shape, whole)
+        check_outputs(self._wanted_shape(labels), outputs.shape, whole)
         members = count_members(labels.ndim, outputs.shape, whole)
         if members:
             labels, outputs = labels.repeat_interleave(members, dim=0), outputs.flatten(0, 1)
@@ -392,7 +398,7 @@ class TorchAdapter(NetworkAdapter):
             raise refuse_weights_for_scalar()
         return (losses.reshape(-1) @ weights) / len(weights)
 
-    def _wanted(self, labels: Array | torch.Tensor) -> tuple[int | None, ...]:
+    def _wanted_shape(self, labels: Array | torch.Tensor) -> tuple[int | None, ...]:
         """Return the shape of the outputs that the labels need; labels of forecasts hold more than what is forecast."""
         label = self._program.spec.label
         return (len(labels), label.outputs) if isinstance(label, ForecastLabel) else tuple(labels.shape)

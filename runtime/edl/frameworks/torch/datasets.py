@@ -105,5 +105,5 @@ def _join_arrays(parts: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return tuple(_join_arrays(group) for group in zip(*parts, strict=True))
     if isinstance(first, Ragged):
-        return Ragged.joined(parts)
+        return Ragged.concatenate(parts)
     return np.concatenate(parts) if isinstance(first, np.ndarray) else first

@@ -67,7 +67,7 @@ def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
         unfit.append("decoupled_weight_decay")
     if unfit:
         raise refuse_option(unfit[0])
-    return Optimizer("torch", name, {"amsgrad": 0.0, **_numbers(group)})
+    return Optimizer("torch", name, {"amsgrad": 0.0, **_number_settings(group)})
 
 
 def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
@@ -89,7 +89,7 @@ def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
             )
 
 
-def _numbers(group: Mapping[str, Any]) -> dict[str, float]:
+def _number_settings(group: Mapping[str, Any]) -> dict[str, float]:
     """Return the hyper-parameters that are numbers or booleans."""
     numbers = {
         _CALLED.get(key, key): float(value)

@@ -83,7 +83,7 @@ class _TorchTensors(Tensors):
             _STATIC[operator](self.tensor(of), self._arrays[static.name].tolist(), *rest, **attributes)
         )
 
-    def converted(self, tensor: torch.Tensor, kind: str) -> torch.Tensor:
+    def convert(self, tensor: torch.Tensor, kind: str) -> torch.Tensor:
         return tensor.to(_TYPES[kind])
 
     def positions(self, value: GraphValue, keys: Array) -> GraphValue:

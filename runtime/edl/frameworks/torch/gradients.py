@@ -43,7 +43,7 @@ class GradientParts:
         self._shapes = [tensor.shape for tensor in tensors]
         self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
-    def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
+    def gather_part(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
         """Return the part of some rows of a minibatch, from the present gradients of parameters and rows."""
         flat, of_rows = self._of(rows)
         with torch.no_grad():

@@ -28,8 +28,9 @@ from edl.embeddings.placement import (
     owners,
     refuse_sequence,
 )
-from edl.features import NUMBERS, Entry, Features
+from edl.features import NUMBERS, Entry, Features, SeveralTarget
 from edl.frameworks.base import check_model
+from edl.frameworks.heads import in_order
 from edl.spec import Embedding as EmbeddingFeature
 
 BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
@@ -208,11 +209,11 @@ class WeightedSum(nn.Module):
         parts = [self.numbers(torch.cat(blocks, dim=1) if len(blocks) > 1 else blocks[0])] if blocks else []
         if self.categories:
             ids = [features[name] for name in self.categories]
-            parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
+            parts.append(self.ids(*ids) if self.outside else self._sum_rows(torch.stack(ids, dim=1)))
         parts += [rows(features) for rows in self.lists]
         return parts[0] if len(parts) == 1 else sum(parts[1:], start=parts[0])
 
-    def _summed(self, ids: torch.Tensor) -> torch.Tensor:
+    def _sum_rows(self, ids: torch.Tensor) -> torch.Tensor:
         weights: torch.Tensor = self.ids(ids + self.first)
         return weights.sum(dim=1)
 
@@ -343,3 +344,20 @@ def _kind(entry: Entry) -> type[nn.Module]:
     if entry.kind == "list":
         return _ListRows
     return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot
+
+
+def joined(outputs: Any, label: SeveralTarget) -> torch.Tensor:
+    """Return the outputs of a user's model as one tensor, (rows, outputs).
+
+    It gives that tensor, one per label in their order, or a dict of one per label by the name of its column. Raises
+    JobError for another form.
+    """
+    if isinstance(outputs, torch.Tensor):
+        return outputs
+    return torch.cat([tensor.reshape(len(tensor), -1) for tensor in in_order(outputs, label.spec)], dim=1)
+
+
+def rescaled(outputs: torch.Tensor, label: SeveralTarget) -> torch.Tensor:
+    """Return the outputs in the units of the labels: times the deviation of each number, plus its mean."""
+    std, mean = (torch.tensor(values, device=outputs.device) for values in (label.std, label.mean))
+    return outputs * std + mean

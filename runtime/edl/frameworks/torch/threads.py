@@ -55,10 +55,10 @@ class Threads:
         without side effects.
         """
         if rows not in self._turns:
-            self._turns[rows] = Turns(rows, self._few(gradients))
+            self._turns[rows] = Turns(rows, self._find_reproducible_number(gradients))
         return self._turns[rows]
 
-    def _few(self, gradients: Callable[[], Tensors]) -> int:
+    def _find_reproducible_number(self, gradients: Callable[[], Tensors]) -> int:
         """Return the largest candidate that reproduces the gradients of one thread."""
         alone = _compute_with_threads(1, gradients)
         possible = (threads for threads in _FEW if threads <= self._most)

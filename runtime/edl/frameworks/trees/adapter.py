@@ -167,7 +167,7 @@ class TreeAdapter:
         """Return margins, computed from the margins of the same rows at their last measurement."""
         place = id(matrix)
         before = self._margins.get(place)
-        kept_margins = before.known(matrix) if before is not None else None
+        kept_margins = before.find_rows(matrix) if before is not None else None
         margins = self.engine.margins(matrix, self.rounds, kept_margins)
         self._margins[place] = _Margins(matrix, self.rounds, margins, lambda: self._margins.pop(place, None))
         return margins
@@ -271,7 +271,7 @@ class _Margins:
         self._rounds = rounds
         self._margins = margins
 
-    def known(self, matrix: Array) -> tuple[int, Array] | None:
+    def find_rows(self, matrix: Array) -> tuple[int, Array] | None:
         return (self._rounds, self._margins) if self._of() is matrix else None
 
 

@@ -94,7 +94,7 @@ class Engine(abc.ABC):
         """Return the sum of the weighted losses of the rows of `begin`, which are given again, over their number."""
 
     @abc.abstractmethod
-    def ranked(self) -> float:
+    def measure_ranking(self) -> float:
         """Return the mean over the groups of `begin` of their metric; where nothing is relevant, it counts as 1."""
 
     def losses(self, labels: Array, predictions: Array) -> Array:

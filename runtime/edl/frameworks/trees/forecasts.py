@@ -67,14 +67,14 @@ class ForecastAdapter(TreeAdapter):
         relative = _relative(labels, level, scale)
         evaluated = super().evaluate(matrix, relative, weights)
         others = [adapter.evaluate(matrix, relative).outputs for adapter in self._quantiles.values()]
-        return Evaluated(self._shifted([evaluated.outputs, *others]) * scale + level, evaluated.loss)
+        return Evaluated(self._shift_quantiles([evaluated.outputs, *others]) * scale + level, evaluated.loss)
 
     def predict(self, features: Features) -> Array:
         matrix, level, scale = _parts(features)
         others = [adapter.predict(matrix) for adapter in self._quantiles.values()]
-        return self._shifted([super().predict(matrix), *others]) * scale + level
+        return self._shift_quantiles([super().predict(matrix), *others]) * scale + level
 
-    def _shifted(self, outputs: Sequence[Array]) -> Array:
+    def _shift_quantiles(self, outputs: Sequence[Array]) -> Array:
         """Return the forecasts and the shifted quantiles as one array, (n, 1 + quantiles)."""
         shifted: Array = np.hstack(outputs) + np.r_[0.0, self._shifts]
         return shifted

@@ -165,43 +165,43 @@ class LightGBMEngine(Engine):
         [(_, _, mean, _)] = self._trees.eval_train()  # weighted, over the sum of the weights
         return float(mean) * (1.0 if weights is None else float(weights.mean(dtype=np.float64)))
 
-    def ranked(self) -> float:
+    def measure_ranking(self) -> float:
         [(_, _, mean, _)] = self._trees.eval_train()
         return float(mean)
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
-        if before is None and (compiled := self._compiled(len(matrix), last)):
+        if before is None and (compiled := self._compile_when_worthwhile(len(matrix), last)):
             return compiled.margins(matrix, threads_for(matrix, _threads, SCORING))
         first, earlier = before if before is not None and self.additive else (0, None)
         if earlier is not None and first == last:
             return earlier
-        added = self._predicted(matrix, last - first, start_iteration=first, raw_score=True)
+        added = self._predict_compiled(matrix, last - first, start_iteration=first, raw_score=True)
         added = added.reshape(len(matrix), self.outputs)
         return added if earlier is None else earlier + added
 
-    def _compiled(self, rows: int, last: int) -> CompiledForest | None:
+    def _compile_when_worthwhile(self, rows: int, last: int) -> CompiledForest | None:
         """Return compiled code for loaded trees, once they have so many rows to predict that it pays, or None."""
         self._work += rows * last * self.outputs
         if self._rows is not None or self._work < ENOUGH or not is_available():
             return None
         if self._fast is None or self._fast[0] != last:
-            self._fast = (last, self._made(last))
+            self._fast = (last, self._make_compiled(last))
         return self._fast[1]
 
-    def _made(self, last: int) -> CompiledForest | None:
+    def _make_compiled(self, last: int) -> CompiledForest | None:
         try:
             return CompiledForest(self.forest(last))
         except JobError:  # a kind of trees that only the library evaluates
             return None
 
     def contributions(self, matrix: Array, last: int) -> Array:
-        flat = self._predicted(matrix, last, pred_contrib=True)
+        flat = self._predict_compiled(matrix, last, pred_contrib=True)
         return flat.reshape(len(matrix), self.outputs, self.model.width + 1)
 
     def leaves(self, matrix: Array, last: int) -> Array:
-        return self._predicted(matrix, last, pred_leaf=True).reshape(len(matrix), -1)
+        return self._predict_compiled(matrix, last, pred_leaf=True).reshape(len(matrix), -1)
 
-    def _predicted(self, matrix: Array, count: int, **how: Any) -> Array:
+    def _predict_compiled(self, matrix: Array, count: int, **how: Any) -> Array:
         threads = threads_for(matrix, _threads, SCORING)
         return np.asarray(self._trees.predict(matrix, num_iteration=count, num_threads=threads, **how))
 

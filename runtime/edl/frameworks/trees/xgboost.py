@@ -151,7 +151,7 @@ class XGBoostEngine(Engine):
         predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
         return mean_loss(self.losses(labels, predictions), weights)
 
-    def ranked(self) -> float:
+    def measure_ranking(self) -> float:
         return float(self._trees.eval(self._rows).rpartition(":")[2])
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
@@ -185,12 +185,12 @@ class XGBoostEngine(Engine):
         return self.file(last, ".ubj")
 
     def file(self, last: int, suffix: str) -> bytes:
-        return bytes(self._first(last).save_raw(suffix.removeprefix(".")))
+        return bytes(self._take_first_rounds(last).save_raw(suffix.removeprefix(".")))
 
     def forest(self, last: int) -> Forest:
         return of_xgboost(self.file(last, ".json"), self.objective.link, self.outputs)
 
-    def _first(self, last: int) -> xgboost.Booster:
+    def _take_first_rounds(self, last: int) -> xgboost.Booster:
         """Return the first `last` rounds."""
         return self._trees if self._kind == "gblinear" or last == self.rounds else self._trees[:last]
 
@@ -207,7 +207,7 @@ class XGBoostEngine(Engine):
             raise JobError(f"the weights are not a model of XGBoost: {first_line(error)}") from None
 
     def importances(self, last: int) -> Mapping[str, Array]:
-        trees = self._first(last)
+        trees = self._take_first_rounds(last)
         return {name: self._by_column(trees, kind) for name, kind in self._measures.items()}
 
     @property

@@ -132,7 +132,7 @@ class InstanceManager:
         scale_actions = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
         names: list[tuple[str, Role]] = [(name, "ps") for name in self._homes if self.kept != "none"]
         names += [(f"worker-{number}", "worker") for number in range(self._limit)]
-        free = math.inf if self.room is None else self.room.slots - len(self._occupied)
+        free = math.inf if self.room is None else self.room.slots - len(self._occupied_slots)
         for name, role in names:
             slot = self._slots.setdefault(name, Slot(role))
             if not slot.is_vacant or (role == "ps" and self._is_stood_in(name)):
@@ -173,7 +173,7 @@ class InstanceManager:
         return self.wanted if self.kept == "all" else min(self.wanted, int(self.kept == "one worker"))
 
     @property
-    def needed(self) -> tuple[int, int]:
+    def needed_instances(self) -> tuple[int, int]:
         """Least number of instances that the job keeps once it runs, and the number that it can use."""
         return 1 + len(self._servers or ()), self.wanted + len(self._homes)
 
@@ -204,7 +204,7 @@ class InstanceManager:
         slot = self._slots[name]
         if not slot.is_running or slot.unregistered <= self._unreachable_secs:
             return ""
-        return self._advised(f"has not reached the master for {slot.unregistered:.0f} s", name)
+        return self._add_advice(f"has not reached the master for {slot.unregistered:.0f} s", name)
 
     def ending(self, name: str) -> str:
         """Return the reason why the previous incarnation of `name` ended; empty if there was none or it was stopped
@@ -238,7 +238,7 @@ class InstanceManager:
     @property
     def starting(self) -> int:
         """Number of instances that were requested and do not run yet."""
-        return len(self._occupied) - self.running
+        return len(self._occupied_slots) - self.running
 
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
@@ -276,9 +276,9 @@ class InstanceManager:
         if before <= self._unreachable_secs < slot.unregistered:
             name = slot.instance.name
             text = f"{name} has run for {slot.unregistered:.0f} s, and has not reached the master"
-            self._tasks.log(self._advised(text, name))
+            self._tasks.log(self._add_advice(text, name))
 
-    def _advised(self, text: str, name: str) -> str:
+    def _add_advice(self, text: str, name: str) -> str:
         """Add to the text where an instance says why, and what to check."""
         return "; ".join(filter(None, (text, f"why: {self._log(name)}", self._advice)))
 
@@ -307,7 +307,7 @@ class InstanceManager:
     # Room -----------------------------------------------------------------------------------------------------
 
     @property
-    def _occupied(self) -> list[Slot]:
+    def _occupied_slots(self) -> list[Slot]:
         """Slots with an occupant that has not ended, as far as is known."""
         return [slot for slot in self._slots.values() if not slot.is_vacant]
 
@@ -322,7 +322,7 @@ class InstanceManager:
         """Stop the youngest workers beyond the available room, but never one that occupies a server's slot."""
         if self.room is None:
             return []
-        staying = [slot for slot in self._occupied if not slot.dismissed]
+        staying = [slot for slot in self._occupied_slots if not slot.dismissed]
         stand_ins = {record.instance for record in self._tasks.state.servers}
         workers = [slot for slot in staying if slot.role == "worker" and slot.instance.name not in stand_ins]
         workers.sort(key=lambda slot: (slot.started, _number(slot.instance.name)), reverse=True)
@@ -393,7 +393,7 @@ class InstanceManager:
         A name that keeps ending backs off even if the others of its role make progress.
         """
         role, name = slot.role, change.instance.name
-        gained = self._tasks.gained(role)
+        gained = self._tasks.count_progress(role)
         backoff = self._backoff[role]
         backoff.on_end(change, gained)
         slot.backoff.on_end(change, gained if role == "ps" else (self._tasks.rows_of(name),))

@@ -70,7 +70,7 @@ class Loads:
                 window = self._calls[name, incarnation]
                 window.add(now, figures.rows_pulled, figures.rows_pushed, figures.busy, calls)
         self._rates = {name: rates[0] for (name, _), rates in _known_rates(self._workers)}
-        self._notes = self._noted()
+        self._notes = self._update_notes()
 
     @property
     def job_rate(self) -> float:
@@ -100,7 +100,7 @@ class Loads:
         """
         return self._notes.get(name, "")
 
-    def _noted(self) -> dict[str, str]:
+    def _update_notes(self) -> dict[str, str]:
         busy = {name: rates[2] for (name, _), rates in _known_rates(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known_rates(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")

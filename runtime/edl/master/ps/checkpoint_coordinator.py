@@ -145,7 +145,7 @@ class CheckpointCoordinator:
         taking.job = state_at_checkpoint(self._tasks, taking.begun, answer.progress)
         taking.version = answer.version
 
-    def written(self, index: int, name: str, shard: Shard) -> str:
+    def record_shard(self, index: int, name: str, shard: Shard) -> str:
         """Record a written shard. Return the reason if it could not be written; the checkpoint then fails."""
         taking = self._taking
         if taking is None or taking.name != name or index in taking.shards:
@@ -161,7 +161,7 @@ class CheckpointCoordinator:
         taking.completing = True
         return taking
 
-    def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
+    def complete(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
         """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile."""
         if self._taking is not taking or taking.job is None:
             return False
@@ -204,7 +204,7 @@ class CheckpointCoordinator:
             self._taking = None
             self._not_before = now if at_once else now + AGAIN_SECS
 
-    def kept(self, complete: Mapping[str, object]) -> set[str]:
+    def list_kept_folders(self, complete: Mapping[str, object]) -> set[str]:
         """Return the names of the folders to keep.
 
         `complete` are the sound checkpoints with a manifest, each with something that is equal for those that share
@@ -234,7 +234,7 @@ def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progres
         if task.skip != part.task.skip:
             job.give_back(task)
         elif whole:
-            job.done(report_of(part), tasks.state.seconds)
+            job.finish_task(report_of(part), tasks.state.seconds)
         else:
             job.give_back(task, report_of(part) if part.rows else None)
-    return job.kept()
+    return job.to_state()

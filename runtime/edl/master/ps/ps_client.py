@@ -150,7 +150,7 @@ class PsClient:
             self._state_loop.tasks.log(f"the checkpoint {taking.name} cannot be completed: {error}")
             self._servers.checkpoints.drop(self._state_loop.now())
             return
-        if self._servers.completed(taking, manifest):
+        if self._servers.complete(taking, manifest):
             await self._state_loop.write()
             self._servers.checkpoints.durable = taking.name
             for home in self._channels.keys() - {*self._state_loop.tasks.state.homes}:
@@ -168,7 +168,7 @@ class PsClient:
         async with self._removing:
             try:
                 stored, complete = await asyncio.to_thread(_list_checkpoints, self._store)
-                for name in stored - self._servers.checkpoints.kept(complete):
+                for name in stored - self._servers.checkpoints.list_kept_folders(complete):
                     await asyncio.to_thread(self._store.remove, name)
             except (OSError, SQLFlowError) as error:  # they only occupy space
                 self._state_loop.tasks.log(f"old checkpoints cannot be removed: {error}")

@@ -220,9 +220,9 @@ class Servers:
         if self._tasks.is_finished:
             return []
         ready = self.is_ready
-        waits = bool(self.checkpoints.under_way or any(slot.sealed for slot in self._slots)) or not (
-            ready and self.is_open
-        )
+        waits = bool(
+            self.checkpoints.under_way or any(slot.sealed_checkpoint for slot in self._slots)
+        ) or not (ready and self.is_open)
         due = [
             ServerCall(index, home, record.epoch, record.address, header, secs)
             for index, (home, record) in enumerate(zip(self._set.homes, self._set.places, strict=True))
@@ -304,8 +304,11 @@ class Servers:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
                 headers.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
-            if slot.sealed not in ("", self.checkpoints.closing) and "Reopen" not in slot.under_way:
-                headers.append((Reopen(state.generation, slot.sealed), self._tasks.lease_secs))
+            if (
+                slot.sealed_checkpoint not in ("", self.checkpoints.closing)
+                and "Reopen" not in slot.under_way
+            ):
+                headers.append((Reopen(state.generation, slot.sealed_checkpoint), self._tasks.lease_secs))
             if index == 0 and self.is_open and "TakeCheckpoint" not in slot.under_way:
                 headers += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
         return headers
@@ -375,7 +378,7 @@ class Servers:
         if figures.logged > max(LOGGED_BYTES, figures.bytes):
             self.checkpoints.request()
         for name, shard in figures.written.items():
-            if error := self.checkpoints.written(index, name, shard):
+            if error := self.checkpoints.record_shard(index, name, shard):
                 self._tasks.log(f"a checkpoint cannot be written: {error}")
                 self.checkpoints.drop(now)
 
@@ -407,7 +410,7 @@ class Servers:
             self._tasks.log(f"{', '.join(homes)} {why}: another server follows")
             self.scale(len(self), homes)
 
-    def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
+    def complete(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
         """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile.
 
         If it is the last one of these servers, the others begin with it.
@@ -416,7 +419,7 @@ class Servers:
             if self.checkpoints.closing == taking.name:
                 self.checkpoints.drop(self._tasks.state.seconds)
             return False
-        if not self.checkpoints.completed(taking, manifest):
+        if not self.checkpoints.complete(taking, manifest):
             return False
         if taking.last:
             self._change()
@@ -437,14 +440,14 @@ class Servers:
             self.checkpoints.resize(len(self), self._when(len(self)))
 
     @property
-    def wanted(self) -> int:
+    def target_count(self) -> int:
         """Number of servers, after the change that is under way."""
-        return self._set.wanted
+        return self._set.target_count
 
     @property
     def change_under_way(self) -> str:
         """Description of the change that is under way, or empty."""
-        return self._set.described(closing=bool(self.checkpoints.closing))
+        return self._set.describe(closing=bool(self.checkpoints.closing))
 
     @property
     def _has_next(self) -> bool:

@@ -70,7 +70,7 @@ class ServerSet:
         return self._state.server_change
 
     @property
-    def wanted(self) -> int:
+    def target_count(self) -> int:
         """Number of servers, after the change that is under way."""
         return len(self.change.homes) if self.change is not None else len(self)
 
@@ -87,15 +87,15 @@ class ServerSet:
         if self.change is None:
             if count != len(self) or leaving:
                 self._state.begin_server_change(count, leaving)
-        elif count == self.wanted:
+        elif count == self.target_count:
             return
-        elif self.wanted == len(self):  # servers are to be replaced: this change does that too
+        elif self.target_count == len(self):  # servers are to be replaced: this change does that too
             leaving = {*self.homes} - {*self.change.homes}
             self.withdraw()
             self._state.begin_server_change(count, leaving)
         elif count != len(self):
             raise JobError(
-                f"the number of servers is changing from {len(self)} to {self.wanted}",
+                f"the number of servers is changing from {len(self)} to {self.target_count}",
                 hint=f"wait until it has, or withdraw the change by the number {len(self)}",
             )
         else:
@@ -108,14 +108,14 @@ class ServerSet:
 
     def is_to_replace(self, home: str) -> bool:
         """Return True if the change only replaces servers, and this one among them."""
-        return self.change is not None and home not in self.change.homes and self.wanted == len(self)
+        return self.change is not None and home not in self.change.homes and self.target_count == len(self)
 
-    def described(self, *, closing: bool = False) -> str:
+    def describe(self, *, closing: bool = False) -> str:
         """Describe the change that is under way; empty without one. `closing`: the last checkpoint is in progress."""
         if self.change is None:
             return ""
-        what = f"{len(self)} → {self.wanted}"
-        if self.wanted == len(self):
+        what = f"{len(self)} → {self.target_count}"
+        if self.target_count == len(self):
             what = f"{len(self)}, without {', '.join(sorted({*self.homes} - {*self.change.homes}))}"
         missing = [record.home for record in self.change.joining if not record.address]
         if missing:

@@ -67,6 +67,6 @@ class ServerSlot:
         return self.figures.version.step if self.figures else 0
 
     @property
-    def sealed(self) -> str:
+    def sealed_checkpoint(self) -> str:
         """Last checkpoint that this server is sealed for, or empty."""
         return self.figures.sealed if self.figures else ""

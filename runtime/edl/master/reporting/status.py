@@ -1,7 +1,8 @@
-"""Status of a job: events for followers, and snapshots for readers."""
+"""Status of a job: events for followers, snapshots for readers, and the peers that workers do not reach."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -18,7 +19,6 @@ from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.stragglers import Loads
 from edl.master.pace import SECS, Pace
 from edl.master.ps.ps_manager import Servers
-from edl.master.reporting.obstacles import Obstacles
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks import progress
 from edl.master.tasks.task_manager import TaskManager
@@ -78,7 +78,7 @@ class StatusReporter:
             self._write()
 
     @property
-    def ended(self) -> End:
+    def outcome(self) -> End:
         """Outcome of a finished job."""
         state = self._tasks.state
         if state.failed:
@@ -150,7 +150,7 @@ class StatusReporter:
             workers=self._instances.wanted,
             paused=self._instances.kept == "none",
             servers=len(self._servers or ()),
-            wanted_servers=self._servers.wanted if self._servers is not None else 0,
+            wanted_servers=self._servers.target_count if self._servers is not None else 0,
             server_change=self._servers.change_under_way if self._servers is not None else "",
             phase=self._phase,
             total=self._total,
@@ -284,3 +284,26 @@ def _describe_torn(updates: int, rows: int) -> str:
     pushed = f"{updates:,} update{'' if updates == 1 else 's'} of {rows:,} rows"
     some = "some of the parameter servers only; these rows are not trained again"
     return f"workers that ended had pushed {pushed} to {some}"
+
+
+class Obstacles:
+    """Last report of each worker. `log` gets each new one, with `advice`."""
+
+    def __init__(self, log: Callable[[str], object], advice: str = "") -> None:
+        self._log = log
+        self._advice = advice
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def on_heard(self, name: str, incarnation: int, text: str) -> None:
+        """Record the report of a worker, empty if it reaches all peers."""
+        before = self.of(name, incarnation)
+        self._found[name] = (incarnation, text)
+        if text and text != before:
+            self._log("; ".join(filter(None, (f"{name} {text}", self._advice))))
+        elif before and not text:
+            self._log(f"{name} reaches its peers again")
+
+    def of(self, name: str, incarnation: int) -> str:
+        """Return the report of an instance; empty if there is none of this incarnation."""
+        record = self._found.get(name)
+        return record[1] if record is not None and record[0] == incarnation else ""

@@ -8,18 +8,23 @@ Their axis is the step; for a job that does not train, its rows. When the job is
 master to its stored state, later points are void, and the points of that step itself remain. (A new master does not
 know if its predecessor wrote the point of an epoch that ended there, and writes it again: the same point twice.) A full
 disk affects the curves, never the job.
+
+A job with a folder that ends with its pod keeps copies of the files next to its checkpoints, on a volume or in a bucket
+(`TensorBoardCopies`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from edl import schedules
+from edl.checkpoints.object_store import open_file_system
 from edl.jobs.events import EpochEnd
 from edl.jobs.snapshot import Snapshot
 from edl.master.reporting.event_files import EventFile
@@ -39,7 +44,7 @@ class Curves:
         self._trained = progress.sum_epochs(tasks)  # at the last point
         self._step = self._trained.steps or progress.rows(tasks)
         self._last_steps: dict[str, int] = {}  # last step of each curve
-        with self._given_up():
+        with self._stop_on_disk_error():
             name = f"{tasks.state.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
         self._repeat()
@@ -78,7 +83,7 @@ class Curves:
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
         self._last_steps = {name: min(step, before.steps) for name, step in self._last_steps.items()}
-        with self._given_up():
+        with self._stop_on_disk_error():
             if self._file is not None:
                 self._file.restart(before.steps + 1)
         self._repeat()
@@ -92,13 +97,13 @@ class Curves:
     def _write(self, step: int, values: Mapping[str, float | None]) -> None:
         new = {name: value for name, value in values.items() if step > self._last_steps.get(name, -1)}
         defined = {name: value for name, value in new.items() if value is not None}
-        with self._given_up():
+        with self._stop_on_disk_error():
             if self._file is not None and defined:
                 self._file.write(step, defined)
                 self._last_steps |= dict.fromkeys(defined, step)
 
     @contextlib.contextmanager
-    def _given_up(self) -> Iterator[None]:
+    def _stop_on_disk_error(self) -> Iterator[None]:
         """Stop writing curves when the disk does not accept them."""
         try:
             yield
@@ -121,3 +126,45 @@ def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None
     taken = steps // max(1, spec.cluster.grads_to_wait)  # optimizer steps
     scheduled = schedules.get_schedule(spec.schedule.name, spec.schedule.params, float(rate))
     return float(scheduled(np.array([taken]))[0])
+
+
+COPY_SECS = 30.0  # seconds between two copies
+LAST_COPY_SECS = 10.0  # timeout of the last copy
+
+
+class CurveCopies:
+    """Background copier of the event files in `folder` to `place`, a folder or a URL. `log` logs the first failure."""
+
+    def __init__(self, folder: Path, place: str, log: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._place = place
+        self._log = log
+        self._sent: dict[str, int] = {}  # copied bytes of each file
+        self._failed = False
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="edl-curves", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Copy the remaining files and stop. Blocks for `LAST_COPY_SECS` at most."""
+        self._closed.set()
+        self._thread.join(LAST_COPY_SECS)
+
+    def _run(self) -> None:
+        while not self._closed.wait(COPY_SECS):
+            self._send()
+        self._send()
+
+    def _send(self) -> None:
+        try:
+            system, root = open_file_system(self._place)
+            for path in sorted(self._folder.glob("*")):
+                size = path.stat().st_size
+                if self._sent.get(path.name) != size:
+                    system.makedirs(root, exist_ok=True)
+                    system.put_file(str(path), f"{root}/{path.name}")
+                    self._sent[path.name] = size
+        except Exception as error:  # libraries of stores raise any type
+            if not self._failed:
+                self._log(f"the curves of the job cannot be copied to {self._place}: {error}")
+            self._failed = True

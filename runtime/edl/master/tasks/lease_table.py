@@ -102,7 +102,7 @@ class LeaseTable:
         """Record that the owner has these leases."""
         self._of[owner].update((number, True) for number in numbers if number in self._of[owner])
 
-    def undelivered(self, owner: str, want: Mapping[TaskType, int]) -> list[int]:
+    def list_undelivered(self, owner: str, want: Mapping[TaskType, int]) -> list[int]:
         """Return the leases that the owner may not have received, as many of each type as it wants, oldest first."""
         room = dict(want)
         numbers = []
@@ -158,10 +158,10 @@ class LeaseTable:
     def copy(self) -> Job:
         """Return a copy of the job's state, with assigned tasks made unassigned. See
         `edl.master.ps.checkpoint_coordinator`."""
-        copy = Job(self.plan, _copy_state(self.job.kept()), merge=self._merge)
+        copy = Job(self.plan, _copy_state(self.job.to_state()), merge=self._merge)
         for number, lease in {**self.state.leases, **self.state.revoking}.items():
             if lease.pushed and copy.claim(task_of(number, lease), number):
-                copy.done(report_of(lease.pushed), self.state.seconds)
+                copy.finish_task(report_of(lease.pushed), self.state.seconds)
         return copy
 
     @property

@@ -1,8 +1,10 @@
-"""Owners of tasks: a lease belongs to the name of a worker, or of a group; the group's members share it."""
+"""Owners of tasks and their done rows: a lease belongs to the name of a worker, or of a group that shares it."""
 
 from __future__ import annotations
 
-from edl.master.rendezvous import RendezvousManager
+from collections import Counter
+
+from edl.master.rendezvous import NoGroups, RendezvousManager
 from edl.tasks.protocol import Request, TaskUpdate
 from edl.tasks.task import TaskType
 
@@ -20,7 +22,7 @@ class Ownership:
         """Return the owner of a reported task, or an empty string if the report does not count."""
         return request.instance
 
-    def listed(self, request: Request) -> list[str]:
+    def list_owners(self, request: Request) -> list[str]:
         """Return the owners of the tasks that the request lists completely."""
         return [request.instance]
 
@@ -48,8 +50,36 @@ class GroupOwnership(Ownership):
         counts = self._rendezvous.was_in if update.kind == "failed" else self._rendezvous.has_led
         return GROUP if counts(request) else ""
 
-    def listed(self, request: Request) -> list[str]:
+    def list_owners(self, request: Request) -> list[str]:
         return [request.instance, GROUP] if self._rendezvous.leads(request) else [request.instance]
 
     def of_worker(self, instance: str) -> list[str]:
         return [instance, GROUP] if self._rendezvous.has_member(instance) else [instance]
+
+
+class DoneRows:
+    """Rows that each worker has done since this master started; the rows of a group's tasks count in equal shares.
+
+    To count a task takes the same time in a group of any size: members have their share of the present group's rows
+    besides their own.
+    """
+
+    def __init__(self, rendezvous: NoGroups | RendezvousManager) -> None:
+        self._rendezvous = rendezvous
+        self._own: Counter[str] = Counter()
+        self._sharing: frozenset[str] = frozenset()  # members of the group of the number `_group`
+        self._share = self._group = 0
+
+    def add(self, owner: str, rows: int) -> None:
+        """Count the rows of a done task."""
+        if owner != GROUP:
+            self._own[owner] += rows
+            return
+        members = self._rendezvous.members
+        if self._group != self._rendezvous.number:
+            self._own.update(dict.fromkeys(self._sharing, self._share))
+            self._sharing, self._share, self._group = frozenset(members), 0, self._rendezvous.number
+        self._share += rows // max(1, len(members))
+
+    def of(self, instance: str) -> int:
+        return self._own[instance] + (self._share if instance in self._sharing else 0)

@@ -57,7 +57,7 @@ class RecoveryPolicy:
     def begin(self) -> None:
         """Start this master, perhaps after earlier ones."""
 
-    def gained(self, role: Role) -> Gain:
+    def count_progress(self, role: Role) -> Gain:
         """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
         return (sum(self.state.done.values()),)
 
@@ -124,7 +124,7 @@ class TrainerRecovery(RecoveryPolicy):
     def resume(self) -> str:
         return self.state.checkpoint_name
 
-    def gained(self, role: Role) -> Gain:
+    def count_progress(self, role: Role) -> Gain:
         return (self.state.checkpoint_step,)
 
     def matters(self, instance: str) -> bool:
@@ -140,7 +140,7 @@ class TrainerRecovery(RecoveryPolicy):
         part = update.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        self.state.begin_checkpoint(Checkpoint(update.folder, copy.kept()))
+        self.state.begin_checkpoint(Checkpoint(update.folder, copy.to_state()))
 
 
 class ServerRecovery(RecoveryPolicy):
@@ -163,8 +163,8 @@ class ServerRecovery(RecoveryPolicy):
         waited_for = any((record.instance, record.incarnation) == who for record in self.state.servers)
         return Flag.TAKE_OVER if waited_for and not self.table.is_finished else Flag.NONE
 
-    def gained(self, role: Role) -> Gain:
-        return (self.state.checkpoint_step,) if role == "ps" else super().gained(role)
+    def count_progress(self, role: Role) -> Gain:
+        return (self.state.checkpoint_step,) if role == "ps" else super().count_progress(role)
 
     def may_take(self, kind: TaskType, request: Request) -> bool:
         return kind != "export" or not self.state.revoking
@@ -212,7 +212,7 @@ class AllReduceRecovery(TrainerRecovery):
     def has_state(self) -> bool:
         return self.rendezvous.is_held and self.rendezvous.has_live_holder
 
-    def gained(self, role: Role) -> Gain:
+    def count_progress(self, role: Role) -> Gain:
         """Return the numbers of steps, unless all went back, rounds, and measured tasks."""
         job = self.table.job
         measured = sum(pool.state.done for pool in job.pools if pool.state.type in CONTROL)

@@ -25,8 +25,8 @@ from edl.jobs.failure import Failed
 from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
-from edl.master.tasks.done_rows import DoneRows
 from edl.master.tasks.lease_table import LeaseCheckpoints, LeaseTable, report_of, task_key, task_name, task_of
+from edl.master.tasks.ownership import DoneRows
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.checkpoint.content import Progress
@@ -197,9 +197,9 @@ class TaskManager:
         held = [numbers[0] for owner in self.owners.of_worker(instance) if (numbers := self._table.of(owner))]
         return self.state.leases[min(held)] if held else None
 
-    def gained(self, role: Role) -> Gain:
+    def count_progress(self, role: Role) -> Gain:
         """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
-        return self._recovery.gained(role)
+        return self._recovery.count_progress(role)
 
     def want(self, workers: int) -> None:
         """Set the wanted number of workers."""
@@ -239,7 +239,7 @@ class TaskManager:
 
     def exchange(self, request: Request, now: float) -> Answer:
         """Apply a worker's reports, and assign the tasks that it wants."""
-        member = self._known(request)
+        member = self._find_member(request)
         if member is None:
             return self._unknown(request)
         self.state.seconds = now
@@ -254,7 +254,7 @@ class TaskManager:
 
     def answer(self, request: Request) -> Answer:
         """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
-        member = self._known(request)
+        member = self._find_member(request)
         if member is None:
             return self._unknown(request)
         overtaken = request.number < member.last_request  # a later request came first, on another connection
@@ -266,12 +266,12 @@ class TaskManager:
         return Answer(
             self.state.epoch,
             tasks,
-            tuple(self._revoked(request)),
+            tuple(self._list_revoked(request)),
             self._flags() | self._recovery.flags_for(request),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
-            self.rendezvous.requested(request),
+            self.rendezvous.requested_group(request),
         )
 
     def _unknown(self, request: Request) -> Answer:
@@ -279,7 +279,7 @@ class TaskManager:
         hung = Flag.HUNG if self._hung.get(request.instance) == request.incarnation else Flag.NONE
         return Answer(self.state.epoch, flags=Flag.REJOIN | hung | self._flags())
 
-    def _known(self, request: Request) -> Member | None:
+    def _find_member(self, request: Request) -> Member | None:
         """Return the requesting member, or None if it has to register (again)."""
         member = self.state.members.get(request.instance)
         if member is None or member.gone or member.incarnation != request.incarnation:
@@ -299,9 +299,9 @@ class TaskManager:
         # An answer that the worker has cancelled, to report something, is repeated, so that its tasks stay in order.
         # Tasks that it gives back come before them.
         again = request.want if all(update.kind != "given back" for update in request.updates) else {}
-        for owner in self.owners.listed(request):
+        for owner in self.owners.list_owners(request):
             self._table.confirm(owner, named)
-            named.update(self._table.undelivered(owner, again))
+            named.update(self._table.list_undelivered(owner, again))
             for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
                 self._recovery.give_back(number)
         for held in request.held:
@@ -324,7 +324,7 @@ class TaskManager:
             if not owner or not self._recovery.may_take(kind, request):
                 continue
             repeated = [
-                self._table.repeat(number) for number in self._table.undelivered(owner, {kind: count})
+                self._table.repeat(number) for number in self._table.list_undelivered(owner, {kind: count})
             ]
             yield from repeated
             for _ in range(count - len(repeated)):
@@ -337,7 +337,7 @@ class TaskManager:
                     self._backups.on_begin(task.attempt, self.state.seconds)
                 yield task
 
-    def _revoked(self, request: Request) -> Iterable[int]:
+    def _list_revoked(self, request: Request) -> Iterable[int]:
         """Yield the named leases that the worker has lost."""
         for held in request.held:
             if held.task.attempt not in self.state.leases and self.owners.of_request(held.task.type, request):
@@ -400,7 +400,7 @@ class TaskManager:
 
     def _on_done(self, report: Report, now: float) -> None:
         self.state.count_done(report.task.type, task_key(report.task))
-        self.news += self.job.done(report, now)
+        self.news += self.job.finish_task(report, now)
         if self.job.is_stopped:
             self._recovery.on_stop()
 
@@ -481,7 +481,7 @@ class TaskManager:
     def to_store(self) -> tuple[MasterState, Marks]:
         """Return the state to write now, and the marks to pass to `written` afterwards."""
         self.unstored = 0
-        return msgspec.structs.replace(self.state, job=self.job.kept(doing=True)), self._marks()
+        return msgspec.structs.replace(self.state, job=self.job.to_state(doing=True)), self._marks()
 
     def on_written(self, marks: Marks) -> None:
         """Record that the state of these marks is durable."""

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
-from edl.models.registry.base import Versions, foreign
+from edl.models.registry.base import Versions, foreign_error
 from edl.models.registry.events import EventRegistry, Events, RegistryEvent, fold_events
 from edl.models.registry.records import ModelRecord, ModelVersion
 
@@ -131,10 +131,10 @@ class AppendedRegistry(EventRegistry):
 
     # Steps of reading ------------------------------------------------------------------------------------
 
-    def _listed(self, like: str | None) -> Versions:
+    def _list_versions(self, like: str | None) -> Versions:
         return fold_events(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
 
-    def _happened(self, name: str) -> Events:
+    def _read_events(self, name: str) -> Events:
         return self._events(f"{_KEY} = ? AND name = ?", _key(name), name)
 
     def _events(self, where: str, *values: object) -> Events:
@@ -156,7 +156,7 @@ class AppendedRegistry(EventRegistry):
     def _exists(self, table: str) -> bool:
         columns = self._source.columns_of(table)
         if columns and tuple(columns) != (*_COLUMNS, _KEY, _VERSION):
-            raise foreign(table)
+            raise foreign_error(table)
         return bool(columns)
 
 

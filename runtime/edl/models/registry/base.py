@@ -56,7 +56,7 @@ class Registry(ABC):
         self._prepare()
         self._discard_stale(name)
         key = once or secrets.token_hex(16)
-        if once and (earlier := self._saved(name, key)):
+        if once and (earlier := self._find_published(name, key)):
             return earlier
         version = self._add(name, "saving", record, key=key)
         try:
@@ -162,7 +162,7 @@ class Registry(ABC):
 
     def list(self, like: str | None = None) -> Versions:
         """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""
-        return _visible(self._listed(like))
+        return _visible(self._list_versions(like))
 
     def load(self, reference: str, to: Path) -> ModelVersion:
         """Write the version's archive to the file `to`. It appears once it is complete and checked.
@@ -237,7 +237,7 @@ class Registry(ABC):
         """Return the versions in any state, by number."""
 
     @abstractmethod
-    def _listed(self, like: str | None) -> Versions:
+    def _list_versions(self, like: str | None) -> Versions:
         """Return the versions like `list`, in any state."""
 
     @abstractmethod
@@ -250,7 +250,7 @@ class Registry(ABC):
         """Return the versions that users may see, by number."""
         return _visible(self._all_versions(name))
 
-    def _saved(self, name: str, key: str) -> int:
+    def _find_published(self, name: str, key: str) -> int:
         """Return the version published with this key, or 0 if there is none; discard unfinished ones with this key."""
         for other in self._all_versions(name):
             if other.archive == key and other.state == "ready":
@@ -302,7 +302,7 @@ def no_version(name: str, selector: Selector, versions: Iterable[ModelVersion]) 
     )
 
 
-def foreign(table: str) -> SourceError:
+def foreign_error(table: str) -> SourceError:
     return SourceError(
         f"the table {table} was not created by sqlflow-edl",
         hint="rename it; models are stored in a table of that name",

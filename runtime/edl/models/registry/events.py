@@ -64,7 +64,7 @@ class EventRegistry(Registry):
     def _append(self, event: RegistryEvent) -> None: ...
 
     @abstractmethod
-    def _happened(self, name: str) -> Events: ...
+    def _read_events(self, name: str) -> Events: ...
 
     @abstractmethod
     def _remove_archive(self, name: str, version: int, key: str) -> None:
@@ -81,26 +81,26 @@ class EventRegistry(Registry):
         return version
 
     def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
-        happened = self._happened(name)
+        happened = self._read_events(name)
         if any(event.event == "dropped" and event.version == version for event in happened):
             raise SourceError(f"model {name} was dropped while it was being saved")
         pointer = next_pointer(happened) if current else 0
         self._append(RegistryEvent(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
     def _activate(self, name: str, version: int) -> None:
-        happened = self._happened(name)
+        happened = self._read_events(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(RegistryEvent(name, version, "current", next_pointer(happened)))
 
     def _tag(self, name: str, version: int, tag: str) -> None:
-        happened = self._happened(name)
+        happened = self._read_events(name)
         if not any(other.version == version and other.state == "ready" for other in fold_events(happened)):
             raise self._unknown(f"{name}@{version}")
         self._append(RegistryEvent(name, version, "tagged", next_pointer(happened), reason=tag))
 
     def _untag(self, version: ModelVersion, tag: str) -> None:
-        pointer = next_pointer(self._happened(version.name))
+        pointer = next_pointer(self._read_events(version.name))
         self._append(RegistryEvent(version.name, version.version, "untagged", pointer, reason=tag))
 
     def _discard(self, name: str, version: int, key: str) -> None:
@@ -113,11 +113,11 @@ class EventRegistry(Registry):
         self._discard(dropped.name, dropped.version, dropped.archive)
         left = [version.version for version in self._versions(dropped.name) if version.state == "ready"]
         if dropped.current and left:
-            pointer = next_pointer(self._happened(dropped.name))
+            pointer = next_pointer(self._read_events(dropped.name))
             self._append(RegistryEvent(dropped.name, max(left), "current", pointer))
 
     def _all_versions(self, name: str) -> Versions:
-        return fold_events(self._happened(name))
+        return fold_events(self._read_events(name))
 
 
 def next_pointer(happened: Events) -> int:
@@ -129,7 +129,7 @@ def fold_events(events: Events) -> Versions:
     by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
     found_of = {of: _last_of_each(group) for of, group in by_version}
     begun = {of: by_kind for of, by_kind in found_of.items() if "saving" in by_kind or "failed" in by_kind}
-    current, tags = _current(begun), _tags(events)
+    current, tags = _current_versions(begun), _tags(events)
     return [
         _version(by_kind, current.get(of[0]) == of[1], sorted(tags.get(of, ())))
         for of, by_kind in begun.items()
@@ -148,7 +148,7 @@ def _last_of_each(events: Iterable[RegistryEvent]) -> Found:
     return last
 
 
-def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
+def _current_versions(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
     """Return the current version of each name."""
     pointers: dict[str, tuple[int, int]] = {}
     for (name, version), by_kind in begun.items():

@@ -19,7 +19,7 @@ import msgspec
 from edl.data.names import PROBE
 from edl.data.source import ConflictError, Source
 from edl.errors import SourceError
-from edl.models.registry.base import Registry, Versions, foreign, now
+from edl.models.registry.base import Registry, Versions, foreign_error, now
 from edl.models.registry.records import ModelRecord, ModelVersion, State, split_reference
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class TableRegistry(Registry):
             else:
                 self._bury(versions[0])
 
-        self._retried(remove)
+        self._retry(remove)
         return len(versions)
 
     # Steps of writing ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class TableRegistry(Registry):
             self._run(f"INSERT INTO {self._models} VALUES ({_marks(len(values))})", *values)
             return version
 
-        return self._retried(add)
+        return self._retry(add)
 
     def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
         def publish() -> None:
@@ -166,7 +166,7 @@ class TableRegistry(Registry):
                 *(size, digest, name, version),
             )
 
-        self._retried(publish)
+        self._retry(publish)
 
     def _activate(self, name: str, version: int) -> None:
         def activate() -> None:
@@ -175,7 +175,7 @@ class TableRegistry(Registry):
                 raise self._unknown(f"{name}@{version}")
             self._point(name, version)
 
-        self._retried(activate)
+        self._retry(activate)
 
     def _point(self, name: str, version: int) -> None:
         """Make a version the current one; 0 is none.
@@ -193,10 +193,10 @@ class TableRegistry(Registry):
             self._run(f"DELETE FROM {self._tags} WHERE name = ? AND tag = ?", name, tag)
             self._run(f"INSERT INTO {self._tags} VALUES (?, ?, ?)", name, tag, version)
 
-        self._retried(set_tag)
+        self._retry(set_tag)
 
     def _untag(self, version: ModelVersion, tag: str) -> None:
-        self._retried(lambda: self._remove_tag(version, tag))
+        self._retry(lambda: self._remove_tag(version, tag))
 
     def _remove_tag(self, version: ModelVersion, tag: str) -> None:
         where = "WHERE name = ? AND tag = ? AND version = ?"
@@ -241,14 +241,14 @@ class TableRegistry(Registry):
                 f"UPDATE {self._models} SET state = 'dropped' WHERE name = ? AND version = ?", name, version
             )
 
-        self._retried(discard)
+        self._retry(discard)
 
     def _prepare(self) -> None:
         def make() -> None:
             for table in (MODELS, CHUNKS):
                 self._create(table)
 
-        self._retried(make)
+        self._retry(make)
 
     def check_rights(self, name: str) -> None:
         super().check_rights(name)
@@ -261,7 +261,7 @@ class TableRegistry(Registry):
             for change in self._changes_of_nothing():
                 self._run(change)
 
-        self._retried(change_nothing)
+        self._retry(change_nothing)
 
     def _changes_of_nothing(self) -> list[str]:
         """Return statements that change no rows, for which a database demands the same rights."""
@@ -285,7 +285,7 @@ class TableRegistry(Registry):
         name, options = self._source.home + table, self._dialect.options
         self._run(f"CREATE TABLE {name} ({parts}, PRIMARY KEY ({key})){options}")
 
-    def _retried(self, work: Callable[[], T]) -> T:
+    def _retry(self, work: Callable[[], T]) -> T:
         """Do the work in a transaction, with retries after conflicts with other connections."""
         for _ in range(_ATTEMPTS - 1):
             try:
@@ -301,7 +301,7 @@ class TableRegistry(Registry):
     def _all_versions(self, name: str) -> Versions:
         return self._select("name = ?", name)
 
-    def _listed(self, like: str | None) -> Versions:
+    def _list_versions(self, like: str | None) -> Versions:
         return self._select("name LIKE ?", like) if like is not None else self._select("1 = 1")
 
     def _select(self, where: str, *values: object) -> Versions:
@@ -310,10 +310,10 @@ class TableRegistry(Registry):
             return []
         query = f"SELECT * FROM {self._models} WHERE {where} ORDER BY name, version"
         rows = self._rows(query, *values)
-        tags = self._tagged(where, *values) if _is_there(TAGS, columns) else {}
+        tags = self._read_tags(where, *values) if _is_there(TAGS, columns) else {}
         return [_version(row, tags.get((row["name"], row["version"]), ())) for row in rows]
 
-    def _tagged(self, where: str, *values: object) -> dict[tuple[str, int], list[str]]:
+    def _read_tags(self, where: str, *values: object) -> dict[tuple[str, int], list[str]]:
         """Return the tags of each version."""
         tags: dict[tuple[str, int], list[str]] = {}
         query = f"SELECT * FROM {self._tags} WHERE {where} ORDER BY tag"
@@ -355,7 +355,7 @@ def _is_there(table: str, columns: Mapping[str, set[str]]) -> bool:
     """Return True if the table is among those with columns. Raises SourceError if it is a foreign one."""
     names = columns.get(table)
     if names and names != set(_TABLES[table][0]):
-        raise foreign(table)
+        raise foreign_error(table)
     return bool(names)
 
 

@@ -29,7 +29,7 @@ from edl.embeddings import TableCopy
 from edl.embeddings.table import Floats, Ids
 from edl.errors import DamagedError, SpecError
 from edl.files import make_folders, sync
-from edl.models.weights import Kind, WeightStream, whole
+from edl.models.weights import Kind, WeightStream, collect_arrays
 from edl.ps.checkpoint.content import Manifest, Mode, ModelDefinition, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merge_rows, order_rows
 from edl.ps.checkpoint.shard_file import ShardFiles, open_shard
@@ -145,7 +145,7 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
         return start_of(open_shard(folder, manifest.shards[index]), same_leases=same_leases)
     files = _files(folder, manifest)
     store = ParameterStore(files[0].header.definition, index, servers, None)
-    store.flat.adopt(_flat(files, index, servers))
+    store.flat.adopt(_read_flat(files, index, servers))
     for number, table in enumerate(store.tables.values()):
         for file in files:
             for gone, rows in file.table(number):
@@ -185,7 +185,7 @@ def start_of(files: ShardFiles, *, same_leases: bool) -> ReplicaStart:
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
     """Return the weights that `stream_weights` yields, all in memory."""
-    return whole(stream_weights(folder))
+    return collect_arrays(stream_weights(folder))
 
 
 def stream_weights(folder: Path) -> WeightStream:
@@ -237,7 +237,7 @@ def _parameters(files: Sequence[ShardFiles], definition: ModelDefinition) -> dic
     return parts_of
 
 
-def _flat(files: Sequence[ShardFiles], index: int, servers: int) -> FlatCopy:
+def _read_flat(files: Sequence[ShardFiles], index: int, servers: int) -> FlatCopy:
     """Return the flat parameters and slots of server `index`, from the files of any number of servers."""
     definition = files[0].header.definition
     parameters = _parameters(files, definition)

@@ -198,7 +198,7 @@ class ShardFiles:
 
     def table(self, number: int) -> list[tuple[Ids, TableCopy]]:
         """Return the table with that index in the definition, by file: ids to remove, and then rows to set."""
-        return [(file.gone(number), file.table(number)) for file in self._files]
+        return [(file.evicted_ids(number), file.table(number)) for file in self._files]
 
     def visible(self, number: int) -> list[tuple[TableCopy, Ids]]:
         """Return the table by file: its rows, and the numbers of those that later files do not replace."""
@@ -255,7 +255,7 @@ class ShardFile:
         used, counts = self._arrays[f"table.{number}.used"], self._arrays[f"table.{number}.counts"]
         return TableCopy(ids, data, steps, used, counts)
 
-    def gone(self, number: int) -> Ids:
+    def evicted_ids(self, number: int) -> Ids:
         """Return the ids of rows evicted after the file before."""
         gone: Ids = self._arrays.get(f"table.{number}.gone", np.empty(0, np.int64))
         return gone

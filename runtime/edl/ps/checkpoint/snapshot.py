@@ -30,7 +30,7 @@ class Taken(NamedTuple):
     progress: tuple[Progress, ...]
     shard: Future[Shard]
 
-    def written(self, seconds: float) -> Shard:
+    def wait_for_shard(self, seconds: float) -> Shard:
         """Wait for the shard to be written. Raises AwayError if it takes longer."""
         try:
             return self.shard.result(seconds)
@@ -67,7 +67,7 @@ class CheckpointWriter:
                     del self._taken[next(iter(self._taken))]
             return taken
 
-    def written(self) -> dict[str, Shard]:
+    def written_shards(self) -> dict[str, Shard]:
         """Return the written shards of the last checkpoints, by name of the checkpoint."""
         with self._lock:
             done = {name: taken.shard for name, taken in self._taken.items() if taken.shard.done()}
@@ -89,6 +89,6 @@ class CheckpointWriter:
             snapshot.store.close()
         if changes:
             steps = tuple(table.steps for table in snapshot.store.tables)
-            self._last = StoreMark(name, shard, steps, snapshot.store.changed if shard.earlier else 0)
-            self._replica.trained().forget(self._last)
+            self._last = StoreMark(name, shard, steps, snapshot.store.changed_rows if shard.earlier else 0)
+            self._replica.require_store().forget(self._last)
         return shard

@@ -33,10 +33,10 @@ class Choices:
         """Return True once the trials that decide the choice of a turn's trial have ended."""
         search = self._judge.search
         if turn >= search.count:
-            return set(range(search.count)) <= self._judge.ended()
+            return set(range(search.count)) <= self._judge.ended_turns()
         if not search.ordered or turn < search.ordered:
             return True
-        return set(range(turn - self._lag)) <= self._judge.ended()
+        return set(range(turn - self._lag)) <= self._judge.ended_turns()
 
     def find(self, turn: int) -> TrialChoice | None:
         """Return what is trained at a turn; None if there are fewer candidates. The turn must be `ready`."""
@@ -54,5 +54,5 @@ class Choices:
 
     def record(self, choice: TrialChoice) -> Trial | None:
         """Return the record of a trial that has ended, or None."""
-        records = self._judge.screened() if choice.screening else self._judge.trained()
+        records = self._judge.screened_trials() if choice.screening else self._judge.trained_trials()
         return records.get(choice.number)

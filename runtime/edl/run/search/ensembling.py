@@ -79,7 +79,7 @@ class Ensembling:
         it was interrupted.
         """
         trials = self.judge.trials()
-        part = self.judge.reported
+        part = self.judge.reported_rows
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
         mean = functools.reduce(np.add, weighted)
         certain = self.judge.uncertainty(mean, part)
@@ -124,7 +124,7 @@ class Ensembling:
         folds = range(self.judge.search.folds)
         return [read_archive(folder_of(self.job, number, fold).archive) for fold in folds]
 
-    def _trained(self, number: int, model: Archive) -> JobSpec:
+    def _make_model_spec(self, number: int, model: Archive) -> JobSpec:
         """Return the JobSpec of a trial's model, without the time that the search gave it."""
         limit = self.judge.search.candidates[number].spec.training.time_limit
         training = msgspec.structs.replace(model.spec.training, time_limit=limit)
@@ -137,7 +137,9 @@ class Ensembling:
         """
         [model] = models[number]
         archive = read_archive(folder_of(self.job, number, 0).archive)
-        spec = msgspec.structs.replace(self._trained(number, archive), output=self.program.spec.output)
+        spec = msgspec.structs.replace(
+            self._make_model_spec(number, archive), output=self.program.spec.output
+        )
         lineage = msgspec.structs.replace(
             archive.lineage,
             statement=self.program.spec.statement,
@@ -188,7 +190,7 @@ class Ensembling:
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns(CANDIDATES), dirs_exist_ok=True)
         members = []
         for position, (number, weight) in enumerate(weights.items()):
-            trained = self._trained(number, models[number][0])
+            trained = self._make_model_spec(number, models[number][0])
             members.append(Member(weight, trained, len(models[number])))
             copied = folder / MEMBERS / f"{position}"
             shutil.copytree(source / CANDIDATES / f"{number}", copied, dirs_exist_ok=True)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 from edl.jobs.events import finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome

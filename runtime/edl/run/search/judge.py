@@ -70,7 +70,7 @@ class Judge:
         return slice(0, len(self._labels) - self.search.test)
 
     @property
-    def reported(self) -> slice:
+    def reported_rows(self) -> slice:
         """Rows of the scores that the figures of the ensemble are of."""
         return slice(self.validation.stop, None) if self.search.test else self.validation
 
@@ -137,16 +137,16 @@ class Judge:
             except (SQLFlowError, OSError, ValueError) as caught:
                 error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
         trial = msgspec.structs.replace(
-            self._begun(turn, number, result),
+            self._begin_trial(turn, number, result),
             value=value,
             figures=figures,
             epochs=_mean([outcome.kept_epoch or outcome.epochs for outcome in result.outcomes]),
             epoch_seconds=result.seconds / max(1, sum(outcome.epochs for outcome in result.outcomes)),
-            ending=_ending(result.outcomes),
+            ending=_describe_end(result.outcomes),
             error=error,
             rows_per_second=min((outcome.rows_per_second for outcome in result.outcomes), default=0.0),
         )
-        if (screened := self.screened().get(number)) is not None:
+        if (screened := self.screened_trials().get(number)) is not None:
             trial = msgspec.structs.replace(trial, screened=screened.screened)
         self._write_checksums(number, len(result.outcomes))
         return _write(self._record(number, RECORD), trial)
@@ -156,7 +156,7 @@ class Judge:
 
         A search that goes on after its processes died has them from a disk.
         """
-        for number, trial in self.trained().items():
+        for number, trial in self.trained_trials().items():
             path = self._record(number, FILES)
             try:
                 data = path.read_bytes()
@@ -197,7 +197,9 @@ class Judge:
             scores = np.load(screening_folder_of(self._job, number).path / SCORES)[self.validation]
             value = finite(self.measure.value(scores))
             ending = f"{self.search.metric} {value:.4g} when trained on {self.search.screening:,} rows only"
-        trial = msgspec.structs.replace(self._begun(turn, number, result), ending=ending, screened=value)
+        trial = msgspec.structs.replace(
+            self._begin_trial(turn, number, result), ending=ending, screened=value
+        )
         return _write(self._record(number, SCREENING_RECORD), trial)
 
     def skip(self, turn: int) -> None:
@@ -211,36 +213,36 @@ class Judge:
 
         Raises SpecError for a damaged one.
         """
-        return self.screened() | self.trained()
+        return self.screened_trials() | self.trained_trials()
 
-    def screened(self) -> dict[int, Trial]:
+    def screened_trials(self) -> dict[int, Trial]:
         """Return the records of the trainings on some of the rows, by number."""
         return self._read(SCREENING_RECORD)
 
-    def trained(self) -> dict[int, Trial]:
+    def trained_trials(self) -> dict[int, Trial]:
         """Return the records of the trainings on all training rows, by number."""
         return self._read(RECORD)
 
     def errors(self) -> dict[int, float]:
         """Return the errors of the trials that ended with a model, by number."""
-        trial_values = {number: trial.value for number, trial in self.trained().items()}
+        trial_values = {number: trial.value for number, trial in self.trained_trials().items()}
         return {
             number: self.measure.error(value) for number, value in trial_values.items() if value is not None
         }
 
     def screening_errors(self) -> dict[int, float]:
         """Return the errors of the models that were trained on some of the rows, by number."""
-        trial_values = {number: trial.screened for number, trial in self.screened().items()}
+        trial_values = {number: trial.screened for number, trial in self.screened_trials().items()}
         return {
             number: self.measure.error(value) for number, value in trial_values.items() if value is not None
         }
 
-    def ended(self) -> set[int]:
+    def ended_turns(self) -> set[int]:
         """Return the turns with ended trials, in a screening or on all rows, and the turns without time."""
         skipped = {int(path.name) for path in self._job.search.glob(f"{SKIPPED}/*")}
         return skipped | {trial.number - 1 for trial in self.trials().values()}
 
-    def _begun(self, turn: int, number: int, result: TrialResult) -> Trial:
+    def _begin_trial(self, turn: int, number: int, result: TrialResult) -> Trial:
         candidate = self.search.candidates[number]
         statement = candidate.spec.statement
         return Trial(turn + 1, candidate.name, statement, seconds=result.seconds, error=result.error)
@@ -264,7 +266,7 @@ def _write(path: Path, trial: Trial) -> Trial:
     return trial
 
 
-def _ending(folds: Sequence[Outcome]) -> str:
+def _describe_end(folds: Sequence[Outcome]) -> str:
     """Tell how a training ended; of folds, whether the time ended some of them."""
     if len(folds) == 1:
         return folds[0].ending

@@ -46,7 +46,7 @@ class Schedule:
 
     def is_ready(self, ended: Collection[int]) -> bool:
         """Return True if the next choice does not depend on trials that have not ended. ended: their numbers."""
-        return not self._is_choice or set(self._known) <= set(ended)
+        return not self._is_choice or set(self._known_trials) <= set(ended)
 
     def take(self, errors: Mapping[int, float]) -> int | None:
         """Return the next candidate, or None after the last one.
@@ -57,7 +57,7 @@ class Schedule:
             return None
         place = 0
         if self._is_choice:
-            observed = {number: errors.get(number, math.inf) for number in self._known}
+            observed = {number: errors.get(number, math.inf) for number in self._known_trials}
             place = best(self._kernel, observed, self._waiting)
         number = self._waiting.pop(place)
         self._begun.append(number)
@@ -65,10 +65,10 @@ class Schedule:
 
     @property
     def _is_choice(self) -> bool:
-        return len(self._begun) >= self._ordered and len(self._known) >= LEAST_KNOWN
+        return len(self._begun) >= self._ordered and len(self._known_trials) >= LEAST_KNOWN
 
     @property
-    def _known(self) -> list[int]:
+    def _known_trials(self) -> list[int]:
         """Trials for the choice of the next one."""
         return self._begun[: max(0, len(self._begun) - self._lag)]
 

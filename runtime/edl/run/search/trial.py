@@ -15,7 +15,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.data import Reader
-from edl.data.rotated import ShortReader
+from edl.data.readers import ShortReader
 from edl.frameworks import Adapter
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder

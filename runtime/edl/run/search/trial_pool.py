@@ -115,7 +115,7 @@ class TrialPool:
         self.results: dict[int, TrialResult] = {}
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Seconds that are left to trials and refits; infinite without a limit."""
         return self._time.seconds_before_end
 
@@ -256,7 +256,7 @@ class TrialPool:
 
     def _run_refits(self, runner: TrialRunner) -> None:
         while (refit := self._take_refit()) is not None:
-            result = runner.refit(refit.number, refit.epochs, self.left)
+            result = runner.refit(refit.number, refit.epochs, self.remaining_seconds)
             with self._lock:
                 if result.outcomes:
                     self._refitted[refit.number] = refit.epochs
@@ -289,13 +289,13 @@ class TrialPool:
 
     @property
     def _left_to_trials(self) -> float:
-        return self.left - max(self._reserved(), self._until)
+        return self.remaining_seconds - max(self._reserved(), self._until)
 
     def _take_refit(self) -> Refit | None:
         """Return the next model that has the time it needs, or None."""
         with self._lock:
             while self._refits and not self._stopped:
                 refit = self._refits.pop(0)
-                if refit.seconds <= self.left:
+                if refit.seconds <= self.remaining_seconds:
                     return refit
             return None

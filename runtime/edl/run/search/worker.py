@@ -99,7 +99,7 @@ class SearchWorker:
         choice = self._choices.find(task.start) if ready else None  # not ready: the time is up
         left, needed = self._left_to(task.start), 0.0
         if choice is not None:
-            trials = self._judge.screened() if choice.screening else self._judge.trained()
+            trials = self._judge.screened_trials() if choice.screening else self._judge.trained_trials()
             ended = {
                 number: ended_trial.seconds
                 for number, ended_trial in trials.items()
@@ -113,7 +113,7 @@ class SearchWorker:
             return
         last = self._judge.search.turns - task.start <= self._workers
         try:
-            trial = self._trained(task, choice, trial_seconds(left, needed, last=last), left)
+            trial = self._train_candidate(task, choice, trial_seconds(left, needed, last=last), left)
         except JobCancelledError:
             self._tasks.give_back(Report(task))
             return
@@ -127,7 +127,7 @@ class SearchWorker:
             news = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=news)))
 
-    def _trained(self, task: Task, choice: TrialChoice, seconds: float, left: float) -> Trial | None:
+    def _train_candidate(self, task: Task, choice: TrialChoice, seconds: float, left: float) -> Trial | None:
         """Train a candidate and publish its record. Return None if another worker has the task by now.
 
         Raises JobCancelledError if this worker has to leave.
@@ -174,7 +174,7 @@ class SearchWorker:
         """Return the seconds that are left to the trials of a turn's kind."""
         search = self._judge.search
         screens = search.screening and turn < search.count
-        return self._left - max(
+        return self._remaining_seconds - max(
             estimate_refit_time(self._judge, 1, self._time.given),
             until_screened(self._time.given) if screens else 0.0,
         )
@@ -203,7 +203,7 @@ class SearchWorker:
             self._tasks.give_back(Report(task))
             return
         except JobError as error:
-            if not self._tasks.failed(task, error):
+            if not self._tasks.report_failure(task, error):
                 raise
             return
         self._tasks.report(Report(task, conclusion=Conclusion(outcome.figures, outcome=outcome)))
@@ -213,8 +213,8 @@ class SearchWorker:
         epochs = {}
         for refit in refits(self._judge, weights):
             ended = refit_folder_of(self._job, refit.number).archive.exists()  # by a worker that was lost
-            if not ended and refit.seconds <= self._left:
-                ended = bool(self._runner.refit(refit.number, refit.epochs, self._left).outcomes)
+            if not ended and refit.seconds <= self._remaining_seconds:
+                ended = bool(self._runner.refit(refit.number, refit.epochs, self._remaining_seconds).outcomes)
             if ended:
                 epochs[refit.number] = refit.epochs
         return epochs
@@ -255,7 +255,7 @@ class SearchWorker:
             thread.join()
 
     @property
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         return 0.0 if self._ends_early else self._time.seconds_before_end
 
     @property
@@ -265,7 +265,7 @@ class SearchWorker:
 
     @property
     def _left_or_none(self) -> float | None:
-        return self._left if self._judge.search.time_limit else None
+        return max(0.0, self._time.seconds_left) if self._judge.search.time_limit else None
 
 
 def _has_model(trial: Trial) -> bool:

@@ -90,7 +90,7 @@ def _kind(message: str) -> type[SourceError]:
     return ConflictError if _CONFLICT.search(message) else SourceError
 
 
-def opening(error: duckdb.Error, place: str) -> SourceError:
+def opening_error(error: duckdb.Error, place: str) -> SourceError:
     message = _first_line(error)
     hint = _fixed_hint(message)
     if _LOCKED in message:

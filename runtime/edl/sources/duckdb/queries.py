@@ -71,7 +71,7 @@ def read_as(columns: Sequence[Column], arrow: Callable[[], pa.Schema]) -> dict[s
     return types
 
 
-def plain(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> str:
+def cast_columns(query: str, columns: Sequence[Column], types: Mapping[str, str]) -> str:
     """Cast columns to `types`, by their names. Return the query itself if there are none."""
     if not types:
         return query

@@ -17,7 +17,7 @@ import pyarrow as pa
 from edl.data.arrow_types import Watched
 from edl.data.names import free_name, join_quoted, quote_part, split_name
 from edl.errors import SourceError
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Staging, TablePlace, columns_differ
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, Staging, TablePlace, columns_differ
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class DuckDBResults(Staging):
             f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table"
         )
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         where = "lower(database_name) = lower(?) AND lower(schema_name) = lower(?)"
         views = f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)"
         tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
@@ -62,9 +62,11 @@ class DuckDBResults(Staging):
         if len(split_name(target)) == 1:  # a temporary table would hide it from queries
             places.append(("temp", "main", place.parts[-1]))
         for parts in places:
-            yield from (Existing(True) for _ in few_rows(self._source, views, parts))
+            yield from (ExistingTable(True) for _ in few_rows(self._source, views, parts))
             comments = few_rows(self._source, tables, parts)
-            yield from (Existing(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in comments)
+            yield from (
+                ExistingTable(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in comments
+            )
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""
@@ -104,7 +106,7 @@ class DuckDBResults(Staging):
         """Return the columns of the staging table behind the task."""
         return list(self._source.schema(f"FROM {place.stage_table(job)}").names[1:])
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         query = (
             "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND lower(schema_name) = lower(?)"
             " AND lower(table_name) = lower(?) AND NOT is_nullable AND column_default IS NULL ORDER BY column_index"

@@ -27,7 +27,7 @@ from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.engine import is_read_only, open_database
-from edl.sources.duckdb.errors import opening, raise_interrupt, translate_error, while_reading
+from edl.sources.duckdb.errors import opening_error, raise_interrupt, translate_error, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
 from edl.sources.row_order.ordered import Column, OrderedRows, keyed_query, order_rows
@@ -82,7 +82,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         try:
             return cls(open_database(path), str(url), path.absolute() if isinstance(path, Path) else None)
         except duckdb.Error as error:
-            raise opening(error, str(path)) from None
+            raise opening_error(error, str(path)) from None
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -115,13 +115,13 @@ class DuckDBSource(Transactional, EmbeddedSource):
         return open_file(self._path)
 
     @classmethod
-    def beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
+    def open_beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
         """Open a source over the database of a caller's connection; its settings and transaction stay as they are."""
         try:
             cursor = connection.cursor()
             [(path,)] = cursor.execute(queries.CURRENT_DATABASE).fetchall()
         except duckdb.Error as error:
-            raise opening(error, "the database of the connection") from None
+            raise opening_error(error, "the database of the connection") from None
         return cls(cursor, str(SourceURL("duckdb", path or MEMORY)))
 
     def check_rights(self, statements: Sequence[str]) -> None:
@@ -161,11 +161,11 @@ class DuckDBSource(Transactional, EmbeddedSource):
         select, columns = self._plain(query)
         if not shuffle and split is None:
             rows = OrderedRows(self._reader(select, BATCH_ROWS))
-            return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=False)
+            return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=False)
         keyed = keyed_query(select, columns, split=split)
         reader = self._reader(keyed.text, BATCH_ROWS)
         with order_rows(reader, reader.schema, keyed.keys, seed, folder, split) as rows:
-            return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=True)
+            return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=True)
 
     # Statements ------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
             if wide:
                 [answers] = self.connection.execute(needs).fetchall()
                 types |= {name: "DOUBLE" for name, needed in zip(wide, answers, strict=True) if needed}
-        return queries.plain(query, columns, types), columns
+        return queries.cast_columns(query, columns, types), columns
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
         with self._errors(sql):
@@ -335,7 +335,7 @@ def open_file(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         connection = open_database(path)
     except duckdb.Error as error:
-        raise opening(error, str(path)) from None
+        raise opening_error(error, str(path)) from None
     connection.execute(_TABLES_ONLY)
     return connection
 

@@ -92,9 +92,9 @@ class TableRows:
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
-        return self._ranges(start, end, self._chosen(columns))
+        return self._ranges(start, end, self._choose_columns(columns))
 
-    def _chosen(self, names: Sequence[str] | None) -> list[types.MaxComputeColumn]:
+    def _choose_columns(self, names: Sequence[str] | None) -> list[types.MaxComputeColumn]:
         if names is None:
             return self._columns
         by_name = {column.name: column for column in self._columns}
@@ -138,7 +138,7 @@ class TableRows:
                         batches.append(batch)
                         start += batch.num_rows
             except ERRORS as error:
-                if not self._replaced(session, error) and not may_pass(error):
+                if not self._renew_session(session, error) and not may_pass(error):
                     raise translate_error(error) from None
                 problem = translate_error(error)
             except (OSError, EOFError, pa.ArrowException, HTTPError) as error:
@@ -172,7 +172,7 @@ class TableRows:
                 raise
             return self._client.download(self._table, None, self._part)
 
-    def _replaced(self, session: Any, error: Exception) -> bool:
+    def _renew_session(self, session: Any, error: Exception) -> bool:
         """Return True if the session has expired and is replaced by a new one."""
         if not _is_lost(error):
             return False

@@ -79,7 +79,7 @@ def pin(
 def unpin_abandoned(source: MaxComputeSource) -> int:
     """Drop this user's tables without a folder. Tables of other users end by their lifecycle."""
     dropped, ours = 0, f"{state_id()}, "
-    for entry in source.listed(TABLE):
+    for entry in source.list_objects(TABLE):
         with source.errors():
             comment = entry.comment or ""
         if comment.startswith(ours) and not Path(comment.removeprefix(ours)).is_dir():

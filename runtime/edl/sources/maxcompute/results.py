@@ -27,7 +27,7 @@ from edl.errors import SourceError
 from edl.sources.appending import columns_for, is_added
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.sql import check_column, quote_name, split_name, text
-from edl.sources.staging import MARK, STAGE, Existing, columns_differ
+from edl.sources.staging import MARK, STAGE, ExistingTable, columns_differ
 from edl.sources.staging_tables import check_complete
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class MaxComputeResults:
         existing = self._source.table(parts[-1])
         if existing is not None:
             append = appended is not None
-            Existing(existing.is_virtual_view, existing.comment or "").check(target, job, append=append)
+            ExistingTable(existing.is_virtual_view, existing.comment or "").check(target, job, append=append)
         if existing is not None and appended is not None:
             self._columns_for(existing, appended)
         return existing is not None
@@ -107,7 +107,7 @@ class MaxComputeResults:
         row = free_name("sqlflow_edl_row", schema.names)
         self._make_stage(names, job, schema, row)
         self._check_columns(names, task, schema)
-        staged = self._staged(names).get(task)
+        staged = self._staged_attempts(names).get(task)
         if staged is not None and staged[0] > attempt:
             return staged[1]
         rows = self._source.replace_partition(
@@ -122,17 +122,17 @@ class MaxComputeResults:
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         names = ResultNames.of(target, job)
-        done = self._committed(names, job)
+        done = self._read_committed(names, job)
         if done is not None:
             self.abort(target, job)
             return done
         if append and self._source.table(names.target) is not None:
-            rows = self._added(names, job, tasks)
+            rows = self._add_rows(names, job, tasks)
         else:
             self._check(target, job)
-            rows = self._made(names, job, tasks)
+            rows = self._make_table(names, job, tasks)
             if append and self._source.table(names.target) is not None:  # another job has made it meanwhile
-                rows = self._added(names, job, tasks)
+                rows = self._add_rows(names, job, tasks)
             else:
                 self._swap(names)
         self._record(names, job, rows)
@@ -144,7 +144,7 @@ class MaxComputeResults:
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         dead = []
-        for entry in self._source.listed(STAGE):
+        for entry in self._source.list_objects(STAGE):
             job, _, target = (getattr(self._source.table(entry.name), "comment", None) or "").partition("\n")
             if target and is_over(job):
                 dead.append(ResultNames(target, entry.name.removeprefix(STAGE)))
@@ -176,7 +176,7 @@ class MaxComputeResults:
         specs = self._source.partitions(names.stage)
         return [(int(spec[_PARTS[0]]), int(spec[_PARTS[1]]), spec[_PARTS[2]]) for spec in specs]
 
-    def _staged(self, names: ResultNames) -> dict[int, tuple[int, int]]:
+    def _staged_attempts(self, names: ResultNames) -> dict[int, tuple[int, int]]:
         """Return each task's latest complete attempt and its number of rows."""
         attempts: dict[int, tuple[int, int]] = {}
         for task, attempt, part in sorted(self._parts(names)):
@@ -198,9 +198,9 @@ class MaxComputeResults:
         self._source.run(f"ALTER TABLE {quote_name(names.new)} SET COMMENT {mark}")
         self._source.run(f"ALTER TABLE {quote_name(names.new)} DISABLE LIFECYCLE")
 
-    def _made(self, names: ResultNames, job: str, tasks: int) -> int:
+    def _make_table(self, names: ResultNames, job: str, tasks: int) -> int:
         """Make the new table. Return the number of its rows."""
-        staged = self._staged(names)
+        staged = self._staged_attempts(names)
         check_complete(staged, tasks, job)
         expected = sum(staged[task][1] for task in range(tasks))
         self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})
@@ -210,7 +210,7 @@ class MaxComputeResults:
             raise SourceError(f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found")
         return rows
 
-    def _added(self, names: ResultNames, job: str, tasks: int) -> int:
+    def _add_rows(self, names: ResultNames, job: str, tasks: int) -> int:
         """Add the rows to the target, unless a commit before did. Return their number.
 
         The comment of the new table has the number of rows of the target before.
@@ -222,7 +222,7 @@ class MaxComputeResults:
             if is_added(names.target, int(before[1]), self._all(names.target), rows):
                 return rows
         else:
-            rows = self._made(names, job, tasks)
+            rows = self._make_table(names, job, tasks)
             count = self._all(names.target)
             self._source.run(
                 f"ALTER TABLE {quote_name(names.new)} SET COMMENT {text(f'added to {count} rows')}"
@@ -292,7 +292,7 @@ class MaxComputeResults:
     def _drop(self, table: str) -> None:
         self._source.run(f"DROP TABLE IF EXISTS {quote_name(table)}")
 
-    def _committed(self, names: ResultNames, job: str) -> int | None:
+    def _read_committed(self, names: ResultNames, job: str) -> int | None:
         """Return the number of rows that the job committed to the target, or None if it has not committed."""
         if self._source.table(RESULTS) is not None:
             query = (

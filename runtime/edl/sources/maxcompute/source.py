@@ -28,7 +28,7 @@ from edl.sources.maxcompute.client import ERRORS, Client, again, utc
 from edl.sources.maxcompute.download import TableRows, record_batches
 from edl.sources.maxcompute.errors import translate_error
 from edl.sources.maxcompute.results import MaxComputeResults
-from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quote_name, setting
+from edl.sources.maxcompute.sql import LEXICON, bind_values, is_query, partition, quote_name, setting
 from edl.sources.maxcompute.upload import upload
 from edl.sources.words import ended_result_error
 from edl.spec import Split
@@ -88,7 +88,7 @@ class MaxComputeSource(BaseSource):
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         query = LEXICON.one_query(query)
         self.columns(query)
-        reader = self._made(query, query)
+        reader = self._materialize(query, query)
         batches = rechunk_rows(self._batches(reader), reader.schema, batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
@@ -114,14 +114,14 @@ class MaxComputeSource(BaseSource):
         if flag := setting(sql):
             self.client.set(*flag)
             return None
-        instance = self.run(bound(sql, parameters).rstrip().rstrip(";"), sql)
+        instance = self.run(bind_values(sql, parameters).rstrip().rstrip(";"), sql)
         if not is_query(sql):
             return _read_output(instance.get_task_results())
         with self.errors(sql):
             columns, rows, batches = self._small_result(instance)
         if rows < RESULT_ROWS:
             return pa.RecordBatchReader.from_batches(types.schema(columns), batches)
-        reader = self._made(bound(sql, parameters).rstrip().rstrip(";"), sql, displayed=True)
+        reader = self._materialize(bind_values(sql, parameters).rstrip().rstrip(";"), sql, displayed=True)
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def few_rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -148,12 +148,12 @@ class MaxComputeSource(BaseSource):
         raise SourceError("MaxCompute has no transactions")
 
     def tables(self) -> list[str]:
-        return [entry.name for entry in self.listed("") if not entry.name.startswith(OURS)]
+        return [entry.name for entry in self.list_objects("") if not entry.name.startswith(OURS)]
 
     def databases(self) -> list[str]:
         return [self.client.odps.project]  # other projects can only be listed by their owners
 
-    def listed(self, prefix: str) -> list[Any]:
+    def list_objects(self, prefix: str) -> list[Any]:
         """List pyodps's tables and views with names that begin with `prefix`."""
         with self.errors():
             return [
@@ -241,7 +241,7 @@ class MaxComputeSource(BaseSource):
             )
         return columns, session.count, batches
 
-    def _made(self, select: str, query: str, *, displayed: bool = False) -> TableRows:
+    def _materialize(self, select: str, query: str, *, displayed: bool = False) -> TableRows:
         """Store the rows of a query in a table that lasts until the next statement."""
         table = _ROWS + secrets.token_hex(8)
         self.run(f"CREATE TABLE {quote_name(table)} LIFECYCLE 1 AS\n{select}", query)

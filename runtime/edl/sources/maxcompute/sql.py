@@ -37,7 +37,7 @@ def is_query(sql: str) -> bool:
     return LEXICON.first_word(sql) in _QUERIES
 
 
-def bound(sql: str, parameters: Sequence[object]) -> str:
+def bind_values(sql: str, parameters: Sequence[object]) -> str:
     """Replace the statement's question marks by the values."""
     return LEXICON.bound(sql, parameters, literal)
 

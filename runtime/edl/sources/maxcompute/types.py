@@ -97,7 +97,7 @@ def from_records(
 def _from_values(values: Sequence[Any], column: MaxComputeColumn, zone: str) -> pa.Array:
     if column.as_text:
         return pa.array([None if value is None else str(value) for value in values], pa.string())
-    plain = pa.array([_plain(value, column.odps) for value in values], _wire(column.odps))
+    plain = pa.array([_to_arrow_value(value, column.odps) for value in values], _wire(column.odps))
     return _read(plain, column.odps, zone)
 
 
@@ -195,18 +195,21 @@ def _inner(kind: Any) -> list[Any]:
     return list(kind.field_types.values())
 
 
-def _plain(value: Any, kind: Any) -> Any:
+def _to_arrow_value(value: Any, kind: Any) -> Any:
     """Convert a value of a record for Arrow."""
     if value is None:
         return None
     match kind:
         case odps_types.Array():
-            return [_plain(item, kind.value_type) for item in value]
+            return [_to_arrow_value(item, kind.value_type) for item in value]
         case odps_types.Map():
-            return [(_plain(k, kind.key_type), _plain(v, kind.value_type)) for k, v in value.items()]
+            return [
+                (_to_arrow_value(k, kind.key_type), _to_arrow_value(v, kind.value_type))
+                for k, v in value.items()
+            ]
         case odps_types.Struct():
             items = value if isinstance(value, dict) else dict(zip(kind.field_types, value, strict=True))
-            return {name: _plain(items[name], field) for name, field in kind.field_types.items()}
+            return {name: _to_arrow_value(items[name], field) for name, field in kind.field_types.items()}
         case odps_types.Timestamp() | odps_types.TimestampNTZ():
             return value.value  # nanoseconds
         case odps_types.Json():

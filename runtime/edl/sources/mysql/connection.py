@@ -222,7 +222,7 @@ def literal(value: object, connection: MySQLConnection) -> str:
     return str(connection.escape(str(value)))
 
 
-def bound(sql: str, parameters: Sequence[object], connection: MySQLConnection) -> str:
+def bind_values(sql: str, parameters: Sequence[object], connection: MySQLConnection) -> str:
     """Replace the statement's question marks by the values."""
     if not parameters:
         return sql

@@ -61,7 +61,7 @@ def connect(url: ServerURL, driver: str | None = None) -> DriverReading:
     return ConnectorX(url, plain)
 
 
-def describing(url: ServerURL) -> closing[MySQLConnection]:
+def connect_for_types(url: ServerURL) -> closing[MySQLConnection]:
     """Open a connection of PyMySQL; it reports the types of columns."""
     return closing(open_connection(url))
 
@@ -91,7 +91,7 @@ class PyMySQL:
     def read(
         self, table: PinnedTable, columns: Sequence[MySQLColumn], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
-        query = select(table, [types.exact(column) for column in columns], start, end)
+        query = select(table, [types.exact_expression(column) for column in columns], start, end)
         try:
             self._connection.query(query, unbuffered=True)
             result, more = self._connection._result, True

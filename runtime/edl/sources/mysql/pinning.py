@@ -54,7 +54,7 @@ class MySQLRowReader(TableReader[drivers.DriverReading]):
 def open_rows(pinned: Pinned, table: PinnedTable) -> MySQLRowReader:
     """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
     url = parse_server(pinned.source).with_password()
-    with drivers.describing(url) as connection:
+    with drivers.connect_for_types(url) as connection:
         try:
             with connection.cursor() as cursor:
                 names = ", ".join(quote_part(field.name, "`") for field in pinned.schema)
@@ -124,7 +124,9 @@ class MySQLPinning:
     def _snapshot(self, table: PinnedTable, text: str) -> int:
         """Store the query's rows in their order, numbered from 1. Return their number."""
         self.source.create(self._create(table, "AUTO_INCREMENT") + f" AS\n{text}")
-        counts = self.source.few(f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}")
+        counts = self.source.read_few_rows(
+            f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}"
+        )
         rows, first, last = (int(value or 0) for value in counts[0])
         if rows and (first, last) != (1, rows):
             raise SourceError(f"the server numbered {rows:,} rows from {first:,} to {last:,}")
@@ -171,11 +173,13 @@ class MySQLPinning:
         """Return the digest of the types and of all rows with their places."""
         import hashlib
 
-        names = [f"IFNULL(HEX(CAST({types.exact(column)} AS BINARY)), '-')" for column in self.columns]
+        names = [
+            f"IFNULL(HEX(CAST({types.exact_expression(column)} AS BINARY)), '-')" for column in self.columns
+        ]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         halves = (f"BIT_XOR(CAST(CONV({side}({row}, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
         with self.source.in_utc(self.source.live()):
-            sums = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
+            sums = self.source.read_few_rows(f"SELECT {', '.join(halves)} FROM {table.name}")
         facts = (str(self.schema), *map(str, sums[0]))
         return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
 

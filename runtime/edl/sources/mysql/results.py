@@ -28,7 +28,7 @@ from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -65,7 +65,7 @@ class MySQLResults(NumberedStaging):
         taking = f"SELECT COALESCE(GET_LOCK({lock}, {_LOCK_SECS}), 0)"
         if self._source.count(taking):
             return True
-        idle = self._source.few(
+        idle = self._source.read_few_rows(
             "SELECT id FROM information_schema.processlist"
             f" WHERE id = IS_USED_LOCK({lock}) AND command = 'Sleep'"
         )
@@ -86,10 +86,10 @@ class MySQLResults(NumberedStaging):
                 )
         return TablePlace((database, table), quote_part(database, "`") + ".", "`")
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         row = self._source.look_up(queries.table, *place.parts)
         if row is not None:
-            yield Existing(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
+            yield ExistingTable(row[0] == "VIEW", row[1] if row[0] == "BASE TABLE" else "")
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]
@@ -117,9 +117,11 @@ class MySQLResults(NumberedStaging):
         self._drop_beyond(place, job, tasks)
         texts = self._long_texts(place, job)
         lengths = [f"COALESCE(MAX(CHAR_LENGTH({quote_part(name, '`')})), 0)" for name in texts]
-        [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
+        [(rows, *longest)] = self._source.read_few_rows(
+            f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}"
+        )
         if int(rows) == self._books(place, job).complete(tasks):
-            self._alter(place, job, upload.fitting(dict(zip(texts, map(int, longest), strict=True))))
+            self._alter(place, job, upload.narrow_types(dict(zip(texts, map(int, longest), strict=True))))
             self._rename(place, job, stage, replaces=row is not None)
         return int(rows)
 
@@ -134,7 +136,7 @@ class MySQLResults(NumberedStaging):
 
     def _add(self, place: TablePlace, target: str, job: str, tasks: int) -> int:
         """Add the rows in strict mode. Without it, the server would cut values to fit the columns."""
-        mode = literal(self._source.few("SELECT @@sql_mode")[0][0].decode(), self._source.live())
+        mode = literal(self._source.read_few_rows("SELECT @@sql_mode")[0][0].decode(), self._source.live())
         self._source.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
         try:
             return super()._add(place, target, job, tasks)
@@ -170,7 +172,7 @@ class MySQLResults(NumberedStaging):
         """Return the columns of the staged rows."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
 
     def _number(self, names: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ from edl.sources.mysql import types as mysql_types
 from edl.sources.mysql.connection import (
     ERRORS,
     MySQLConnection,
-    bound,
+    bind_values,
     check_options,
     code,
     fetch_rows,
@@ -123,7 +123,9 @@ class MySQLSource(Transactional, BaseSource):
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
         shown = {column.name for column in self._columns(f"SELECT * FROM {table}")}  # visible columns only
-        types = [(row[0].decode(), row[1].decode()) for row in self.few(f"SHOW COLUMNS FROM {table}")]
+        types = [
+            (row[0].decode(), row[1].decode()) for row in self.read_few_rows(f"SHOW COLUMNS FROM {table}")
+        ]
         return [(name, kind) for name, kind in types if name in shown]
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
@@ -168,7 +170,7 @@ class MySQLSource(Transactional, BaseSource):
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> DisplayedRows | None:
         if parameters:
-            sql = bound(sql, parameters, self.live())
+            sql = bind_values(sql, parameters, self.live())
         zone = self._session_zone()
         if errors.may_set_zone(sql):
             self._zone = None
@@ -204,13 +206,13 @@ class MySQLSource(Transactional, BaseSource):
         if connection is None or error is None:
             return None
         asked = "SELECT @@sql_mode"  # another mode has other quotes and operators
-        return error if connection.fetch_all(asked) == self.few(asked) else None
+        return error if connection.fetch_all(asked) == self.read_few_rows(asked) else None
 
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
 
     def databases(self) -> list[str]:
-        return [name.decode() for (name,) in self.few("SHOW DATABASES")]
+        return [name.decode() for (name,) in self.read_few_rows("SHOW DATABASES")]
 
     def look_up(
         self, query: Callable[Concatenate[MySQLConnection, P], R], *args: P.args, **kwargs: P.kwargs
@@ -220,7 +222,7 @@ class MySQLSource(Transactional, BaseSource):
         with self._errors(""):
             return query(connection, *args, **kwargs)
 
-    def few(self, query: str) -> list[tuple[Any, ...]]:
+    def read_few_rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a small internal query, as bytes."""
         connection = self.live()
         with self._errors(""):
@@ -228,7 +230,7 @@ class MySQLSource(Transactional, BaseSource):
 
     def count(self, query: str) -> int:
         """Return the number that an internal query yields."""
-        return int(self.few(query)[0][0])
+        return int(self.read_few_rows(query)[0][0])
 
     def create(self, sql: str) -> None:
         """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks.
@@ -276,7 +278,7 @@ class MySQLSource(Transactional, BaseSource):
 
     def collation(self) -> str:
         """Collation of new tables: the database's, so that texts compare with the texts of its other tables."""
-        name: str = self.few("SELECT @@collation_database")[0][0].decode()
+        name: str = self.read_few_rows("SELECT @@collation_database")[0][0].decode()
         return name if name.startswith("utf8mb4") else "utf8mb4_general_ci"
 
     # Inside ----------------------------------------------------------------------------------------------
@@ -415,7 +417,7 @@ class MySQLSource(Transactional, BaseSource):
     def _session_zone(self) -> str:
         """Return the time zone in which the session gives values of TIMESTAMP; empty if it is not known."""
         if self._zone is None:
-            [(zone, system)] = self.few("SELECT @@session.time_zone, @@system_time_zone")
+            [(zone, system)] = self.read_few_rows("SELECT @@session.time_zone, @@system_time_zone")
             self._zone = zone.decode()
             if self._zone == "SYSTEM":  # the server knows it by an abbreviation, which others may have too
                 self._zone = mysql_types.UTC if system == b"UTC" else ""

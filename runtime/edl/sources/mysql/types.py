@@ -130,9 +130,9 @@ def array(column: MySQLColumn, values: Sequence[bytes | None], zone: str = UTC) 
         return from_texts(pa.array(values, pa.string()), kind, zone)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
         if column.unfit is None:
-            raise _unfit(column, values, zone) from None
+            raise _unfit_error(column, values, zone) from None
         if column.name not in column.unfit:
-            column.unfit[column.name] = _unfit(column, values, zone)
+            column.unfit[column.name] = _unfit_error(column, values, zone)
         return _with_nulls(column, values, zone)
 
 
@@ -166,7 +166,7 @@ def from_texts(texts: pa.Array, kind: Any, zone: str = UTC) -> pa.Array:
     return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
 
 
-def exact(column: MySQLColumn) -> str:
+def exact_expression(column: MySQLColumn) -> str:
     """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
     name = quote_part(column.name, "`")
     return f"{name} + 0e0" if column.code == _FLOAT else name
@@ -183,7 +183,7 @@ def exact_in_arrow(column: MySQLColumn) -> str:
         return f"CAST({quote_part(column.name, '`')} AS CHAR)"
     if column.code in _NAMES:
         return f"CAST({quote_part(column.name, '`')} AS BINARY)"
-    return exact(column)
+    return exact_expression(column)
 
 
 def _kind(field: Any) -> pa.DataType:
@@ -263,7 +263,7 @@ _INSTEAD = (
 _AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
-def _unfit(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> UnfitValueError:
+def _unfit_error(column: MySQLColumn, values: Sequence[bytes | None], zone: str) -> UnfitValueError:
     """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name = column.name
     kind: Any = column.kind

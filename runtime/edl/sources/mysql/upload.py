@@ -72,7 +72,7 @@ def declare_type(field: pa.Field) -> str:
     )
 
 
-def fitting(longest: Mapping[str, int]) -> dict[str, str]:
+def narrow_types(longest: Mapping[str, int]) -> dict[str, str]:
     """Return the types of the LONGTEXT columns that can be VARCHAR.
 
     `longest` holds the number of characters of each column's longest value.

@@ -227,7 +227,11 @@ class PostgreSQLPinning:
         key = quote_part(snapshot.key)
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
-        nothing = {field.name: types.null(field.name, field.type) for field in schema if field.name in unfit}
+        nothing = {
+            field.name: types.null_expression(field.name, field.type)
+            for field in schema
+            if field.name in unfit
+        }
         reader = PostgreSQLRowReader(self.url, snapshot, schema, rows, nothing)
         batches = pa.RecordBatchReader.from_batches(schema, reader.read(0, rows))
         with (
@@ -271,7 +275,7 @@ class PostgreSQLPinning:
         )
         [values] = self.source.look_up(_fetch_few_rows, f"SELECT {examples} FROM {table.name} AS q")
         return {
-            column.name: types.unfit(column, value)
+            column.name: types.unfit_error(column, value)
             for (column, _), value in zip(conditions, values, strict=True)
             if value is not None
         }

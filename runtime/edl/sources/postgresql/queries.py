@@ -31,7 +31,7 @@ def wrap_query(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
 
 
-def existing(
+def list_relations(
     connection: PostgreSQLConnection, schema: str, name: str, *, hidden: bool
 ) -> list[tuple[str, str, bool]]:
     """Return kind (`r` is a table) and comment of the relations with this name, and True for temporary ones.

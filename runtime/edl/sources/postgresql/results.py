@@ -20,7 +20,7 @@ from edl.data.source import MissingRightError
 from edl.errors import SourceError
 from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 
 if TYPE_CHECKING:
     from edl.sources.postgresql.source import PostgreSQLSource
@@ -62,11 +62,15 @@ class PostgreSQLResults(NumberedStaging):
             first = f"CREATE SCHEMA {quote_part(place.parts[0])}; {first}"
         return [first, *others]
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
         schema, table = place.parts
         hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries
-        for kind, comment, temporary in self._source.look_up(queries.existing, schema, table, hidden=hidden):
-            yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary)
+        for kind, comment, temporary in self._source.look_up(
+            queries.list_relations, schema, table, hidden=hidden
+        ):
+            yield ExistingTable(
+                kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary
+            )
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         home = place.parts[0]
@@ -105,13 +109,13 @@ class PostgreSQLResults(NumberedStaging):
 
     def _exists(self, home: str, table: str) -> bool:
         (schema,) = split_name(home[:-1])
-        return bool(self._source.look_up(queries.existing, schema, table, hidden=False))
+        return bool(self._source.look_up(queries.list_relations, schema, table, hidden=False))
 
     def _columns(self, place: TablePlace, job: str) -> list[str]:
         rows = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
         return [name for name, _ in rows[1:]]
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         return self._source.look_up(queries.needed_columns, *place.parts)
 
     def _number(self, names: Iterable[str]) -> str:

@@ -279,7 +279,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
                 hint="end the open transaction with COMMIT or ROLLBACK",
             )
 
-    def _translated(self, error: Exception, sql: str) -> SourceError:
+    def _translate(self, error: Exception, sql: str) -> SourceError:
         connection: PostgreSQLConnection = self.connection
         usable = connection.is_open and not connection.in_transaction
         return errors.translate_error(error, sql, (lambda: connection) if usable else None)

@@ -138,7 +138,7 @@ def array(column: PostgreSQLColumn, values: Sequence[Any]) -> pa.Array:
     try:
         return _array(column, values)
     except (pa.ArrowException, TypeError, ValueError):
-        raise _unfit(column, values) from None
+        raise _find_unfit(column, values) from None
 
 
 def problem(column: PostgreSQLColumn, table: str) -> str | None:
@@ -153,7 +153,7 @@ def problem(column: PostgreSQLColumn, table: str) -> str | None:
     return " OR ".join(conditions) or None
 
 
-def null(name: str, kind: pa.DataType) -> str:
+def null_expression(name: str, kind: pa.DataType) -> str:
     """Return an expression of NULL, of a type that ADBC reads as `kind`, named as a column."""
     types = pa.types
     is_list = types.is_list(kind)
@@ -162,7 +162,7 @@ def null(name: str, kind: pa.DataType) -> str:
     return f"NULL::{declared}{'[]' if is_list else ''} AS {quote_part(name)}"
 
 
-def unfit(column: PostgreSQLColumn, example: str) -> UnfitValueError:
+def unfit_error(column: PostgreSQLColumn, example: str) -> UnfitValueError:
     """Return the error of a value that cannot be converted, with the expression to write instead."""
     name, kind, hint = quote_part(column.name), column.kind, ""
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -279,11 +279,11 @@ _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
 }
 
 
-def _unfit(column: PostgreSQLColumn, values: Sequence[Any]) -> UnfitValueError:
+def _find_unfit(column: PostgreSQLColumn, values: Sequence[Any]) -> UnfitValueError:
     """Return the error of the first value that cannot be converted."""
     for value in values:
         try:
             _array(column, (value,))
         except (pa.ArrowException, TypeError, ValueError):
-            return unfit(column, str(value))
-    return unfit(column, "")
+            return unfit_error(column, str(value))
+    return unfit_error(column, "")

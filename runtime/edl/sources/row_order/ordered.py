@@ -86,7 +86,7 @@ class OrderedRows:
         self.reader = reader
         self.validation = validation
 
-    def pinned(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
+    def pin(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
         """Pin the rows in a file of the folder."""
         record = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
         return msgspec.structs.replace(record, validation=self.validation)

@@ -85,8 +85,8 @@ def find_places(keys: dict[str, pa.Array], seed: int, split: Split | None) -> tu
     Takes the keys out of the dictionary, to free each once it is used.
     """
     with open_database() as connection:
-        near = _numbers(keys.pop("near"))
-        equals = find_equal_rows(near, _numbers(keys.pop("exact")), connection)
+        near = _as_hashes(keys.pop("near"))
+        equals = find_equal_rows(near, _as_hashes(keys.pop("exact")), connection)
         nth: Ints | int = 1 if equals is None else equals.nth
         held = None if split is None else _find_held_rows(keys, near, equals, connection, seed, split)
         places = _hash(connection, near, nth, int(seed))
@@ -127,7 +127,7 @@ def _find_held_rows(
         return np.asarray(keys.pop("held").to_numpy(zero_copy_only=False), np.bool_)
     if split.by in ("time", "group"):
         return _held_by_value(keys.pop("unit"), connection, seed, split)
-    separate = _are_separate(_numbers(keys.pop("features")), equals)
+    separate = _are_separate(_as_hashes(keys.pop("features")), equals)
     of_class = keys.pop("kind", None)
     if separate or equals is None:
         nth: Ints | int = 1 if equals is None else equals.nth
@@ -244,7 +244,7 @@ def _hash(connection: duckdb.DuckDBPyConnection, hashes: Hashes, *others: Ints |
             columns[f"h{number}"] = other
             items.append(f"h{number}")
     relation = connection.from_arrow(pa.table(columns)).project(f"hash({', '.join(items)}) AS h")
-    return _numbers(relation.to_arrow_table()["h"])
+    return _as_hashes(relation.to_arrow_table()["h"])
 
 
 def _sort(hashes: Hashes, *ties: Ints | Hashes | int) -> Ints:
@@ -274,5 +274,5 @@ def _starts(in_order: Hashes) -> Ints:
     return np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]])[: len(in_order)])
 
 
-def _numbers(values: pa.Array | pa.ChunkedArray) -> Hashes:
+def _as_hashes(values: pa.Array | pa.ChunkedArray) -> Hashes:
     return np.asarray(values.to_numpy(), np.uint64)

@@ -88,10 +88,10 @@ class RowStore:
                 chunks.append(column)
             return
         if self._writer is None:
-            self._writer = self._spilled()
+            self._writer = self._spill()
         self._write(self._writer, columns)
 
-    def _spilled(self) -> pa.ipc.RecordBatchFileWriter:
+    def _spill(self) -> pa.ipc.RecordBatchFileWriter:
         """Move the rows from memory to the file, and return its writer."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         writer = pa.ipc.new_file(str(self._path), self.schema)

@@ -55,7 +55,7 @@ def translate_error(error: Exception, connection: sqlite3.Connection, sql: str) 
     if "one statement at a time" in message:
         return not_one_statement("several statements")
     if match := _NEAR.search(str(error)):
-        span = _near(connection, sql, match["token"])
+        span = _find_place(connection, sql, match["token"])
         return SourceError(message, span=span, hint=_find_reserved_word(connection, sql, span))
     if "incomplete input" in message:
         words = list(LEXICON.words(sql))
@@ -94,11 +94,11 @@ def _find_reserved_word(connection: sqlite3.Connection, sql: str, span: Span | N
     return None
 
 
-def opening(error: Exception, place: str) -> SourceError:
+def opening_error(error: Exception, place: str) -> SourceError:
     return SourceError(f"cannot open {place}: {error}", hint=_fixed_hint(str(error)))
 
 
-def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
+def _find_place(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
     """Find the place of a syntax error.
 
     EXPLAIN runs nothing; pragmas are excluded, as they act while they are compiled.

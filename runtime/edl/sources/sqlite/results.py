@@ -23,7 +23,7 @@ import pyarrow.types as types
 from edl.data.names import quote_part, split_name
 from edl.errors import SourceError, did_you_mean
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import MARK, STAGE, Abandoned, Existing, TablePlace
+from edl.sources.staging import MARK, STAGE, Abandoned, ExistingTable, TablePlace
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class SQLiteResults(NumberedStaging):
         databases = {name.casefold(): name for name in self._source.attached()}
         match parts:
             case (table,):
-                databases_with_table = (name for name in databases.values() if self._there(name, table))
+                databases_with_table = (
+                    name for name in databases.values() if self._find_objects(name, table)
+                )
                 return _place(next(databases_with_table, "main"), table)
             case (database, table):
                 if name := databases.get(database.casefold()):
@@ -73,10 +75,12 @@ class SQLiteResults(NumberedStaging):
                 )
         raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
 
-    def _existing(self, place: TablePlace, target: str) -> Iterator[Existing]:
-        for kind, name, sql in self._there(*place.parts):
+    def _existing(self, place: TablePlace, target: str) -> Iterator[ExistingTable]:
+        for kind, name, sql in self._find_objects(*place.parts):
             prefix = f"CREATE TABLE {quote_part(name)} ( /* "
-            yield Existing(kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else "")
+            yield ExistingTable(
+                kind == "view", sql.removeprefix(prefix) if (sql or "").startswith(prefix) else ""
+            )
 
     def _make_stage(self, place: TablePlace, job: str, schema: pa.Schema) -> None:
         columns = ", ".join(map(declare_column, schema))
@@ -124,7 +128,7 @@ class SQLiteResults(NumberedStaging):
         query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
         return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
 
-    def _needed(self, place: TablePlace) -> list[str]:
+    def _required_columns(self, place: TablePlace) -> list[str]:
         """Return the columns NOT NULL without a default; a primary key without an index is the number of the row."""
         database, table = place.parts
         query = (
@@ -141,7 +145,7 @@ class SQLiteResults(NumberedStaging):
         marks = ", ".join("?" * (len(schema) + 1))
         self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", values_of(batches))
 
-    def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
+    def _find_objects(self, database: str, name: str) -> list[tuple[Any, ...]]:
         """Return kind, name and text of the object with this name, ignoring case."""
         query = (
             f"SELECT type, name, sql FROM {quote_part(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"

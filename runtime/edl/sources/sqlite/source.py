@@ -29,7 +29,7 @@ from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS, CursorSource
 from edl.sources.sqlite import queries, results, types
-from edl.sources.sqlite.errors import LEXICON, check_query, opening, translate_error
+from edl.sources.sqlite.errors import LEXICON, check_query, opening_error, translate_error
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.syntax import syntax_error
 from edl.sources.sqlite.types import SQLiteColumn
@@ -73,16 +73,16 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
             # SQLite opens the file at the first statement.
             connection.execute("PRAGMA schema_version").fetchall()
         except sqlite3.Error as error:
-            raise opening(error, str(path)) from None
+            raise opening_error(error, str(path)) from None
         return cls(connection, str(url))
 
     @classmethod
-    def beside(cls, connection: sqlite3.Connection) -> SQLiteSource:
+    def open_beside(cls, connection: sqlite3.Connection) -> SQLiteSource:
         """Open a source over the database of a caller's connection; its settings and transaction stay as they are."""
         try:
             rows = connection.execute("PRAGMA database_list").fetchall()
         except sqlite3.Error as error:
-            raise opening(error, "the database of the connection") from None
+            raise opening_error(error, "the database of the connection") from None
         file = next((file for _, name, file in rows if name == "main"), "")
         if not file:
             raise SourceError(
@@ -123,7 +123,7 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
         with self._errors(sql):
             rows = cursor.fetchmany(FETCH_ROWS)
             if len(rows) == FETCH_ROWS and not parameters and word in ("SELECT", "VALUES"):
-                return self._shown(sql)
+                return self._show_rows(sql)
             rows += cursor.fetchall()  # of a statement that is not a query, or an internal one
         columns = types.from_values([SQLiteColumn(name, "") for name, *_ in cursor.description], rows)
         schema = types.schema(columns)
@@ -185,11 +185,11 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
             if self._seen is None or self._seen[0] != state:
                 self._seen = (
                     state,
-                    [self._described(column) for column in queries.with_kinds(self.connection, columns)],
+                    [self._describe_query(column) for column in queries.with_kinds(self.connection, columns)],
                 )
             return self._seen[1]
 
-    def _described(self, column: SQLiteColumn) -> SQLiteColumn:
+    def _describe_query(self, column: SQLiteColumn) -> SQLiteColumn:
         """Return the column; a mixed one with the error of reading it."""
         if column.kind != "mixed":
             return column
@@ -197,7 +197,7 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
             column, error=types.mixed_column_error(column, queries.example(self.connection, column))
         )
 
-    def _shown(self, query: str) -> DisplayedRows:
+    def _show_rows(self, query: str) -> DisplayedRows:
         """Return a long result for display, with any column names and values."""
         self._end_result()
         with queries.as_view(self.connection, query) as columns:
@@ -221,7 +221,7 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
     ) -> pa.RecordBatch:
         return types.batch(columns, rows, schema)
 
-    def _translated(self, error: Exception, sql: str) -> SourceError:
+    def _translate(self, error: Exception, sql: str) -> SourceError:
         return translate_error(error, self.connection, sql)
 
     def _roll_back(self) -> None:

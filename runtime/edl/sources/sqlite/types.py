@@ -223,7 +223,7 @@ def _array(column: SQLiteColumn, values: Sequence[Any]) -> pa.Array:
         if column.kind == "real" and all(isinstance(value, int | float | None) for value in values):
             # Arrow rejects integers that a double cannot hold exactly; SQLite compares and adds them as doubles.
             return pa.array([None if value is None else float(value) for value in values], arrow)
-        raise _unfit(column, values) from None
+        raise _unfit_error(column, values) from None
 
 
 def _exact_array(column: SQLiteColumn, values: Sequence[Any]) -> pa.Array:
@@ -237,7 +237,7 @@ def _exact_array(column: SQLiteColumn, values: Sequence[Any]) -> pa.Array:
     return stored if stored.type == arrow else stored.cast(arrow)
 
 
-def _unfit(column: SQLiteColumn, values: Sequence[Any]) -> SourceError:
+def _unfit_error(column: SQLiteColumn, values: Sequence[Any]) -> SourceError:
     types = {_PYTHON[kind] for kind in set(map(type, values))}
     if len(types - {"null"}) > 1:
         return mixed_column_error(

@@ -19,7 +19,7 @@ from edl.data.arrow_types import cast_batch, rechunk_rows
 from edl.data.names import format_name
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError
-from edl.sources.staging import Existing
+from edl.sources.staging import ExistingTable
 from edl.sources.warehouse.source import OURS, Parts, WarehouseSource
 from edl.sources.warehouse.sql import BIGQUERY
 from edl.sources.words import not_a_query
@@ -77,7 +77,7 @@ class BigQuerySource(WarehouseSource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> BigQuerySource:
         """Open the dataset. `create` has no effect: CREATE SCHEMA makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             from google.api_core.exceptions import GoogleAPIError
             from google.auth.exceptions import GoogleAuthError
@@ -164,7 +164,7 @@ class BigQuerySource(WarehouseSource):
         with self._errors("", ""):
             return [dataset.dataset_id for dataset in self._client.list_datasets()]
 
-    def existing(self, parts: Parts) -> Existing | None:
+    def existing(self, parts: Parts) -> ExistingTable | None:
         from google.api_core.exceptions import NotFound
 
         with self._errors("", ""):
@@ -172,7 +172,7 @@ class BigQuerySource(WarehouseSource):
                 table = self._client.get_table(self._full(parts))
             except NotFound:
                 return None
-        return Existing("VIEW" in table.table_type, table.description or "")
+        return ExistingTable("VIEW" in table.table_type, table.description or "")
 
     def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         return [

@@ -91,7 +91,7 @@ class ClickHouseSource(WarehouseSource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> ClickHouseSource:
         """Open the database. `create` has no effect: CREATE DATABASE makes one."""
-        options: dict[str, Any] = cls._checked(url)
+        options: dict[str, Any] = cls._check_options(url)
         try:
             import clickhouse_connect
             import urllib3.exceptions
@@ -161,11 +161,11 @@ class ClickHouseSource(WarehouseSource):
     # Types -----------------------------------------------------------------------------------------------
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
-        return self._described(self.lexicon.one_query(f"SELECT * FROM {table}"))
+        return self._describe_query(self.lexicon.one_query(f"SELECT * FROM {table}"))
 
     def plain(self, query: str) -> str:
         columns, cast = [], False
-        for name, kind in self._described(query):
+        for name, kind in self._describe_query(query):
             if match := _UNUSABLE.search(kind):
                 raise SourceError(
                     f"column {name} is of the type {match[0]}, which cannot be used",
@@ -181,7 +181,7 @@ class ClickHouseSource(WarehouseSource):
             )
         return f"SELECT {', '.join(columns)} FROM (\n{query}\n)" if cast else query
 
-    def _described(self, query: str) -> list[tuple[str, str]]:
+    def _describe_query(self, query: str) -> list[tuple[str, str]]:
         """Return the columns of a query, and their types. Raises SourceError for a text that is no query."""
         described = self._run(f"DESCRIBE TABLE (\n{query}\n)", query).read_all()
         return list(zip(described["name"].to_pylist(), described["type"].to_pylist(), strict=True))
@@ -212,12 +212,12 @@ class ClickHouseSource(WarehouseSource):
 
     # Errors ----------------------------------------------------------------------------------------------
 
-    def translated(self, error: Exception, sent: str, query: str) -> SourceError:
+    def translate(self, error: Exception, sent: str, query: str) -> SourceError:
         if "QUERY_WAS_CANCELLED" in str(error):
             return SourceError("the statement was interrupted")
         if isinstance(error, (pa.ArrowInvalid, OSError)):
             return SourceError(f"the rows of ClickHouse ended early: {str(error)[:200]}")
-        return super().translated(error, sent, query)
+        return super().translate(error, sent, query)
 
     def message(self, error: Exception) -> str:
         return _server_message(str(error))

@@ -23,7 +23,7 @@ from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS
-from edl.sources.staging import Existing
+from edl.sources.staging import ExistingTable
 from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse.drivers import DBAPISource
 from edl.sources.warehouse.source import Parts
@@ -111,7 +111,7 @@ class HiveSource(DBAPISource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> HiveSource:
         """Open the database. `create` has no effect: CREATE DATABASE makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             import impala.dbapi
             from impala.error import Error
@@ -161,12 +161,12 @@ class HiveSource(DBAPISource):
             self._check(pause)
             pause = min(2 * pause, longest)
         self._cursor._wait_to_finish()  # raises its error
-        described = self._described(sql)
+        described = self._describe_query(sql)
         if not described:
             return None
-        return self._reader(described, self._fetched)
+        return self._reader(described, self._fetch_all)
 
-    def _described(self, sql: str) -> Sequence[Any]:
+    def _describe_query(self, sql: str) -> Sequence[Any]:
         try:
             columns = self._cursor.description or ()
         except KeyError:
@@ -177,7 +177,7 @@ class HiveSource(DBAPISource):
         is_query = self.lexicon.first_word(sql) in _HAVE_ROWS
         return () if [column[0] for column in columns] == _NO_ROWS and not is_query else columns
 
-    def _fetched(self) -> list[Any]:
+    def _fetch_all(self) -> list[Any]:
         self._check()
         return list(self._cursor.fetchmany(FETCH_ROWS))
 
@@ -219,7 +219,7 @@ class HiveSource(DBAPISource):
         for batch in rechunk_rows(batches, batches.schema, INSERTED):
             values = [
                 pc.binary_join_element_wise(
-                    "CAST(", self.texts.literals(_zoneless(column)), f" AS {kind})", ""
+                    "CAST(", self.texts.literals(_drop_zone(column)), f" AS {kind})", ""
                 )
                 for column, kind in zip(batch.columns, kinds, strict=True)
             ]
@@ -249,7 +249,7 @@ class HiveSource(DBAPISource):
             raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
         return parts
 
-    def existing(self, parts: Parts) -> Existing | None:
+    def existing(self, parts: Parts) -> ExistingTable | None:
         inside = f" IN {self.texts.name(*parts[:-1])}" if len(parts) == 2 else ""
         like = f"{inside} LIKE {self.texts.text(parts[-1])}"
 
@@ -259,9 +259,9 @@ class HiveSource(DBAPISource):
         if not listed("TABLES"):
             return None
         if listed("VIEWS"):
-            return Existing(True, "")
+            return ExistingTable(True, "")
         rows = few_rows(self, f"SHOW TBLPROPERTIES {self.texts.name(*parts)}")
-        return Existing(False, {str(key): str(value) for key, value in rows}.get(_MARK, ""))
+        return ExistingTable(False, {str(key): str(value) for key, value in rows}.get(_MARK, ""))
 
     def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         table = f"CREATE TABLE {self.texts.name(*parts)} ({columns}) STORED AS PARQUET"
@@ -280,5 +280,5 @@ def _last_text(row: tuple[Any, ...]) -> str:
     return str([value for value in row if isinstance(value, str)][-1])
 
 
-def _zoneless(column: pa.Array) -> pa.Array:
+def _drop_zone(column: pa.Array) -> pa.Array:
     return column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column

@@ -62,7 +62,7 @@ class RedshiftSource(DBAPISource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> RedshiftSource:
         """Open the database. `create` has no effect: CREATE DATABASE makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             from edl.sources.postgresql.driver import psycopg
         except ImportError:

@@ -69,20 +69,20 @@ class WarehouseResults:
         record = StageRecord(self._source.place(target), job)
         schema, batches = columns_and_batches(batches)
         self._check(record.target, target, job, schema if append else None)
-        folder = self._staged(record)
-        for other in folder.staged():
+        folder = self._staged_folder(record)
+        for other in folder.staged_files():
             if (names := folder.read_task(other).schema.names) != schema.names and other != task:
                 raise columns_differ(task, schema.names, names)
         folder.stage(task, attempt, pa.RecordBatchReader.from_batches(schema, batches))
-        if not self._recorded(record):
+        if not self._read_record(record):
             self._write(record)
         return sum(batch.num_rows for batch in folder.read_task(task))
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         record = StageRecord(self._source.place(target), job)
-        done = self._recorded(record)
+        done = self._read_record(record)
         if done is not None and done.rows is not None:
-            if self._staged(record).staged():  # the commit died before its end
+            if self._staged_folder(record).staged_files():  # the commit died before its end
                 self._end(record)
             return done.rows
         mark = f"{MARK}, job {job}"
@@ -90,9 +90,9 @@ class WarehouseResults:
         if existing and existing.mark == mark:
             rows = self._count(record.target)
         elif existing and append:
-            rows = self._added(done or record, target, tasks)
+            rows = self._add_rows(done or record, target, tasks)
         else:
-            rows = self._replaced(record, target, tasks, append=append)
+            rows = self._replace_target(record, target, tasks, append=append)
         self._write(msgspec.structs.replace(record, rows=rows))
         self._end(record)  # behind the record: without the new table nobody knows whether rows were added
         return rows
@@ -110,7 +110,9 @@ class WarehouseResults:
                 continue
             if not is_old and not is_over(record.job):
                 continue
-            is_staged = bool(self._staged(record).staged())  # also if a commit died while it ended
+            is_staged = bool(
+                self._staged_folder(record).staged_files()
+            )  # also if a commit died while it ended
             if is_staged or record.rows is None:
                 self._end(record)
                 swept += is_staged
@@ -137,31 +139,31 @@ class WarehouseResults:
 
         return described(columns_for(target, present.names, described, appended))
 
-    def _replaced(self, record: StageRecord, target: str, tasks: int, *, append: bool) -> int:
+    def _replace_target(self, record: StageRecord, target: str, tasks: int, *, append: bool) -> int:
         """Upload the rows, and put them in the place of the target. Return their number.
 
         append: add them instead if another job has made the target during the upload.
         """
         self._check(record.target, target, record.job)
         new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
-        uploaded = self._uploaded(record, tasks).rows
+        uploaded = self._upload_rows(record, tasks).rows
         if append and self._source.existing(record.target):
-            return self._added(record, target, tasks)
+            return self._add_rows(record, target, tasks)
         exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
         self._source.run(self._source.swap(new, record.target, old, exists=exists))
         return uploaded
 
-    def _added(self, record: StageRecord, target: str, tasks: int) -> int:
+    def _add_rows(self, record: StageRecord, target: str, tasks: int) -> int:
         """Upload the rows, and add them to the target unless a commit before did. Return their number."""
         name, new = self._source.texts.name, _sibling_name(record, _NEW)
         if record.before is not None and self._source.existing(new):
             rows = self._count(new)
             if is_added(target, record.before, self._count(record.target), rows):
                 return rows
-        staged = self._staged(record).read(tasks)
+        staged = self._staged_folder(record).read(tasks)
         target_schema = self._columns_for(record.target, target, staged.schema)
         check_range(target, target_schema, staged)
-        rows = self._uploaded(record, tasks).rows
+        rows = self._upload_rows(record, tasks).rows
         self._write(msgspec.structs.replace(record, before=self._count(record.target)))
         into, names = (
             ", ".join(map(name, some_names)) for some_names in (target_schema.names, staged.schema.names)
@@ -169,10 +171,10 @@ class WarehouseResults:
         self._source.run([f"INSERT INTO {name(*record.target)} ({into}) SELECT {names} FROM {name(*new)}"])
         return rows
 
-    def _uploaded(self, record: StageRecord, tasks: int) -> _Counted:
+    def _upload_rows(self, record: StageRecord, tasks: int) -> _Counted:
         """Upload the staged rows into a new table."""
-        folder, new = self._staged(record), _sibling_name(record, _NEW)
-        check_complete(folder.staged(), tasks, record.job)
+        folder, new = self._staged_folder(record), _sibling_name(record, _NEW)
+        check_complete(folder.staged_files(), tasks, record.job)
         counted = _Counted(folder.read(tasks))
         self._source.make(new, f"{MARK}, job {record.job}", counted.reader)
         if (count := self._count(new)) != counted.rows:
@@ -187,23 +189,23 @@ class WarehouseResults:
 
     def _end(self, record: StageRecord) -> None:
         """Remove the staged rows and tables that a commit has left, and put back a table after an unfinished swap."""
-        if self._recorded(record):
+        if self._read_record(record):
             new, old = _sibling_name(record, _NEW), _sibling_name(record, _OLD)
             if self._source.existing(old) and not self._source.existing(record.target):
                 self._source.run([self._source.rename(old, record.target)])
             self._source.drop(old)
             self._source.drop(new)
-        self._staged(record).clear()
+        self._staged_folder(record).clear()
 
-    def _staged(self, record: StageRecord) -> ResultFolder:
+    def _staged_folder(self, record: StageRecord) -> ResultFolder:
         return ResultFolder(self._folder / _digest(record))
 
-    def _recorded(self, record: StageRecord) -> StageRecord | None:
-        path = self._staged(record).folder / _RECORD
+    def _read_record(self, record: StageRecord) -> StageRecord | None:
+        path = self._staged_folder(record).folder / _RECORD
         return msgspec.json.decode(path.read_bytes(), type=StageRecord) if path.is_file() else None
 
     def _write(self, record: StageRecord) -> None:
-        path = self._staged(record).folder / _RECORD
+        path = self._staged_folder(record).folder / _RECORD
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(msgspec.json.encode(record))

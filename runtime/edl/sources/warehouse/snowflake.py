@@ -51,7 +51,7 @@ class SnowflakeSource(ADBCSource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> SnowflakeSource:
         """Open the schema. `create` has no effect: CREATE DATABASE makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         authentication = options.pop("auth", "password")
         if authentication not in _AUTHENTICATION:
             raise SourceError(f"auth is {authentication!r}", hint=f"known: {', '.join(_AUTHENTICATION)}")

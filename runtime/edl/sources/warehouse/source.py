@@ -25,7 +25,7 @@ from edl.errors import SourceError, did_you_mean
 from edl.installation import install_extras
 from edl.jobs.job_folder import state_folder
 from edl.sources.common import EmbeddedSource, pin_file
-from edl.sources.staging import Existing
+from edl.sources.staging import ExistingTable
 from edl.sources.staging_tables import few_rows
 from edl.sources.warehouse import errors
 from edl.sources.warehouse.results import WarehouseResults
@@ -180,10 +180,10 @@ class WarehouseSource(EmbeddedSource):
         """Return the parts of a target's name as the warehouse stores them."""
         return tuple(self.stored_name(part) for part in split_name(target))
 
-    def existing(self, parts: Parts) -> Existing | None:
+    def existing(self, parts: Parts) -> ExistingTable | None:
         """Return the table or view of this name."""
         for kind, mark in few_rows(self, self.existing_query(parts)):
-            return Existing("VIEW" in str(kind).upper(), str(mark or ""))
+            return ExistingTable("VIEW" in str(kind).upper(), str(mark or ""))
         return None
 
     def make(self, parts: Parts, mark: str, batches: pa.RecordBatchReader) -> None:
@@ -210,7 +210,7 @@ class WarehouseSource(EmbeddedSource):
     # Inside ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def _checked(cls, url: ServerURL) -> dict[str, str]:
+    def _check_options(cls, url: ServerURL) -> dict[str, str]:
         """Return the options of the URL. Raises SourceError for an unknown one."""
         for option, _ in url.options:
             if option not in cls.options:
@@ -253,9 +253,9 @@ class WarehouseSource(EmbeddedSource):
         try:
             yield
         except self.driver_errors as error:
-            raise self.translated(error, sent, query) from None
+            raise self.translate(error, sent, query) from None
 
-    def translated(self, error: Exception, sent: str, query: str) -> SourceError:
+    def translate(self, error: Exception, sent: str, query: str) -> SourceError:
         """Translate an error of running a text."""
         asked = errors.Asked(sent, query, lambda: self._asked(self.tables), lambda: self._columns(query))
         return errors.translate_message(self.message(error), self.patterns, self.lexicon, asked)

@@ -67,7 +67,7 @@ class TrinoSource(DBAPISource):
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> TrinoSource:
         """Open the schema. `create` has no effect: CREATE SCHEMA makes one."""
-        options = cls._checked(url)
+        options = cls._check_options(url)
         try:
             import trino
             from requests import RequestException
@@ -100,7 +100,7 @@ class TrinoSource(DBAPISource):
             reason = str(error).rpartition(": ")[2].rstrip("')\"")
             raise UnreachableError(f"Trino at {url.host}:{url.port} cannot be reached: {reason}") from None
         except cls.driver_errors as error:
-            raise source.translated(error, "", "") from None
+            raise source.translate(error, "", "") from None
         return source
 
     def arrow_type(self, column: Sequence[Any]) -> pa.DataType:

@@ -8,7 +8,7 @@ import msgspec
 
 from edl.metrics import AUC, AbsoluteErrors, Metric, PredictedMeans, State
 from edl.metrics.calibration import TemperedLoss, thresholds
-from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.classification import ConfusionMatrix
 from edl.metrics.score_curves import ScoreHistogram, score_curve
 from edl.spec import Calibration, ClassLabel, JobSpec, Label, RegressionLabel, Uncertainty
 

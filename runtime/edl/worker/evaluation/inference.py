@@ -26,8 +26,7 @@ from edl.tasks.task import Conclusion, JobProgress, Round, TaskSource
 from edl.worker.evaluation.prediction import Results, results
 from edl.worker.evaluation.reports import MeasurementReport, finding
 from edl.worker.evaluation.scoring import Scorer
-from edl.worker.evaluation.shapley import Explainer, draw, row_values
-from edl.worker.evaluation.tree_shap import TreeExplainer
+from edl.worker.evaluation.shapley import Explainer, TreeExplainer, draw, row_values
 from edl.worker.input.blocks import Block, Blocks
 from edl.worker.loop import Worker
 from edl.worker.progress import Meter

@@ -85,13 +85,13 @@ def compute_figures(summary: Summary, metrics: Mapping[str, Metric]) -> Figures:
         if name not in calibrating.NAMES
     }
     loss: float | None = summary.mean_loss
-    if name := first_ranking(metrics):
+    if name := first_ranking_metric(metrics):
         best = values[name]
         loss = None if best is None else 1 - best
     return {LOSS: loss, **values}
 
 
-def first_ranking(metrics: Mapping[str, Metric]) -> str:
+def first_ranking_metric(metrics: Mapping[str, Metric]) -> str:
     """Return the name of the first metric of rankings, empty without one."""
     return next((name for name, metric in metrics.items() if isinstance(metric, RankingMetric)), "")
 

@@ -17,7 +17,7 @@ from pyarrow import types
 
 from edl.data import Reader
 from edl.errors import JobError, SemanticError, did_you_mean
-from edl.features.arrays import integers, numbers, plain, texts
+from edl.features.arrays import integers, numbers, plain_array, texts
 from edl.features.categories import Levels
 from edl.features.labels import ClassTarget, refuse_unknown
 from edl.features.weights import RowWeights
@@ -86,7 +86,7 @@ def measure(spec: Measurement, reader: Reader) -> Found:
         classes, overlap = (spec.classes, True) if spec.classes else _classes(spec, reader)
         label = ClassLabel(spec.label, classes)
         if len(spec.probabilities) == 1 and not label.is_binary:
-            raise _several(spec, label)
+            raise _several_classes_error(spec, label)
         blocks = _class_blocks(spec, label, reader)
         loss = LogLoss() if spec.probabilities else None
     metrics = {name: by_name(name, None) for name in spec.metrics}
@@ -135,7 +135,7 @@ def _weights(spec: Measurement, batch: pa.RecordBatch) -> npt.NDArray[np.float32
 
 def _number_blocks(spec: Measurement, reader: Reader) -> Iterator[_Block]:
     for batch in _batches(spec, reader):
-        array = plain(batch.column(spec.label))
+        array = plain_array(batch.column(spec.label))
         refuse_unknown(spec.label, array)
         labels = numbers(array, spec.label)[:, np.newaxis]
         predicted = numbers(batch.column(spec.prediction), spec.prediction)[:, np.newaxis]
@@ -174,7 +174,7 @@ def _class_blocks(spec: Measurement, label: ClassLabel, reader: Reader) -> Itera
             some &= np.isfinite(scores).all(axis=1)
             decided = scores
         if spec.prediction:
-            array = plain(batch.column(spec.prediction))
+            array = plain_array(batch.column(spec.prediction))
             positions = _positions(array, levels, label)
             some &= positions >= 0
             decided = (positions[:, np.newaxis] == np.arange(size)).astype(np.float64)
@@ -184,7 +184,7 @@ def _class_blocks(spec: Measurement, label: ClassLabel, reader: Reader) -> Itera
         yield block
 
 
-def _several(spec: Measurement, label: ClassLabel) -> SemanticError:
+def _several_classes_error(spec: Measurement, label: ClassLabel) -> SemanticError:
     """Return the error for the probability of one of more than two classes."""
     some = ", ".join(f"{str(value)!r}: p_{value}" for value in label.classes[:3])
     return SemanticError(
@@ -229,7 +229,7 @@ def _probabilities(spec: Measurement, batch: pa.RecordBatch) -> Array:
 
 def _classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int, ...], bool]:
     """Return the classes that occur as labels or predictions, in their natural order, and if some occur as both."""
-    kind = plain(pa.nulls(0, reader.schema.field(spec.label).type)).type
+    kind = plain_array(pa.nulls(0, reader.schema.field(spec.label).type)).type
     if types.is_boolean(kind):
         return (False, True), True
     whole = types.is_integer(kind)
@@ -237,7 +237,7 @@ def _classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int,
     of_column: dict[str, set[str | int]] = {name: set() for name in columns}
     for batch in reader.read(0, reader.rows, columns):
         for name in columns:
-            of_column[name] |= _values(plain(batch.column(name)), name, whole=whole)
+            of_column[name] |= _values(plain_array(batch.column(name)), name, whole=whole)
         all_classes = set[str | int]().union(*of_column.values())
         if len(all_classes) > MOST_CLASSES:
             raise SemanticError(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.arrays import Array
-from edl.data.names import fitting, unique_names
+from edl.data.names import fit_name, unique_names
 from edl.errors import JobError
 from edl.features import SeveralTarget, Target, target
 from edl.metrics import decide_class
@@ -80,10 +80,10 @@ class Results:
         label, extra_values = self.target.spec, extra or {}
         more = [_join_numbers(extra_values[name], is_number(name, label)) for name in self.extra]
         return pa.RecordBatch.from_arrays(
-            [*kept, *self._added(scores), *more], names=[*self.keep, *self.names]
+            [*kept, *self._compute_columns(scores), *more], names=[*self.keep, *self.names]
         )
 
-    def _added(self, scores: Array) -> Iterator[pa.Array]:
+    def _compute_columns(self, scores: Array) -> Iterator[pa.Array]:
         if isinstance(self.target, SeveralTarget):
             raise RuntimeError("several labels have a format each")
         if not isinstance(self.target.spec, ClassLabel):
@@ -120,14 +120,14 @@ class SeveralResults(Results):
     def scores(self) -> int:
         return sum(part.scores for part in self.parts)
 
-    def _added(self, scores: Array) -> Iterator[pa.Array]:
+    def _compute_columns(self, scores: Array) -> Iterator[pa.Array]:
         first = 0
         for part in self.parts:
-            yield from part._added(scores[:, first : first + part.scores])
+            yield from part._compute_columns(scores[:, first : first + part.scores])
             first += part.scores
 
 
-def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResults:
+def _several_format(target: SeveralTarget, output: Output, scheme: str) -> SeveralResults:
     """Return the format of several labels."""
     label = target.spec
     columns = predicted_columns(label, output.column)
@@ -137,7 +137,7 @@ def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResul
         added_names(one_target, column, alone, (), scheme)
         for one_target, column in zip(label.labels, columns, strict=True)
     ]
-    extra = [fitting(f"{output.column}{name}", scheme) for name in output.extra]
+    extra = [fit_name(f"{output.column}{name}", scheme) for name in output.extra]
     firsts = unique_names(columns, taken=keep)  # before the columns that belong to them
     more = (name for names_of_label in of_each for name in names_of_label[1:])
     others = iter(unique_names([*more, *extra], taken=(*keep, *firsts)))
@@ -169,7 +169,7 @@ def results_of(spec: JobSpec, own_target: Target) -> Results:
     """Return the result format that a JobSpec requests of predictions of that target."""
     output, scheme = spec.output, spec.query.source.partition(":")[0]
     if isinstance(own_target, SeveralTarget):
-        return _several(own_target, output, scheme)
+        return _several_format(own_target, output, scheme)
     column = output.column or own_target.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     interval = spec.interval if isinstance(own_target.spec, RegressionLabel) else None
@@ -186,7 +186,7 @@ def added_names(
     """Return the names of the columns that PREDICT adds in a database of that scheme, `column` first."""
     others = (f"{column}_low", f"{column}_high") if has_interval else _class_columns(column, label, output)
     others = (*others, *(f"{column}_{name}" for name in output.extra))
-    return unique_names([column, *(fitting(name, scheme) for name in others)], taken=keep)
+    return unique_names([column, *(fit_name(name, scheme) for name in others)], taken=keep)
 
 
 def program_target(program: Program) -> Target:

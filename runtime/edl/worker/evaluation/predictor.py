@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.arrays import Array
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 from edl.program import Program
 from edl.spec import TREES, Explanation, Interval
 from edl.tasks.ranges import LEAST_ROWS

@@ -14,7 +14,7 @@ from edl.data import metric_tables
 from edl.data.names import unique_names
 from edl.jobs.events import Figures, finite
 from edl.metrics import AUC, Metric, OfLabel, at_threshold
-from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.classification import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
 from edl.spec import ClassLabel, JobSpec, Label
@@ -71,7 +71,9 @@ class MetricsReport:
 
     def __init__(self, metrics: Mapping[str, Metric], of: Measured) -> None:
         self._of = of
-        self._figures = {name: at_threshold(_exact(metric), of.threshold) for name, metric in metrics.items()}
+        self._figures = {
+            name: at_threshold(_exact_metric(metric), of.threshold) for name, metric in metrics.items()
+        }
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -183,10 +185,10 @@ class ImportanceReport:
         return metric_tables.importances(self.figures(summary))
 
 
-def _exact(metric: Metric) -> Metric:
+def _exact_metric(metric: Metric) -> Metric:
     """Return the exact variant of the metric. Training rounds the scores of curves to keep states small."""
     if isinstance(metric, OfLabel):
-        return replace(metric, metric=_exact(metric.metric))
+        return replace(metric, metric=_exact_metric(metric.metric))
     return replace(metric, exact=True) if isinstance(metric, AUC) else metric
 
 

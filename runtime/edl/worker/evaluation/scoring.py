@@ -31,7 +31,7 @@ class Scorer:
     rows: int
 
     @property
-    def streamed(self) -> int:
+    def block_rows(self) -> int:
         """Rows of a streamed block, a multiple of `rows`."""
         return -(-LEAST_ROWS // self.rows) * self.rows
 
@@ -40,12 +40,12 @@ class Scorer:
         outputs, loss = [], 0.0
         for first, last in partition(0, block.rows, self.rows):
             features, labels, weights = block.part(first, last)
-            evaluated = self.adapter.evaluate(features, self._learned(labels), weights)
+            evaluated = self.adapter.evaluate(features, self._loss_labels(labels), weights)
             outputs.append(evaluated.outputs)
             loss += evaluated.loss * (last - first)
         return self._scores(outputs), loss
 
-    def _learned(self, labels: Array) -> Array:
+    def _loss_labels(self, labels: Array) -> Array:
         """Return the labels of the loss. An ensemble's loss compares its scores with the labels themselves."""
         return labels if self.program.spec.framework == ENSEMBLE else learned_labels(self._target, labels)
 

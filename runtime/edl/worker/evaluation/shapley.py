@@ -15,7 +15,12 @@ the importance for a whole model, the walks of adjacent rows begin at other back
 
 The score is the predicted number in its own unit, the probability of the second of two classes, or, with more classes,
 the probability of the class that is predicted for the row.
-"""
+
+Trees are explained by TreeSHAP (Lundberg et al. 2020, "From local explanations to global understanding with explainable
+AI for trees"): exact Shapley values, computed by the library from the trees themselves. The explained score is the
+margin, which trees add up: the predicted number, its logarithm for losses of counts and amounts, the logit of the
+second of two classes, or, with more classes, the margin of the class that is predicted for the row. The values of a row
+and the base add up to it."""
 
 from __future__ import annotations
 
@@ -24,6 +29,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -32,13 +38,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.arrays import Array
-from edl.data.batch_reader import BatchReader
-from edl.data.names import fitting, unique_names
+from edl.data.names import fit_name, unique_names
+from edl.data.readers import BatchReader
 from edl.errors import JobError
+from edl.frameworks.adapter import ExplainingAdapter
 from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
 from edl.program import Program
-from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output
+from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output, label_offset, matrix_columns
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
 from edl.worker.evaluation.prediction import Results, probabilities, results
 from edl.worker.evaluation.scoring import Scorer
@@ -121,13 +128,13 @@ class Explainer(Scorer):
         if block.batch is None:
             raise RuntimeError("what is explained was read to be predicted")
         scores = self._scores_of(block)
-        chosen = self._chosen(scores)
+        chosen = self._explained_scores(scores)
         row_scores = _pick(scores, chosen)
         values = self._values(self._like_starts(block.batch), row_scores, chosen)
         return np.column_stack([scores, self._without[chosen], values])
 
     @property
-    def streamed(self) -> int:
+    def block_rows(self) -> int:
         return explained_rows(self.program.spec)
 
     @cached_property
@@ -168,9 +175,9 @@ class Explainer(Scorer):
         It is computed by all walks, or by those that begin before `until`, as of `time.monotonic`, and at least one.
         """
         scores = self._scores_of(self._block(batch))
-        chosen = self._chosen(scores)
+        chosen = self._explained_scores(scores)
         total, walked = np.zeros((len(scores), len(self._columns))), 0
-        for walk in self._walked(batch, _pick(scores, chosen), chosen):
+        for walk in self._walk(batch, _pick(scores, chosen), chosen):
             total, walked = total + walk, walked + 1
             if time.monotonic() >= until:
                 break
@@ -186,11 +193,11 @@ class Explainer(Scorer):
         # Every walk ends where it begins; the values would be rounding errors.
         if self.walks.of_query and self.blocks.reader.rows == 1:
             return total
-        for walk in self._walked(batch, row_scores, chosen):
+        for walk in self._walk(batch, row_scores, chosen):
             total += walk
         return total / len(self.walks.orders)
 
-    def _walked(
+    def _walk(
         self, batch: pa.RecordBatch, row_scores: Floats, chosen: npt.NDArray[np.intp]
     ) -> Iterator[Floats]:
         """Yield the contributions of each walk, the mean of both directions, (rows, columns)."""
@@ -205,11 +212,11 @@ class Explainer(Scorer):
             for order in (order_forth, order_forth[::-1]):
                 if self.cancelled.is_set():
                     raise JobCancelledError
-                passed = self._passed(batch, starts, first, order, differ, chosen)
+                passed = self._score_walk(batch, starts, first, order, differ, chosen)
                 changes[:, order] += np.diff(np.vstack([passed, row_scores]), axis=0).T
             yield changes / 2
 
-    def _passed(
+    def _score_walk(
         self,
         batch: pa.RecordBatch,
         start: pa.RecordBatch,
@@ -258,7 +265,7 @@ class Explainer(Scorer):
             )
         return scores.reshape(-1, 1).astype(np.float64)
 
-    def _chosen(self, scores: Floats) -> npt.NDArray[np.intp]:
+    def _explained_scores(self, scores: Floats) -> npt.NDArray[np.intp]:
         """Return the position of the explained score of each row; of a forecast the first, before its quantiles."""
         if isinstance(self.program.spec.label, ForecastLabel):
             return np.zeros(len(scores), dtype=np.intp)
@@ -326,5 +333,44 @@ def row_values(program: Program) -> Values:
     spec, plain = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
     columns = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
-    names = unique_names([fitting(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
+    names = unique_names([fit_name(name, scheme) for name in columns], taken=(*plain.keep, *plain.names))
     return Values(plain.target, plain.keep, plain.names, plain.interval, plain.threshold, (), names)
+
+
+TREE_ROWS = 8192  # of one call: cancelling or preempting a worker waits for it
+
+
+@dataclass(frozen=True)
+class TreeExplainer(Scorer):
+    """Scorer that explains rows of a model of trees.
+
+    `predict` returns the model's scores, the base margin and the value of each column: float64 (rows, classes + 1 +
+    columns). `evaluate` returns the values alone, and a loss of 0.
+    """
+
+    def evaluate(self, block: Block) -> tuple[Array, float]:
+        return self.predict(block)[:, -len(self.program.spec.columns) :], 0.0
+
+    def predict(self, block: Block) -> Array:
+        scores = super().predict(block)
+        adapter = cast(ExplainingAdapter, self.adapter)
+        parts = (
+            block.part(first, min(first + TREE_ROWS, block.rows)) for first in range(0, block.rows, TREE_ROWS)
+        )
+        contributions = np.concatenate([adapter.contributions(part.features) for part in parts])
+        explained = np.argmax(scores, axis=1) if contributions.shape[1] > 1 else 0
+        values = contributions[np.arange(block.rows), explained]
+        base = values[:, -1] + label_offset(self.program.spec.label)
+        return np.column_stack([scores, base, values[:, :-1] @ self._shares])
+
+    @cached_property
+    def _shares(self) -> npt.NDArray[np.float64]:
+        """Share of each matrix column in the value of each source column, (matrix columns, columns)."""
+        spec = self.program.spec
+        positions = {name: position for position, name in enumerate(spec.columns)}
+        of_columns = [names for feature in spec.features for names in matrix_columns(feature)]
+        shares = np.zeros((len(of_columns), len(positions)))
+        for row, names in enumerate(of_columns):
+            for name in names:
+                shares[row, positions[name]] += 1 / len(names)
+        return shares

@@ -105,7 +105,7 @@ class Blocks:
         number, parts = self.part()
         rows = task.end - task.start
         first, last = (task.start + rows * share // parts for share in (number, number + 1))
-        converted = self._made(first, last)
+        converted = self._make_arrays(first, last)
         if seed is None or parts > 1:
             return Block(rows, converted, None)
         order = generator(seed, task.number, task.start).permutation(rows)
@@ -121,7 +121,11 @@ class Blocks:
         """Yield the rows of a task in order, in blocks of `rows` rows."""
         for start in range(task.start, task.end, rows):
             end = min(start + rows, task.end)
-            yield self.read(start, end, mode) if self.measured is None else self._measured(start, end, mode)
+            yield (
+                self.read(start, end, mode)
+                if self.measured is None
+                else self._get_validation_block(start, end, mode)
+            )
 
     def read(self, start: int, end: int, mode: Mode) -> Block:
         """Return the rows [start, end).
@@ -143,7 +147,7 @@ class Blocks:
         """True if the model is one of trees: all rounds of boosting need the same arrays."""
         return self.program.spec.framework in TREES
 
-    def _measured(self, start: int, end: int, mode: Mode) -> Block:
+    def _get_validation_block(self, start: int, end: int, mode: Mode) -> Block:
         """Return validation rows, from the cache if they are in it."""
         cache = self.measured or ArrayCache(0)
         converted = cache.get(start, end)
@@ -152,7 +156,7 @@ class Blocks:
             cache.put(start, end, converted)
         return Block(end - start, converted, None)
 
-    def _made(self, start: int, end: int) -> Arrays:
+    def _make_arrays(self, start: int, end: int) -> Arrays:
         """Return the arrays of training rows. They may be cached and must not be written to."""
         converted = self.kept.get(start, end)
         if converted is None:

@@ -74,7 +74,7 @@ class PushStrategy(ServerStrategy):
         self.step = max(self.step, result.step)
         return result
 
-    def _taken(self) -> PulledModel | None:
+    def _take_pulled(self) -> PulledModel | None:
         """Return what was pulled with the last push. Raises VoidError if its lease is void."""
         result = self._settle()
         if result is not None and not result.counts:
@@ -106,7 +106,7 @@ class Asynchronous(PushStrategy):
             if pulling is not None:
                 pulled, pulling = pulling.result(), None
             else:
-                pulled = self._taken()
+                pulled = self._take_pulled()
             now, following = following, need(number + 2)
             state = self._state()
             rate = self._rate(step, rates)
@@ -169,7 +169,7 @@ class LocalSteps(PushStrategy):
                 sums.over(root), rate / root, rows_done, progress(done), pulled.versions, self._state()
             )
             self._push(push, now)
-            pulled = self._taken() if now is not None else None
+            pulled = self._take_pulled() if now is not None else None
         return np.array(losses, np.float32)
 
     def _begin(self, pulled: PulledModel, need: Need) -> None:

@@ -75,7 +75,7 @@ class ServerStrategy(ABC):
         buffers = self._adapter.get_buffers()
         tables = self._adapter.tables
         self._take(self._parameters.pull({}, state=True).result())
-        tables.source = _WeightReader(self._parameters)
+        tables.source = _ServerRows(self._parameters)
         try:
             yield
         finally:
@@ -89,19 +89,23 @@ class ServerStrategy(ABC):
         self._servers.ask(
             msg.TakeCheckpoint(generation, name, wait=True), msg.CheckpointTaken, CHECKPOINT_SECS
         )
-        for old in self._kept()[:-KEPT]:
+        for old in self._list_best_checkpoints()[:-KEPT]:
             self._store.remove(old)
 
     def weights(self, epoch: int) -> Weights:
         with self.scoring():
             if not epoch:
                 return export_parameters(self._parameters)
-            of_epoch = [name for name in self._kept() if name.startswith(f"{manifests.BEST}{epoch:06d}-")]
+            of_epoch = [
+                name
+                for name in self._list_best_checkpoints()
+                if name.startswith(f"{manifests.BEST}{epoch:06d}-")
+            ]
             if not of_epoch:
                 raise GoneError(f"the weights of epoch {epoch} are gone")
             return with_own(self._adapter, manifests.stream_weights(self._store.fetch(of_epoch[-1])))
 
-    def _kept(self) -> list[str]:
+    def _list_best_checkpoints(self) -> list[str]:
         """Return the names of the best epochs' checkpoints, oldest first."""
         names = [name for name in self._store.names(manifests.MANIFEST) if name.startswith(manifests.BEST)]
         return sorted(names, key=lambda name: name.rpartition("-")[::-1])  # by generation
@@ -152,7 +156,7 @@ class ServerStrategy(ABC):
         return state
 
 
-class _WeightReader:
+class _ServerRows:
     """Reader of rows from the servers."""
 
     def __init__(self, parameters: ServerParameters) -> None:

@@ -115,7 +115,7 @@ class ParameterServers:
         """Wait until the call is answered; cancel it if its server was replaced."""
         while not pending.wait(_LOOK_SECS):
             self._check()
-            if self._replaced(server):
+            if self._is_replaced(server):
                 pending.cancel()
 
     def wait_for_a_change(self, seconds: float) -> None:
@@ -125,7 +125,7 @@ class ParameterServers:
         if servers is None:
             return
         if servers.generation != self._known.generation:
-            raise self.lost()
+            raise self.make_lost_error()
         self._move_to(servers)
 
     def peer(self, server: int) -> Peer:
@@ -136,7 +136,7 @@ class ParameterServers:
         record.address = self._channels[server].address
         return record
 
-    def lost(self) -> LostError:
+    def make_lost_error(self) -> LostError:
         """Return the error for a generation that is over; `connect` then waits for the next."""
         self.connected = False
         return LostError(f"generation {self.generation} is over")
@@ -153,7 +153,7 @@ class ParameterServers:
             self._peers.pop(server).on_gone()
         self._known = servers
 
-    def _replaced(self, server: int) -> bool:
+    def _is_replaced(self, server: int) -> bool:
         now, before = self._source.servers, self._known
         if now is None or now.number <= before.number:
             return False
@@ -205,7 +205,7 @@ class PendingCalls(Generic[S]):
                 if not self._asks_again(server, result[0], pause):
                     return result
             except GenerationError:
-                raise self._servers.lost() from None
+                raise self._servers.make_lost_error() from None
             except (AwayError, NotReadyError) as error:
                 if isinstance(error, AwayError):
                     self._servers.peer(server).on_failure()

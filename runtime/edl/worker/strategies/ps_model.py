@@ -156,7 +156,7 @@ class ServerParameters:
     ) -> PullCall:
         """Start to pull these rows and, if requested, the dense parameters and the buffers."""
         parts = self._split(ids)
-        pulls = self._wanted(parts, dense, state, at_least, wait_secs)
+        pulls = self._make_pulls(parts, dense, state, at_least, wait_secs)
         requests = {
             server: ServerRequest(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
             for server, header in enumerate(pulls)
@@ -175,7 +175,9 @@ class ServerParameters:
         gradients = {name: push.gradients[name] for name in self.tables}
         pushed = self._split({name: row_gradients.ids for name, row_gradients in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
-        pulls = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
+        pulls = (
+            self._make_pulls(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
+        )
         requests = {}
         for server, pull in enumerate(pulls):
             leads = server == 0
@@ -227,7 +229,7 @@ class ServerParameters:
                 by_array[id(array)] = split(array, len(self.servers))
         return {name: by_array[id(array)] for name, array in ids.items()}
 
-    def _wanted(
+    def _make_pulls(
         self, parts: Mapping[str, list[IdPart]], dense: bool, state: bool, at_least: int, wait_secs: float
     ) -> list[msg.Pull]:
         return [
@@ -246,7 +248,7 @@ class ServerParameters:
     def _ids_of(self, parts: Mapping[str, list[IdPart]], server: int) -> list[Array]:
         return [of_table[server].ids for of_table in parts.values()]
 
-    def pulled(
+    def combine_answers(
         self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[IdPart]]
     ) -> PulledModel:
         """Combine the answers of all servers."""
@@ -277,7 +279,7 @@ class PullCall:
         self._parts = parts
 
     def result(self) -> PulledModel:
-        return self._parameters.pulled(self._calls.results(), self._parts)
+        return self._parameters.combine_answers(self._calls.results(), self._parts)
 
 
 class PushCall:
@@ -310,7 +312,9 @@ class PushCall:
             for server, (header, arrays) in answers.items()
             if header.pulled is not None
         }
-        return PushResult(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
+        return PushResult(
+            True, step, self._parameters.combine_answers(pulled, self._parts) if pulled else None
+        )
 
 
 def _definition(adapter: GradientAdapter) -> ModelDefinition:

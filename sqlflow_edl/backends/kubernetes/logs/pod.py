@@ -61,7 +61,7 @@ class PodLog:
 
     def _read(self, *, last: bool) -> Iterator[str]:
         """Yield new lines of one stream; an incomplete line only if no more will come."""
-        response = self._opened()
+        response = self._open()
         if response is None:
             return
         self._seen.again()
@@ -78,7 +78,7 @@ class PodLog:
                 response.close()
                 return
 
-    def _opened(self) -> BaseHTTPResponse | None:
+    def _open(self) -> BaseHTTPResponse | None:
         """Open the stream, or return None if there is nothing to read now."""
         since = math.ceil(self._clock() - self._heard_at) + MARGIN if self._heard_at else None
         try:

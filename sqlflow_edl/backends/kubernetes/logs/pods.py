@@ -43,10 +43,10 @@ class PodLogs:
             return
         going = True
         while going or self._reading:
-            going = going and self._refresh()
+            going = going and self._follow_new_pods()
             yield from self._come()
 
-    def _refresh(self) -> bool:
+    def _follow_new_pods(self) -> bool:
         """Start to read the logs of new pods; return whether the job continues."""
         try:
             job = self._objects.job()  # read before the pods, or the last of them are missed

@@ -1,9 +1,13 @@
-"""Objects of a job: a Job with the master as its pod, and all objects that the master needs, owned by the Job."""
+"""Objects of a job: a Job with the master as its pod, and all objects that the master needs, owned by the Job.
+
+Its network policies let its pods talk to each other, to name servers and to their data, and to nothing else. A policy
+knows addresses and labels, and no host names; a data source with a name in its URL is its port on any host."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +17,8 @@ from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
+from edl.data.server_url import parse_server
+from edl.data.url import SERVERS
 from edl.jobs.cluster_folder import SCRIPT_WORKER, WORKER, RunSpec, master_timeout
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
@@ -20,7 +26,7 @@ from edl.models.pending import Intent
 from edl.spec import JobSpec
 from edl.spec.runnable import FILE, RunnableSpec
 from sqlflow_edl.backends.kubernetes.identity import Identity
-from sqlflow_edl.backends.kubernetes.manifests import network, pods
+from sqlflow_edl.backends.kubernetes.manifests import pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import threads
@@ -147,7 +153,7 @@ class JobManifests:
             ),
         )
 
-    def owned(self, uid: str) -> list[Object]:
+    def owned_objects(self, uid: str) -> list[Object]:
         """Return all other objects. uid: of the Job, their owner."""
         deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
         [described] = pack({DEPLOYMENT: deployment})
@@ -184,7 +190,7 @@ class JobManifests:
         spec, store = self._of.spec, self._intent.store if self._intent is not None else ""
         validation = spec.validation.source if isinstance(spec, JobSpec) and spec.validation else ""
         urls = (spec.query.source, validation, store, self._settings.text("checkpoints"))
-        return network.policies(self.name, self._first, lambda name: self._metadata(name, uid), urls)
+        return network_policies(self.name, self._first, lambda name: self._metadata(name, uid), urls)
 
     def _secret(self, uid: str) -> Object:
         secrets = msgspec.json.encode(self._of.secrets).decode()
@@ -205,3 +211,51 @@ class JobManifests:
 
     def _metadata(self, name: str, uid: str) -> Object:
         return self._identity.metadata(name, owner=uid)
+
+
+HTTPS = 443  # of object stores, of MaxCompute, and of the API server's Service
+API_SERVER = 6443  # of most API servers themselves, which a policy may see in place of their Service
+
+Destination = tuple[str, tuple[int, ...]]  # range of addresses, empty for any; ports
+
+
+def network_policies(
+    name: str, first: Literal["master", "program"], metadata: Callable[[str], Object], urls: Iterable[str]
+) -> list[Object]:
+    """Return the policy of all pods of the job `name`, and one of its master, which calls the API server.
+
+    first: role of the Job's own pod. metadata: of a policy, by its name. urls: of the data sources, the model store and
+    the checkpoints; empty ones and folders are ignored.
+    """
+    destinations = sorted({_destination(url) for url in urls if "://" in url})
+    selector = {names.NAME: name}
+    common = render(
+        "network_policy", metadata=metadata(name), selector=selector, role="", destinations=destinations
+    )
+    if first != "master":
+        return [common]
+    api_server = render(
+        "network_policy",
+        metadata=metadata(f"{name}-master"),
+        selector={**selector, names.ROLE: "master"},
+        role="master",
+        destinations=[("", (HTTPS, API_SERVER))],
+    )
+    return [common, api_server]
+
+
+def _destination(url: str) -> Destination:
+    """Return where a data source or an object store is. An object store is behind HTTPS, at any address."""
+    scheme = url.partition("://")[0].partition("+")[0]
+    if scheme not in SERVERS:
+        return "", (HTTPS,)
+    server = parse_server(url, SERVERS[scheme])
+    return _range(server.host.strip("[]")), (server.port or HTTPS,)
+
+
+def _range(host: str) -> str:
+    """Return the range of a single address, empty for a name."""
+    try:
+        return str(ipaddress.ip_network(host))
+    except ValueError:
+        return ""

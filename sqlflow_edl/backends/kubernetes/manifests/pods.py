@@ -66,7 +66,7 @@ def manifest(
         "pod",
         role=role,
         entry=role if role in ("master", "program") else "instance",
-        metadata=identity.described(role, queue=_queue(role, settings)),
+        metadata=identity.describe(role, queue=_queue(role, settings)),
         image=settings.text("image") or _stock_image(settings),
         pull_policy=settings.text("image_pull_policy"),
         pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.cluster import Change, Instance, Reason
-from edl.cluster.kubernetes.bad_nodes import BadNodes
+from edl.cluster.kubernetes.pod_cache import BadNodes
 from tests.edl.cluster.kubernetes.conftest import Following, Site, followed, site
 from tests.kubernetes.process import api_server
 
@@ -36,30 +36,30 @@ def nodes() -> BadNodes:
 
 def test_a_node_is_avoided_when_so_many_have_failed_there(nodes: BadNodes) -> None:
     nodes.saw("a", ended())
-    assert nodes.avoided == {}
+    assert nodes.avoided_nodes == {}
     nodes.saw("a", ended("killed"))
-    assert nodes.avoided == {"a": 2}
+    assert nodes.avoided_nodes == {"a": 2}
 
 
 def test_where_as_many_fail_on_every_node_none_is_avoided(nodes: BadNodes) -> None:
     for node in ("a", "a", "b", "b"):
         nodes.saw(node, ended())
-    assert nodes.avoided == {}
+    assert nodes.avoided_nodes == {}
     nodes.saw("c", Change(worker(), "running"))  # one that may be sound
-    assert nodes.avoided == {"a": 2, "b": 2}
+    assert nodes.avoided_nodes == {"a": 2, "b": 2}
 
 
 @pytest.mark.parametrize("reason", ["done", "stopped", "preempted", "out of memory", "lost", "no room"])
 def test_other_ends_are_not_held_against_a_node(nodes: BadNodes, reason: Reason) -> None:
     for _ in range(5):
         nodes.saw("a", ended(reason))
-    assert nodes.avoided == {}
+    assert nodes.avoided_nodes == {}
 
 
 def test_the_only_node_and_a_limit_of_0_avoid_none() -> None:
     for found in (BadNodes(1), BadNodes(0)):
         found.saw("a", ended())
-        assert found.avoided == {}
+        assert found.avoided_nodes == {}
 
 
 def test_pods_of_a_job_go_to_another_node_after_failures_on_one(

@@ -453,7 +453,7 @@ def test_a_pod_was_preempted_if_a_more_important_one_takes_its_place(
 def test_one_on_a_node_that_is_lost_is_given_up_though_nobody_says_that_it_ended(
     site: Sites, followed: Followed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edl.cluster.kubernetes.stuck_pods.OVERDUE_SECS", 0.1)
+    monkeypatch.setattr("edl.cluster.kubernetes.pod_cache.OVERDUE_SECS", 0.1)
     with api_server(tmp_path) as double:
         double.capacity(pods="0")
         double.add_node("node-2", cpu="4", memory="4Gi", pods="10")

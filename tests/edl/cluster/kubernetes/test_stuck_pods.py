@@ -9,8 +9,8 @@ import pytest
 
 from edl.cluster import Instance
 from edl.cluster.kubernetes.deployment import Policy
+from edl.cluster.kubernetes.pod_cache import OVERDUE_SECS, PodWaits
 from edl.cluster.kubernetes.pods import Gate, Pod
-from edl.cluster.kubernetes.stuck_pods import OVERDUE_SECS, PodWaits
 
 WORKER, SERVER = Instance("worker-0", "worker"), Instance("ps-0", "ps")
 UNSCHEDULED = [{"type": "PodScheduled", "status": "False", "message": "1 Insufficient cpu."}]

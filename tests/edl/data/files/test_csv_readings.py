@@ -29,7 +29,7 @@ def found(
         for at in range(0, len(values), batch)
     ]
     column = observe_columns(["v"], candidates(options, delimiter), batches)["v"]
-    return column.reading.name if column.reading else TEXT, [each.name for each in column.undecided]
+    return column.reading.name if column.reading else TEXT, [each.name for each in column.undecided_readings]
 
 
 @pytest.mark.variants(20)

@@ -29,11 +29,14 @@ def main(kind: str, file: Path) -> None:
     if kind == RESUME:
         [job] = job_folder.jobs()
         resume.prepare(job)
-        with foreground.ending(job), SupervisedJob.start(job, ClusterFolder(job.path).run_spec()) as running:
+        with (
+            foreground.remove_at_end(job),
+            SupervisedJob.start(job, ClusterFolder(job.path).run_spec()) as running,
+        ):
             store(job, running.follow(lambda event: None), file)
     else:
         made = KINDS[kind]()
-        with foreground.ending(made.folder):
+        with foreground.remove_at_end(made.folder):
             write_intent(made.folder.path, Intent("train", "", "", file=str(file)))
             store(made.folder, made.run(), file)
 

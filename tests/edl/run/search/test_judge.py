@@ -43,16 +43,16 @@ def judge(tmp_path: Path, job: JobFolder) -> Judge:
 def test_a_trial_with_changed_files_counts_as_failed(
     judge: Judge, job: JobFolder, file: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sound = judge.trained()
+    sound = judge.trained_trials()
     judge.drop_damaged()
-    assert judge.trained() == sound
+    assert judge.trained_trials() == sound
     assert sound[1].value is not None
     path = folder_of(job, 1, 0).path / file
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     judge.drop_damaged()
-    found = judge.trained()
+    found = judge.trained_trials()
     assert found[0] == sound[0]
     assert (found[1].value, found[1].error) == (
         None,
@@ -67,4 +67,4 @@ def test_a_trial_that_an_earlier_version_has_recorded_has_no_checksums_and_count
     (job.search / "001" / FILES).unlink()
     folder_of(job, 1, 0).archive.write_bytes(b"another")
     judge.drop_damaged()
-    assert judge.trained()[1].value is not None
+    assert judge.trained_trials()[1].value is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edl.data.rotated import RotatedReader
+from edl.data.readers import RotatedReader
 from edl.jobs.outcome import Outcome
 from edl.program import read_spec
 from edl.run.search import trial_pool, trial_runner
@@ -39,7 +39,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_while_others_wait_a_trial_has_half_of_the_time_and_its_folds_share_that(
     tmp_path: Path, limits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TrialPool, "left", 100.0)
+    monkeypatch.setattr(TrialPool, "remaining_seconds", 100.0)
     program = searching(
         tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 60, 60), folds=2, time_limit=9.0
     )

@@ -17,7 +17,7 @@ import pytest
 
 from edl import frameworks
 from edl.data import Reader
-from edl.data.batch_reader import BatchReader
+from edl.data.readers import BatchReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.jobs.outcome import JobCancelledError
@@ -261,13 +261,13 @@ def test_sizes_count_all_walks_or_the_walks_that_begin_in_time(tmp_path: Path) -
     made, batch = explainer(tmp_path, rows)
     each = shapley(lambda x: x[:, 0] * x[:, 1] + 3 * x[:, 2], matrix(rows))
     np.testing.assert_allclose(made.mean_sizes(batch, math.inf), np.abs(each).mean(axis=0), atol=1e-5)
-    one = np.abs(next(made._walked(batch, *_scored(made, batch)))).mean(axis=0)
+    one = np.abs(next(made._walk(batch, *_scored(made, batch)))).mean(axis=0)
     np.testing.assert_allclose(made.mean_sizes(batch, 0.0), one, atol=1e-6)
 
 
 def _scored(made: Explainer, batch: pa.RecordBatch) -> tuple[Floats, npt.NDArray[np.intp]]:
     scores = made._scores_of(made._block(batch))
-    return scores[:, 0], made._chosen(scores)
+    return scores[:, 0], made._explained_scores(scores)
 
 
 class SetAfter(threading.Event):

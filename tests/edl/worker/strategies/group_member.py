@@ -63,7 +63,7 @@ class PromptPeer(Peer):
     """Peer that has its reason reported before `failed` returns, so that no answer can come before it."""
 
     def on_failure(self, find: Callable[[], str] | None = None) -> None:
-        super().failed(find)
+        super().on_failure(find)
         for thread in threading.enumerate():
             if thread.name == "edl-reachability":
                 thread.join()
@@ -165,7 +165,7 @@ class Member:
         return {"step": self.strategy.step, "without": self._without, **self.followed}
 
     def _happen(self, what: str, at: int) -> None:
-        adapter, share, strategy = self.adapter, type(self.adapter).share, self.strategy
+        adapter, share, strategy = self.adapter, type(self.adapter).done_share, self.strategy
 
         def befallen(*arguments: Any) -> Any:
             if strategy.step == at:
@@ -185,7 +185,7 @@ class Member:
         if what == "leaves":
             self._leaves_at = at
         elif what:
-            adapter.share = befallen  # type: ignore[method-assign]
+            adapter.done_share = befallen  # type: ignore[method-assign]
 
     # The rendezvous -----------------------------------------------------------------------------------------
 

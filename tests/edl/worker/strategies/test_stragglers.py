@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edl.worker.strategies.allreduce.stragglers import LEAST_SECS, WINDOW, StragglerDetector
+from edl.worker.strategies.allreduce.strategy import LEAST_SECS, WINDOW, StragglerDetector
 
 
 def compared(seconds: list[float], rows: list[int], times: int = 1) -> list[list[int]]:
@@ -42,7 +42,7 @@ def test_what_others_hear_is_what_was_computed_since_they_heard_last() -> None:
     laggards = StragglerDetector()
     assert laggards.seconds == 0
     for seconds in (0.1, 0.2, 0.9):
-        laggards.computed(8, seconds)
+        laggards.record_slice(8, seconds)
     assert laggards.seconds == pytest.approx(0.2)
-    assert laggards.own() == pytest.approx([1.2, 24])
-    assert laggards.own() == pytest.approx([0, 0])
+    assert laggards.take_own_sums() == pytest.approx([1.2, 24])
+    assert laggards.take_own_sums() == pytest.approx([0, 0])

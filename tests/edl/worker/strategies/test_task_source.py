@@ -349,7 +349,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
     one.draining.set()
     with pytest.raises(VoidError):
         one.tasks.next_group()
-    assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
+    assert (one.tasks.leads, one.tasks.unconcluded_epoch) == (True, 1)
     one.tasks.begin_checkpoint("now", Report(Task(0, "train")))
     one.source.end_checkpoint("now")
     one.source.leave()
@@ -364,7 +364,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
         other.tasks.report(done(task))
     assert not other.turn()
     assert other.did == ["begin", "keep 1", "keep best 1"]
-    assert other.tasks.unconcluded == 0
+    assert other.tasks.unconcluded_epoch == 0
     task = other.next()
     assert task is not None
     assert (task.number, task.id) == (2, 0)

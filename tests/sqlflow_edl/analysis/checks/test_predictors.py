@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlflow_edl.analysis.checks.predictors import LabelledRows
-from sqlflow_edl.analysis.checks.thresholds import UNUSUAL
+from sqlflow_edl.analysis.checks.warning import UNUSUAL
 from sqlflow_edl.samples.tables import TABLES
 
 LABELS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edl import spec
-from sqlflow_edl.analysis.checks.rounding import is_in_float32, merged_numbers, rounded_label
+from sqlflow_edl.analysis.checks.data import is_in_float32, merged_numbers, rounded_label
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 SECONDS = ColumnStatistics(rows=9, min=1_700_000_000, max=1_700_000_064, mean=1_700_000_032, std=20)

@@ -36,7 +36,7 @@ def reused(items: str, *features: spec.Feature, **changes: object) -> list[Draft
     [statement] = parse(f"SELECT * FROM t TO TRAIN DNN COLUMN {items} LABEL y INTO n")
     model = msgspec.structs.replace(SPEC, inputs={"features": features or FEATURES}, **changes)
     errors: list[SQLFlowError] = []
-    models = {str(name): Reused("m@3", model) for name in statement.reused}
+    models = {str(name): Reused("m@3", model) for name in statement.reused_models}
     resolver = Resolver(SCHEMA, {"y": "the label"}, errors, [], models)
     found = resolver.items(statement.columns[0].items)
     for error in errors:

@@ -30,7 +30,7 @@ def trained(folder: Path, select: str = "SELECT * FROM rows", text: str = TRAIN)
     (folder / "train.csv").write_text(text)
     with connect(f"csv:{folder}/train.csv") as source:
         fields = tuple(spec.Field(field.name, str(field.type)) for field in source.schema(select))
-        return stored_readings.differing(source.readings, Query(select, "duckdb", source.url, fields))
+        return stored_readings.differing_query(source.readings, Query(select, "duckdb", source.url, fields))
 
 
 def read(folder: Path, text: str, query: Query, columns: str = "code day x", select: str = "") -> pa.Table:
@@ -138,7 +138,7 @@ def test_the_options_of_the_training_file_are_the_advice(folder: Path) -> None:
         fields = tuple(
             spec.Field(field.name, str(field.type)) for field in source.schema("SELECT * FROM rows")
         )
-        query = stored_readings.differing(
+        query = stored_readings.differing_query(
             source.readings, Query("SELECT * FROM rows", "duckdb", source.url, fields)
         )
     with pytest.raises(SourceError, match="column x has the value '-'") as caught:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sqlflow_edl.analysis.search import local
-from sqlflow_edl.analysis.search.local import REGIONS, Axis, coordinates, points
+from sqlflow_edl.analysis.search.local import REGIONS, Axis, coordinates, further_candidates
 from sqlflow_edl.analysis.search.portfolio import PORTFOLIO, Variant
 
-ALL = points(PORTFOLIO, local.COUNT)
+ALL = further_candidates(PORTFOLIO, local.COUNT)
 
 
 def test_the_points_are_different_candidates_of_the_models_of_the_portfolio_in_turn() -> None:
@@ -22,8 +22,8 @@ def test_the_points_are_different_candidates_of_the_models_of_the_portfolio_in_t
 
 def test_only_models_that_are_tried_have_points() -> None:
     trees = [each for each in PORTFOLIO if each.framework == "xgboost"]
-    assert {each.framework for each in points(trees, local.COUNT)} == {"xgboost"}
-    assert len(points(PORTFOLIO, 5)) == 5
+    assert {each.framework for each in further_candidates(trees, local.COUNT)} == {"xgboost"}
+    assert len(further_candidates(PORTFOLIO, 5)) == 5
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from sqlflow_edl.syntax import parse
 from tests.databases import Databases
 from tests.searches import small
 
-AROUND = local.points
+AROUND = local.further_candidates
 
 
 @pytest.fixture(autouse=True)
 def candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "PORTFOLIO", small())
-    monkeypatch.setattr(local, "points", lambda variants, most: [])
+    monkeypatch.setattr(local, "further_candidates", lambda variants, most: [])
     monkeypatch.setattr(portfolio, "is_installed", lambda framework: True)
 
 
@@ -274,7 +274,7 @@ def test_some_trees_of_the_short_form_see_the_labels_of_other_rows_in_place_of_t
 def test_the_short_form_goes_on_around_the_portfolio(
     duckdb: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "points", AROUND)
+    monkeypatch.setattr(local, "further_candidates", AROUND)
     text = "SELECT age, city, income FROM people LABEL income WITH auto.models = [trees, networks] INTO m"
     found = searched(duckdb, text)
     first = sum(each.kinds[0] != "linear" for each in portfolio.PORTFOLIO)

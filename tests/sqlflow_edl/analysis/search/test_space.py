@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.search.space import Dimension, dimensions, points
-from sqlflow_edl.analysis.settings.values import Setting, plain
+from sqlflow_edl.analysis.settings.values import Setting, to_python
 from sqlflow_edl.syntax import parse
 
 
@@ -21,7 +21,7 @@ def space(attributes: str) -> tuple[list[Dimension], list[SQLFlowError]]:
 def drawn(attributes: str, trials: int = 20, seed: int = 0) -> list[tuple[Setting, ...]]:
     found, errors = space(attributes)
     assert not errors
-    return [tuple(map(plain, point.values)) for point in points(found, trials, trials, seed)]
+    return [tuple(map(to_python, point.values)) for point in points(found, trials, trials, seed)]
 
 
 def test_attributes_with_one_value_are_no_dimension() -> None:

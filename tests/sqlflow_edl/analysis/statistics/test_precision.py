@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sqlflow_edl.analysis.statistics.precision import FLOAT64, centre, is_coarse
+from sqlflow_edl.analysis.statistics.precision import FLOAT64, is_coarse, round_mean
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_numbers_are_coarse_if_their_deviation_is_few_steps_of_float32(
     least: float, most: float, std: float
 ) -> None:
     assert is_coarse(least, most, std)
-    middle = centre((least + most) / 2, std)
+    middle = round_mean((least + most) / 2, std)
     exact, rounded = (
         np.array([least, most]) - middle,
         (np.array([least, most]) - middle).astype(np.float32),
@@ -43,6 +43,6 @@ def test_nanoseconds_of_a_minute_are_not_coarse_in_float64_but_their_units_are()
 
 
 def test_the_centre_of_whole_numbers_is_whole() -> None:
-    assert centre(1_700_000_031.7, 20.0) == 1_700_000_032.0
-    assert centre(30_000_003.2, 2.0) == 30_000_004.0
-    assert centre(1234.5678, 0.001) == 1234.5673828125  # a multiple of 1 / 1024
+    assert round_mean(1_700_000_031.7, 20.0) == 1_700_000_032.0
+    assert round_mean(30_000_003.2, 2.0) == 30_000_004.0
+    assert round_mean(1234.5678, 0.001) == 1234.5673828125  # a multiple of 1 / 1024

@@ -79,7 +79,7 @@ def of_program() -> list[dict[str, Any]]:
     }
     settings = read_configuration().settings()
     made = JobManifests(Submission(JOB, program(), settings, "team", files, "the token", {SOURCE: "pa55"}))
-    return [made.job(), *made.owned(UID)]
+    return [made.job(), *made.owned_objects(UID)]
 
 
 def submission(
@@ -99,7 +99,7 @@ def objects(
 ) -> list[dict[str, Any]]:
     """All of them, as they are in the cluster."""
     made = JobManifests(submission(job, settings))
-    return [made.job(), *made.owned(UID)]
+    return [made.job(), *made.owned_objects(UID)]
 
 
 def deployment(found: list[dict[str, Any]]) -> Deployment:

@@ -8,14 +8,16 @@ import msgspec
 import pytest
 
 from edl.models.pending import Intent
-from sqlflow_edl.backends.kubernetes.manifests import network
+from sqlflow_edl.backends.kubernetes.manifests import objects
 from sqlflow_edl.backends.kubernetes.manifests.objects import JobManifests
 from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 
 def policies(*urls: str, first: Any = "master") -> list[dict[str, Any]]:
-    return network.policies("sqlflow-edl-m-1", first, lambda name: {"name": name, "namespace": "team"}, urls)
+    return objects.network_policies(
+        "sqlflow-edl-m-1", first, lambda name: {"name": name, "namespace": "team"}, urls
+    )
 
 
 def ports(policy: dict[str, Any]) -> list[tuple[str, list[int]]]:
@@ -61,7 +63,9 @@ def test_the_model_store_of_the_job_is_among_its_destinations() -> None:
     settings = read_configuration(pairs=[("network_policy", "true")]).settings()
     given = jobs.submission(settings=settings)
     given = jobs.submission(settings=settings, files={**given.files, "intent.json": intent})
-    [every, _] = [each for each in JobManifests(given).owned(jobs.UID) if each["kind"] == "NetworkPolicy"]
+    [every, _] = [
+        each for each in JobManifests(given).owned_objects(jobs.UID) if each["kind"] == "NetworkPolicy"
+    ]
     assert ports(every) == [("", [443]), ("", [3306])]
 
 

@@ -42,7 +42,7 @@ def encrypted(job: JobSpec) -> list[dict[str, Any]]:
     made = JobManifests(
         jobs.submission(job, settings, certificates={name: f"the {name}" for name in tls.FILES})
     )
-    return [made.job(), *made.owned(jobs.UID)]
+    return [made.job(), *made.owned_objects(jobs.UID)]
 
 
 CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {

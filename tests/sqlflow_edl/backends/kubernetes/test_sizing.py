@@ -7,8 +7,7 @@ from decimal import Decimal
 from edl import spec
 from edl.cluster.kubernetes import quantities
 from edl.worker.input.cache import ROOM
-from sqlflow_edl.backends.kubernetes.manifests import sizing
-from sqlflow_edl.backends.kubernetes.manifests.resources import resources
+from sqlflow_edl.backends.kubernetes.manifests import resources
 from sqlflow_edl.backends.kubernetes.settings import read_configuration
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
@@ -16,15 +15,17 @@ LARGE = {"features": (spec.Embedding(spec.HashBucket("word", 10_000_000), 16),)}
 
 
 def test_a_small_model_takes_what_its_framework_takes() -> None:
-    assert quantities.value(sizing.worker(jobs.job_spec())) < 2 << 30
-    assert quantities.value(sizing.server(jobs.with_workers(2, servers=1))) < 1 << 30
+    assert quantities.value(resources.default_worker_memory(jobs.job_spec())) < 2 << 30
+    assert quantities.value(resources.default_server_memory(jobs.with_workers(2, servers=1))) < 1 << 30
 
 
 def test_rows_that_stay_for_the_next_epochs_have_room_up_to_a_limit() -> None:
     def memory(rows: int, epochs: int) -> Decimal:
         training = spec.Training(epochs, 64)
         return quantities.value(
-            sizing.worker(jobs.job_spec(rows=spec.Rows(True, rows, rows, 0), training=training))
+            resources.default_worker_memory(
+                jobs.job_spec(rows=spec.Rows(True, rows, rows, 0), training=training)
+            )
         )
 
     assert memory(10**8, epochs=1) == memory(1000, epochs=1)
@@ -40,7 +41,7 @@ def test_workers_of_trees_have_room_for_their_share_of_the_rows() -> None:
             training=training,
             cluster=jobs.with_workers(workers).cluster,
         )
-        return quantities.value(sizing.worker(job))
+        return quantities.value(resources.default_worker_memory(job))
 
     assert memory(1000, workers=2) < 2 << 30
     held = 10**8 * 3 * 8  # two one-hot columns and a number
@@ -52,16 +53,23 @@ def test_tables_are_where_they_are_held() -> None:
     table = 10_000_000 * 16 * 4
     held = jobs.job_spec(inputs=LARGE)
     on_servers = jobs.job_spec(inputs=LARGE, cluster=jobs.with_workers(2, servers=4).cluster)
-    assert quantities.value(sizing.worker(held)) > 3 * 3 * table
-    assert quantities.value(sizing.worker(on_servers)) < quantities.value(sizing.worker(held)) / 2
-    assert 3 * 3 * table / 4 < quantities.value(sizing.server(on_servers)) < 4 * 3 * table / 2
+    assert quantities.value(resources.default_worker_memory(held)) > 3 * 3 * table
+    assert (
+        quantities.value(resources.default_worker_memory(on_servers))
+        < quantities.value(resources.worker(held)) / 2
+    )
+    assert (
+        3 * 3 * table / 4 < quantities.value(resources.default_server_memory(on_servers)) < 4 * 3 * table / 2
+    )
 
 
 def test_copies_with_neighbours_take_twice_as_much() -> None:
     cluster = jobs.with_workers(2, servers=2).cluster
     once = jobs.job_spec(inputs=LARGE, cluster=cluster)
     twice = jobs.job_spec(inputs=LARGE, cluster=cluster, checkpoints=spec.Checkpoints(copies="neighbours"))
-    assert quantities.value(sizing.server(twice)) > 1.8 * float(quantities.value(sizing.server(once)))
+    assert quantities.value(resources.default_server_memory(twice)) > 1.8 * float(
+        quantities.value(resources.server(once))
+    )
 
 
 def test_servers_without_a_place_for_checkpoints_have_room_for_each_others() -> None:

@@ -10,7 +10,7 @@ import pytest
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, JobStatus, KubernetesJob
-from sqlflow_edl.backends.kubernetes.status_text import failure, memory_notes, waiting
+from sqlflow_edl.backends.kubernetes.status_text import failure, list_waiting, memory_notes
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_pod_that_is_refused_again_and_again_is_the_same_wait() -> None:
                 JobEvent("Warning", "FailedCreate", why.format(f"{name}-{number}")) for number in range(3)
             ]
 
-    told = set(waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), []))
+    told = set(list_waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), []))
     assert told == {("the master", "Error creating: its pod is forbidden: exceeded quota: few")}
 
 
@@ -59,7 +59,7 @@ def test_a_mount_that_fails_once_is_not_told() -> None:
         },
         Pod,
     )
-    assert list(waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), [pod])) == [
+    assert list(list_waiting(cast(JobObjects, Objects()), KubernetesJob(Metadata("job")), [pod])) == [
         ("master", absent)
     ]
 

@@ -83,7 +83,7 @@ class LogThread:
     def _write_next(self) -> bool:
         """Write the next entry; return False if training is over."""
         log, tasks = self._log, self._tasks
-        if epoch := log.unconcluded:
+        if epoch := log.unconcluded_epoch:
             self._execute(LogEntry("control", epoch=epoch))
             self._execute(log.conclusion(epoch))
         elif self._member.is_measuring:
@@ -111,7 +111,7 @@ class LogThread:
     def _append(self, entry: LogEntry) -> None:
         with self._changed:
             if not self._regroup():
-                self._log.forget_all_but(self._member.unstored)
+                self._log.forget_all_but(self._member.unstored_leases)
             entry = msgspec.structs.replace(entry, durable=self._log.durable)
         self._log.write(entry, self._store)
 

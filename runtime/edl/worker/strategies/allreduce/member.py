@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,9 @@ from edl.arrays import Array
 from edl.collectives.base import Group, GroupError, Host
 from edl.frameworks import Minibatches
 from edl.frameworks.adapter import Adapter
-from edl.reachability import Peer
+from edl.reachability import Peer, probe
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report
-from edl.worker.strategies.allreduce.reachability import reason
 from edl.worker.strategies.allreduce.rendezvous import Rendezvous
 from edl.worker.strategies.allreduce.state_transfer import broadcast_arrays
 from edl.worker.strategies.base import Local, VoidError
@@ -60,7 +59,7 @@ class GroupMember(Local, ABC):
     def warm_up(self, rows: Minibatches) -> None:
         """Prepare the step on a few rows, so that other members don't wait for that."""
 
-    def _ranked(self, members: tuple[str, ...]) -> Sequence[str]:
+    def _order_by_rank(self, members: tuple[str, ...]) -> Sequence[str]:
         """Return the members in the order of their ranks in collectives."""
         return members
 
@@ -80,7 +79,7 @@ class GroupMember(Local, ABC):
             try:
                 self._form(group)
             except GroupError as error:
-                self._others.on_failure(partial(reason, group, self._name, error))
+                self._others.on_failure(partial(unreachable_reason, group, self._name, error))
                 continue
             self._others.on_answer()
             return
@@ -96,7 +95,7 @@ class GroupMember(Local, ABC):
 
         Both are taken together: no call that may fail stands between them.
         """
-        ranked = self._ranked(worker_group.members)
+        ranked = self._order_by_rank(worker_group.members)
         rank, size = ranked.index(self._name), len(ranked)
         places = [worker_group.members.index(name) for name in ranked]  # the holders come first
         timeout = self._timeout(self._seconds)
@@ -178,3 +177,14 @@ class GroupMember(Local, ABC):
     def _timeout(self, seconds: float) -> float:
         """Return the timeout in seconds of a group; its slowest member computes for `seconds`."""
         return max(LEAST_TIMEOUT, PATIENCE * seconds)
+
+
+def unreachable_reason(
+    group: WorkerGroup, name: str, error: GroupError, find: Callable[[str], str] = probe
+) -> str:
+    """Describe the members that `name` cannot reach; `error` ended its last attempt to form the group."""
+    others = zip(group.members, group.addresses, strict=False)  # a stored group may have no addresses
+    by_peer = {f"{other} at {address}": find(address) for other, address in others if other != name}
+    if unreached := [f"{other}: {why}" for other, why in by_peer.items() if why]:
+        return "; ".join(unreached)
+    return f"{', '.join(by_peer) or 'they'} accept connections, and the group does not form: {error}"

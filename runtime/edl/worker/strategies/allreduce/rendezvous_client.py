@@ -41,9 +41,9 @@ class RendezvousClient:
         return self._outbox.informed and not self._outbox.is_unacknowledged
 
     @property
-    def unstored(self) -> set[int]:
+    def unstored_leases(self) -> set[int]:
         """Leases of done tasks with reports that the master may not have stored."""
-        return self._outbox.unstored
+        return self._outbox.unstored_leases
 
     def join(self, request: JoinRequest, leaving: Callable[[], bool]) -> WorkerGroup | None:
         """Wait for the next group; return None if there will be none or this worker has to leave.

@@ -4,14 +4,19 @@
 
 The minibatch keeps the size that the statement gives, whatever the size of the group, and all members have equal
 parameters after each step. A member that dies costs its slice of one step, which the others repeat without it.
-"""
+
+Compute times of the members are compared every few steps to find stragglers. All members reach the same verdict,
+because all of them see the same figures."""
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import deque
 
 import numpy as np
 
+from edl.arrays import Array
 from edl.collectives.base import Group, GroupError, Host
 from edl.embeddings.model_tables import Keys
 from edl.frameworks.adapter import Floats, GradientAdapter, Minibatches
@@ -19,7 +24,6 @@ from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.strategies.allreduce.rendezvous import Rendezvous
-from edl.worker.strategies.allreduce.stragglers import WINDOW, StragglerDetector
 from edl.worker.strategies.base import VoidError, add_minibatch
 
 
@@ -79,7 +83,7 @@ class AllReduce(GroupMember):
         fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
         began = time.monotonic()
         share = self._network.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
-        self._stragglers.computed(last - first, time.monotonic() - began)
+        self._stragglers.record_slice(last - first, time.monotonic() - began)
         group.sum(share.numbers)
         rate = None if rates is None else float(rates(self.step, 1)[0])
         loss = self._network.take_step(share, fetched, rate)
@@ -88,8 +92,57 @@ class AllReduce(GroupMember):
 
     def _compare(self, group: Group) -> None:
         """Adapt the timeout to the slowest member, and regroup without members that are far slower than the median."""
-        slow = self._stragglers.compare(group.gather(self._stragglers.own()))
+        slow = self._stragglers.compare(group.gather(self._stragglers.take_own_sums()))
         group.timeout = self._timeout(self._stragglers.slowest)
         if slow and group.rank == 0:
             self._rendezvous.leave_out([self._members[rank] for rank in slow])
             raise GroupError
+
+
+WINDOW = 20  # steps between two comparisons
+LEAST_SECS = 2.0  # compute time of the slowest member before members are compared
+FAR = 3.0  # multiple of the median that makes a straggler
+
+
+class StragglerDetector:
+    """Compute times of this member and its group.
+
+    `seconds` is the recent median time of a step on this member, `slowest` the time of a step on the slowest member.
+    """
+
+    def __init__(self) -> None:
+        self._own = deque[float](maxlen=WINDOW)
+        self.begin(1)
+
+    def begin(self, size: int) -> None:
+        """Start a group of `size` members and forget the figures of the previous one."""
+        self.slowest = 0.0
+        self._since = np.zeros(2)  # seconds and rows since the last comparison
+        self._sums = np.zeros((size, 2))  # the same of all members, since the last verdict
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self._own) if self._own else 0.0
+
+    def record_slice(self, rows: int, seconds: float) -> None:
+        """Record the time of one slice."""
+        self._own.append(seconds)
+        self._since += seconds, rows
+
+    def take_own_sums(self) -> Array:
+        """Return seconds and rows since the last call, float64 (2,), to be exchanged with the group."""
+        seconds, self._since = self._since, np.zeros(2)
+        return seconds
+
+    def compare(self, figures: Array) -> list[int]:
+        """Return the ranks of the stragglers, once enough is known. `figures` has the figures of each member, (members,
+        2).
+        """
+        self.slowest = float(figures[:, 0].max()) / WINDOW
+        self._sums += figures
+        seconds, rows = self._sums.T
+        if seconds.max() < LEAST_SECS or not rows.all():
+            return []
+        per_row = seconds / rows
+        self._sums[:] = 0
+        return np.flatnonzero(per_row > FAR * statistics.median_low(per_row.tolist())).tolist()

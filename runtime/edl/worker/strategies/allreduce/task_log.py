@@ -123,7 +123,7 @@ class TaskLog:
         return [*(assigned.done for assigned in self._assigned.values()), *waiting]
 
     @property
-    def unconcluded(self) -> int:
+    def unconcluded_epoch(self) -> int:
         """Epoch that has ended and is not known to be concluded, 0 for none."""
         return self.ended if self.ended > self.concluded else 0
 

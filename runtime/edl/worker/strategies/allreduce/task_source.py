@@ -140,9 +140,9 @@ class GroupTasks:
         return self._first and not self._tasks.is_over("export")
 
     @property
-    def unconcluded(self) -> int:
+    def unconcluded_epoch(self) -> int:
         """Epoch that has ended and is not known to be concluded, 0 for none. No member trains meanwhile."""
-        return self._log.unconcluded
+        return self._log.unconcluded_epoch
 
     def holds_lease(self, task: Task) -> bool:
         self._tasks.check()
@@ -198,8 +198,8 @@ class GroupTasks:
         with self._changed:
             self._log.end(task)
 
-    def failed(self, task: Task, error: Exception) -> bool:
-        return self._tasks.failed(task, error)
+    def report_failure(self, task: Task, error: Exception) -> bool:
+        return self._tasks.report_failure(task, error)
 
     def give_back(self, part: Report) -> None:
         """Return an unfinished task. Training tasks are not returned: their progress is in the group's parameters."""

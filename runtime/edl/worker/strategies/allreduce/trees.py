@@ -38,7 +38,7 @@ class TreeGroup(GroupMember):
     def _seconds(self) -> float:
         return self._last
 
-    def _ranked(self, members: tuple[str, ...]) -> Sequence[str]:
+    def _order_by_rank(self, members: tuple[str, ...]) -> Sequence[str]:
         return sorted(members)
 
     def _begin(self, group: Group, number: int) -> None:
