@@ -7,6 +7,7 @@ same JobSpec from a look at the queries and pins nothing.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
-from sqlflow_edl.analysis.search.plan import AnyPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -58,7 +59,13 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     checks = plan.checks()
     observer.doing("pinning the rows")
     plan = _without_skipped_rows(source, plan)
+    began = time.monotonic()
     pinned, plan, classes = _pin(source, plan, job)
+    if isinstance(plan, SearchPlan):
+        smaller = plan.reduce_after_pinning(pinned.rows, time.monotonic() - began)
+        if smaller is not None:
+            source.unpin(pinned, job.rows)
+            pinned, plan, classes = _pin(source, smaller, job)
     try:
         return _fit(source, plan, pinned, classes, checks, job, observer)
     except UnfitValueError:  # after which the plan leaves the column out

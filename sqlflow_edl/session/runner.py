@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 from edl import data
@@ -81,6 +82,7 @@ class _Ready:
     on: KubernetesSettings | None
 
 
+LEAST_LEFT = 0.25  # of the time limit of a search by workers
 _NOT_STORED = "interrupted before its model was stored"
 
 
@@ -127,7 +129,7 @@ class JobRunner:
         with self._job(statement) as job:
             pin = partial(pin_and_fit, self._source, job=job, observer=self._observer)
             plan, fixed = self._compiler.run_plan(statement, plan, pin)
-            fitted = self._compiler.with_workers(fixed.spec)
+            fitted = _with_remaining_time(self._compiler.with_workers(fixed.spec), time.time() - self._began)
             warnings = tuple(map(str, fixed.warnings))
             report(self._observer, plan.notes, warnings)
             start = job.model if fitted.trained_model else None
@@ -334,7 +336,7 @@ class JobRunner:
 
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
-        if ready.spec.search is not None:
+        if ready.spec.search is not None and not ready.spec.cluster.workers:
             ready.folder.begin_search(self._began)
         generate(ready.spec).write(ready.folder.program)
         if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
@@ -492,6 +494,20 @@ def _remainder(job: JobFolder, state: job_folder.State) -> Iterator[str]:
         yield f"the rows are in {job.results}; `edl fetch {job.id} --output FILE.csv` writes them"
     elif job.can_resume:
         yield f"`sqlflow resume {job.id}` continues the training"
+
+
+def _with_remaining_time(job_spec: JobSpec, seconds: float) -> JobSpec:
+    """Return a search by workers with the limit that is left of the statement: its clock begins with the first worker.
+
+    seconds: that the statement has taken.
+    """
+    search = job_spec.search
+    if search is None or not (search.time_limit and job_spec.cluster.workers):
+        return job_spec
+    left = max(search.time_limit - seconds, LEAST_LEFT * search.time_limit)
+    return msgspec.structs.replace(
+        job_spec, search=msgspec.structs.replace(search, time_limit=round(left, 1))
+    )
 
 
 def _record(job_spec: JobSpec) -> ModelRecord:

@@ -21,8 +21,11 @@ MOST_SECONDS = 300.0
 PLANNED, FITTED = 0.1, 0.3
 LEAST_PLANS, LEAST_FITS = 4, 2
 FEW_COLUMNS = 200  # as many are never left out
-COLUMN_COST = 150.0  # all work for a column, as a multiple of the plan of one candidate for it
-COLUMN_SHARE = 0.5  # of the time that is left, for work that grows with the columns
+COLUMN_COST = (
+    65.0  # all work for a column, as a multiple of its part of counting the rows and planning a candidate
+)
+TEXT_COST = 4.0  # a column of texts, as a multiple of one of numbers
+COLUMN_SHARE = 0.4  # of the time that is left, for work that grows with the columns
 SCREENED_ROWS, SCREENED_VALUES = 2_000, 4_000_000  # read to choose columns
 FEW_VALUES = 1_000_000  # of a table whose rows all fit
 PROBED_ROWS, PROBED_VALUES = 20_000, 200_000  # read to estimate the time of a row
@@ -31,6 +34,10 @@ LEAST_COST = 0.2  # of the time of the query, for the rows alone
 ROW_COST = 20.0  # pinning, statistics and what a trial does with a row, as a multiple of its reading
 ROW_SHARE = 0.4  # of the time that is left, for work that grows with the rows
 LEAST_ROWS = 10_000
+# what follows the pinning until there is a model, as a multiple of it; looked at if it took so much of the limit
+AFTER_PINNING, LONG_PINNING = 6.0, 0.2
+AFTER_SHARE = 0.6  # of the time that is left, for that
+FOLDED = 0.4  # of the limit, after which candidates are not trained in folds
 NOTICED = 0.5  # seconds of reading below which no limit is too short
 STARTING = 5.0  # seconds of the shortest search without reading
 
@@ -80,9 +87,18 @@ class TimeLimit:
         """Return True if another candidate may be fitted."""
         return fitted < LEAST_FITS or self._clock.seconds < FITTED * self.seconds
 
-    def columns_that_fit(self, columns: int, planning: float) -> int:
-        """Return the number of columns that there is time for. planning: seconds of one candidate's plan of all."""
-        cost = COLUMN_COST * planning / max(columns, 1)
+    @property
+    def allows_folds(self) -> bool:
+        """True if there is time to train each candidate several times."""
+        return self._clock.seconds < FOLDED * self.seconds
+
+    def columns_that_fit(self, columns: int, planning: float, texts: float = 0.0) -> int:
+        """Return the number of columns that there is time for.
+
+        planning: seconds of counting the rows and of one candidate's plan of all columns. texts: share of those of
+        texts.
+        """
+        cost = COLUMN_COST * planning / max(columns, 1) * (1 + (TEXT_COST - 1) * texts)
         return max(FEW_COLUMNS, int(COLUMN_SHARE * self.seconds_left / max(cost, 1e-9)))
 
     def parts_of_rows(self, rows: int, cost: float) -> int:
@@ -90,8 +106,13 @@ class TimeLimit:
 
         cost: seconds of reading a row.
         """
-        fitting = max(LEAST_ROWS, ROW_SHARE * self.seconds_left / max(ROW_COST * cost, 1e-12))
-        return 1 << max(0, math.ceil(math.log2(max(rows, 1) / fitting)))
+        return _parts(rows, ROW_SHARE * self.seconds_left / max(ROW_COST * cost, 1e-12))
+
+    def parts_of_pinned(self, rows: int, pinning: float) -> int:
+        """Return the same for rows that were pinned. pinning: seconds that took."""
+        if self._clock.seconds < LONG_PINNING * self.seconds:
+            return 1
+        return _parts(rows, rows * AFTER_SHARE * self.seconds_left / max(AFTER_PINNING * pinning, 1e-12))
 
     def check_reading(self, rows: int, reading: float, span: Span | None) -> None:
         """Raise SemanticError if the limit is below the time to read the smallest sample of a query.
@@ -108,6 +129,11 @@ class TimeLimit:
             hint=f"about {least} s here: {passed + reading:.0f} s to read {rows:,} rows once and a sample of them, "
             f"and {STARTING:.0f} s for the smallest model",
         )
+
+
+def _parts(rows: int, fitting: float) -> int:
+    """Return the least power of two into whose number of parts the rows are divided so that one has `fitting` rows."""
+    return 1 << max(0, math.ceil(math.log2(max(rows, 1) / max(fitting, LEAST_ROWS))))
 
 
 def default_seconds(rows: int) -> float:

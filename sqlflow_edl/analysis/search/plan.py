@@ -26,8 +26,8 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
-from sqlflow_edl.analysis.search.limits import Clock, Table, TimeLimit, default_seconds, note_on_candidates
-from sqlflow_edl.analysis.search.reduction import find_reduction
+from sqlflow_edl.analysis.search.limits import Clock, Table, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
@@ -54,7 +54,7 @@ class SearchPlan(RowPlan):
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
-    limit: TimeLimit | None = None  # None if all candidates are planned and fitted
+    reduction: Reduction | None = None  # None if all candidates are planned and fitted
     candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
 
@@ -103,11 +103,13 @@ class SearchPlan(RowPlan):
         ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group", "column")
         if ordered and self.folds not in (None, 1):
             raise self._not_at_random()
+        limit = None if self.reduction is None else self.reduction.limit
+        in_folds = limit is None or self.folds is not None or limit.allows_folds
         divided = divide(
             rows,
             self.held_out.test_rows(rows.validation),
             is_written=TEST in self._names,
-            folds=1 if ordered or self.held_out.query or self.validates else self.folds,
+            folds=self.folds if in_folds and not (ordered or self.held_out.query or self.validates) else 1,
             columns=len(self.columns),
         )
         if not divided.rows.validation:
@@ -119,7 +121,7 @@ class SearchPlan(RowPlan):
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
-            if self.limit is not None and not self.limit.allows_fit(len(candidates)):
+            if limit is not None and not limit.allows_fit(len(candidates)):
                 break
             draft, training_plan = self._encode_texts(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
@@ -144,7 +146,21 @@ class SearchPlan(RowPlan):
             raise failed[0]
         if len(candidates) + len(failed) < self.candidate_count:
             self.notes.append(note_on_candidates(len(candidates), self.candidate_count))
+        if self.reduction is not None:
+            self.notes.extend(self.reduction.notes())
         return self._spec(candidates, divided, tried_first)
+
+    def reduce_to(self, reduction: Reduction) -> SearchPlan:
+        """Return the plan that reads the rows of the reduction."""
+        return replace(self, reduction=reduction, sample=reduction.condition)
+
+    def reduce_after_pinning(self, rows: int, seconds: float) -> SearchPlan | None:
+        """Return the plan that reads fewer rows, if the pinning shows that there is no time for all it has pinned.
+
+        rows, seconds: that pinning has pinned and taken.
+        """
+        again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
+        return None if again is None else self.reduce_to(again)
 
     def _encode_texts(
         self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
@@ -350,13 +366,13 @@ def plan(
         trials=trials,
         ordered=ordered if ordered < len(drafts) else 0,
         folds=folds,
-        limit=None if reduction is None else reduction.limit,
+        reduction=reduction,
         candidate_count=candidate_count,
         notes=notes,
         models=models,
     )
     _check_validation(search_plan)
-    return search_plan if reduction is None else reduction.sample(search_plan)
+    return search_plan if reduction is None else search_plan.reduce_to(reduction.sample(len(schema.names)))
 
 
 def _check_validation(plan: SearchPlan) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.drafts import value_of
 from sqlflow_edl.analysis.search.limits import (
@@ -29,17 +28,32 @@ from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.syntax import ast
 
-if TYPE_CHECKING:
-    from sqlflow_edl.analysis.search.plan import SearchPlan
-
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Reduction of a search. rows: number of its rows, None if it is not known."""
+    """Reduction of a search. rows: number of its rows, None if it is not known. counting: seconds that took.
+
+    parts: into which the rows are divided; one of them is read.
+    """
 
     limit: TimeLimit
     table: Table
     rows: int | None
+    counting: float = 0.0
+    parts: int = 1
+
+    @property
+    def condition(self) -> str:
+        """SQL condition of the rows that are read; empty for all."""
+        return self.table.condition(self.parts) if self.parts > 1 else ""
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is to be said of the rows."""
+        if self.parts > 1:
+            yield (
+                f"a random part of the {self.rows:,} rows is read, one of {self.parts}: a limit of "
+                f"{self.limit.seconds:g} s allows no more here"
+            )
 
     def narrow(self, schema: Schema, first: TrainingPlan, planning: float, notes: list[str]) -> Schema | None:
         """Return the columns that there is time for, with a note, or None if that is all of them.
@@ -47,7 +61,8 @@ class Reduction:
         first: the plan of a candidate with all columns. planning: the seconds that it took.
         """
         total = len(schema.names)
-        count = self.limit.columns_that_fit(total, planning)
+        texts = sum(schema.type(name) is ColumnType.TEXT for name in schema.names) / max(total, 1)
+        count = self.limit.columns_that_fit(total, planning + self.counting, texts)
         if count >= total:
             return None
         split = first.splitting.split
@@ -64,22 +79,22 @@ class Reduction:
         )
         return schema.narrow(names)
 
-    def sample(self, plan: SearchPlan) -> SearchPlan:
-        """Return the plan that reads the part of the rows that there is time for, with a note."""
-        columns = len(plan.schema.names)
+    def sample(self, columns: int) -> Reduction:
+        """Return the reduction to a part of the rows that there is time for. columns: number of those that are read."""
         if self.rows is None or self.rows * columns <= FEW_VALUES:
-            return plan
-        try:
-            parts = self.limit.parts_of_rows(self.rows, estimate_row_cost(self.table, columns))
-        except SQLFlowError:  # which pinning raises in its place
-            return plan
-        if parts == 1:
-            return plan
-        plan.notes.append(
-            f"a random {1 / parts:.3g} of the {self.rows:,} rows is read: a limit of {self.limit.seconds:g} s allows "
-            "no more here"
-        )
-        return replace(plan, sample=self.table.condition(parts))
+            return self
+        with contextlib.suppress(SQLFlowError):  # which pinning raises in its place
+            cost = estimate_row_cost(self.table, columns)
+            return replace(self, parts=self.limit.parts_of_rows(self.rows, cost))
+        return self
+
+    def sample_again(self, rows: int, seconds: float) -> Reduction | None:
+        """Return the reduction to fewer rows, if the pinning shows that there is no time for those that were pinned.
+
+        rows, seconds: that pinning has pinned and taken.
+        """
+        parts = self.limit.parts_of_pinned(rows, seconds) if self.rows is not None else 1
+        return replace(self, parts=self.parts * parts) if parts > 1 else None
 
 
 def find_reduction(
@@ -103,9 +118,9 @@ def find_reduction(
         limit = TimeLimit(float(value_of(resolved, settings.TIME_LIMIT)), clock)
         if rows is not None:
             limit.check_reading(rows, clock.seconds - before, written.written.span)
-        return Reduction(limit, table, rows)
+        return Reduction(limit, table, rows, clock.seconds - before)
     usual = MOST_SECONDS if rows is None else default_seconds(narrow_rows(rows, len(schema.names)))
-    return Reduction(TimeLimit(usual, clock), table, rows)
+    return Reduction(TimeLimit(usual, clock), table, rows, clock.seconds - before)
 
 
 def _has_limit(statement: ast.Statement) -> bool:

@@ -114,3 +114,18 @@ def test_a_limit_below_the_time_to_read_a_table_is_an_error_that_says_the_least_
         limit.check_reading(2_000_000, 31.0, None)
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("about 116 s here: 111 s to read 2,000,000 rows")
+
+
+def test_rows_whose_pinning_took_long_are_fewer_before_they_are_trained_on(
+    hands: Hands, limit: TimeLimit
+) -> None:
+    hands.now += 10
+    assert limit.parts_of_pinned(1_000_000, 10.0) == 1, "early"
+    hands.now += 40
+    assert limit.parts_of_pinned(1_000_000, 5.0) == 1, "all that follows takes 30 of 50 seconds"
+    assert limit.parts_of_pinned(1_000_000, 40.0) == 8
+    assert limit.parts_of_pinned(20_000, 40.0) == 2, "never fewer than 10,000"
+
+
+def test_texts_count_several_times(limit: TimeLimit) -> None:
+    assert limit.columns_that_fit(5000, 1.0) == 4 * limit.columns_that_fit(5000, 1.0, texts=1.0)
