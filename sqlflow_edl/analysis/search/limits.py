@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ COLUMN_COST = (
 TEXT_COST = 4.0  # a column of texts, as a multiple of one of numbers
 COLUMN_SHARE = 0.4  # of the time that is left, for work that grows with the columns
 SCREENED_ROWS, SCREENED_VALUES = 2_000, 4_000_000  # read to choose columns
+SCREENED_COLUMNS = 5  # for each one that is chosen; of more, every second or third, … is read
 FEW_VALUES = 1_000_000  # of a table whose rows all fit
 PROBED_ROWS, PROBED_VALUES = 20_000, 200_000  # read to estimate the time of a row
 PROBED_PARTS = 10  # the first part of them is read before all
@@ -48,8 +49,11 @@ class Table(Protocol):
     def count_rows(self) -> int | None:
         """Return the number of rows, or None if the database has no cheap way to choose a share of them."""
 
-    def read_rows(self, most: int, total: int | None) -> pa.Table:
-        """Return at most about so many rows: of a known `total` a random share, else the first ones."""
+    def read_rows(self, most: int, total: int | None, columns: Sequence[str] = ()) -> pa.Table:
+        """Return at most about so many rows: of a known `total` a random share, else the first ones.
+
+        columns: those that are read; all without any.
+        """
 
     def condition(self, parts: int) -> str:
         """Return the SQL condition of one of so many parts of the rows, which are random."""

@@ -130,6 +130,7 @@ class SearchPlan(RowPlan):
             except SQLFlowError as error:
                 failed.append(error)
                 continue
+            fitted = msgspec.structs.replace(fitted, query=self._part_of(fitted.query))
             text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
             name = draft.name(draft.model or fitted.model.name)
             job = msgspec.structs.replace(fitted, statement=text)
@@ -149,6 +150,14 @@ class SearchPlan(RowPlan):
         if self.reduction is not None:
             self.notes.extend(self.reduction.notes())
         return self._spec(candidates, divided, tried_first)
+
+    def _part_of(self, query: spec.Query) -> spec.Query:
+        """Return the query with the part of it that is read."""
+        parts = 1 if self.reduction is None else self.reduction.parts
+        columns = tuple(self.schema.names) if self.schema.left_out else ()
+        if parts == 1 and not columns:
+            return query
+        return msgspec.structs.replace(query, part=spec.QueryPart(parts, columns))
 
     def reduce_to(self, reduction: Reduction) -> SearchPlan:
         """Return the plan that reads the rows of the reduction."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ class SlowTable:
     def count_rows(self) -> int:
         return 1_000_000
 
-    def read_rows(self, most: int, total: int | None) -> pa.Table:
+    def read_rows(self, most: int, total: int | None, columns: Sequence[str] = ()) -> pa.Table:
         self.read.append(most)
         self.hands.now += 1.0 + most / 1000
         return pa.table({"x": range(most)})
