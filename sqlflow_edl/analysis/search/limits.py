@@ -20,6 +20,7 @@ MOST_SECONDS = 300.0
 # of the limit, from the beginning of the statement, after which no other candidate is planned and fitted
 PLANNED, FITTED = 0.1, 0.3
 LEAST_PLANS, LEAST_FITS = 4, 2
+WORDS = 50_000  # categories in the programs of all candidates, for each second of the limit
 FEW_COLUMNS = 200  # as many are never left out
 COLUMN_COST = (
     65.0  # all work for a column, as a multiple of its part of counting the rows and planning a candidate
@@ -87,9 +88,10 @@ class TimeLimit:
         """Return True if another candidate may be planned."""
         return planned < LEAST_PLANS or self._clock.seconds < PLANNED * self.seconds
 
-    def allows_fit(self, fitted: int) -> bool:
-        """Return True if another candidate may be fitted."""
-        return fitted < LEAST_FITS or self._clock.seconds < FITTED * self.seconds
+    def allows_fit(self, fitted: int, words: int = 0) -> bool:
+        """Return True if another candidate may be fitted. words: categories that the programs of all so far list."""
+        in_time = self._clock.seconds < FITTED * self.seconds and words < WORDS * self.seconds
+        return fitted < LEAST_FITS or in_time
 
     @property
     def allows_folds(self) -> bool:

@@ -116,12 +116,12 @@ class SearchPlan(RowPlan):
             raise self._too_few(rows.total)
         candidates: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
-        tried_first = 0
+        tried_first = words = 0
         label = expressions.name(self.label, self.query.dialect)
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
-            if limit is not None and not limit.allows_fit(len(candidates)):
+            if limit is not None and not limit.allows_fit(len(candidates), words):
                 break
             draft, training_plan = self._encode_texts(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
@@ -136,10 +136,10 @@ class SearchPlan(RowPlan):
             job = msgspec.structs.replace(fitted, statement=text)
             candidates.append(spec.Candidate(name, job, draft.point))
             tried_first += number <= self.ordered
+            words += sum(map(_count_words, fitted.features))
+        columns = [frozenset(candidate.spec.columns) for candidate in candidates]
         partly = {
-            decision.note: decision.note_of(candidates)
-            for decision in self.decisions
-            if decision.fitted is None
+            decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
         }
         notes = (note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
@@ -411,6 +411,12 @@ def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
         for column in schema.names
         if column not in reserved and schema.type(column) is ColumnType.TEXT and not schema.items(column)
     ]
+
+
+def _count_words(feature: spec.Feature) -> int:
+    """Return the number of categories that a feature lists."""
+    category = spec.category_of(feature)
+    return category.size if isinstance(category, spec.Vocabulary) else 0
 
 
 def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:

@@ -15,7 +15,9 @@ Only the statistics that a feature wants (`Want`) are collected, because they ta
 
 from __future__ import annotations
 
+import bisect
 import enum
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -77,9 +79,9 @@ class ValueCounts:
 
     def vocabulary(self, *, max_size: int | None = None, min_count: int = 1) -> tuple[str | int, ...]:
         """Return the values for a Vocabulary, booleans as 'true' and 'false': at most the `max_size` most frequent."""
-        counted: Iterable[tuple[str | int, int]] = zip(self.values, self.counts, strict=True)
-        frequent = [_word(value) for value, count in counted if count >= min_count]
-        return tuple(frequent[:max_size])
+        frequent = bisect.bisect_right(self.counts, -min_count, key=operator.neg)
+        values = self.values[: frequent if max_size is None else min(frequent, max_size)]
+        return tuple(map(_word, values)) if values and isinstance(values[0], bool) else values
 
     @property
     def classes(self) -> Values:
