@@ -31,7 +31,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
             assert seeded != text
             *_, measured = (result.to_arrow() for result in session.run(seeded))
             ours.append(measured.column("rmse")[0].as_py())
-        frame = next(iter(session.run("SELECT * FROM departures"))).to_pandas()
+        frame = session.run("SELECT * FROM departures")[0].to_pandas()
     ridge = _ridge(frame)
     ratios = [error / ridge for error in ours]
     figure = f"RMSE {np.median(ours):.2f} min, Ridge {ridge:.2f} min"

@@ -1,8 +1,8 @@
 """SQL to training programs: `connect(url)` opens a session, `parse(text)` returns a program's statements.
 
     with sqlflow_edl.connect("duckdb:///demo.duckdb") as session:
-        for result in session.run("SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises"):
-            print(result.message)
+        [result] = session.run("SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises")
+        print(result.message)
 
 Importing this module loads no database driver and no framework.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
@@ -45,7 +45,7 @@ class Result:
     warnings: facts about the rows that make the figures of a training mean less than they seem, with advice.
     figures: loss and metrics of a training or evaluation, or importances of columns; a value is None if it is
     undefined. verdict: sentences about them. next_statements: what to do with the model. reader: rows that have
-    not been fetched yet; read them once, by `to_arrow`, `to_pandas` or `to_polars`, or batch by batch; of a
+    not been fetched yet: read them by `to_arrow`, `to_pandas` or `to_polars`, or once batch by batch; of a
     `pa.RecordBatchReader`, `DisplayedRows` are made. view: form in which they are shown to people. computed:
     columns that a model computed.
     """
@@ -70,6 +70,7 @@ class Result:
     reader: DisplayedRows | None = None
     view: View = "rows"
     computed: tuple[str, ...] = ()
+    _table: pa.Table | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.reader is not None:
@@ -82,10 +83,27 @@ class Result:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows as one table; an empty one without columns if the statement has no rows."""
+        """Return all rows as one table; an empty one without columns if the statement has no rows.
+
+        Later calls return the same table.
+        """
         import pyarrow as pa
 
-        return self.reader.read_all() if self.reader is not None else pa.table({})
+        if self._table is None:
+            table = self.reader.read_all() if self.reader is not None else pa.table({})
+            object.__setattr__(self, "_table", table)
+        return self._table
+
+    def fetch(self) -> Result:
+        """Return the result with its rows in memory, which later statements leave as they are."""
+        if self.reader is None:
+            return self
+        from edl.data.displayed_rows import DisplayedRows
+
+        table = self.to_arrow()
+        fetched = replace(self, reader=DisplayedRows(table.schema, table.to_batches()))
+        object.__setattr__(fetched, "_table", table)
+        return fetched
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a data frame; see `data_frame`."""
@@ -115,7 +133,7 @@ class Results(Iterator[Result]):
     def __del__(self) -> None:
         if not self._begun:
             warnings.warn(
-                "no statement ran: each runs when its result is asked for, as in `for result in session.run(…)`",
+                "no statement ran: each runs when its result is asked for, as in `for result in session.stream(…)`",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -171,10 +171,19 @@ class Session:
                 add_correction(error, self.compiler, statement)
         return errors
 
-    def run(self, text: str) -> Results:
+    def run(self, text: str) -> list[Result]:
+        """Run the statements of the text one after another; return their results with all rows in memory.
+
+        Raises the errors that are found before anything runs together, and the error of the first statement that fails;
+        results that were stored before it stay.
+        """
+        return [result.fetch() for result in self.stream(text)]
+
+    def stream(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.
 
-        The rows of a result must be read before the next statement runs. Raises the errors of the check together.
+        The rows of a result must be read before the next statement runs: use it for results that do not fit in memory,
+        and to act between statements. Raises the errors of the check together.
         """
         return Results(map(self.execute, self.program(text)))
 

@@ -134,5 +134,5 @@ def explained_as_compiled(case: Case) -> Pairs:
     """EXPLAIN of a statement never fails where it compiles, and says the same twice."""
     with case.place.stored(case.table, case.source) as (session, name):
         text = f"EXPLAIN {_train(case, session, name)}"
-        found = [answer(lambda: next(session.run(text)).to_arrow().to_pylist()) for _ in range(2)]
+        found = [answer(lambda: next(session.stream(text)).to_arrow().to_pylist()) for _ in range(2)]
         yield Pair(*found)

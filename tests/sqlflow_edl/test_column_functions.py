@@ -90,11 +90,11 @@ def test_a_function_is_fitted_to_the_training_rows_alone(session: Session, archi
 
 def test_predict_a_server_and_python_apply_the_same_state(session: Session, archive: Path) -> None:
     list(session.run(f"{QUERY} ORDER BY price, shop, sold LIMIT 50 TO PREDICT guess USING m"))
-    rows = next(session.run(f"{QUERY} ORDER BY price, shop, sold LIMIT 50")).to_arrow()
+    rows = next(session.stream(f"{QUERY} ORDER BY price, shop, sold LIMIT 50")).to_arrow()
     model = load_model(archive, "m@1")
     [batch] = rows.select(model.schema.names).combine_chunks().to_batches()
     served = model.predictor.predict(batch)["sold"].to_pylist()
-    stored = next(session.run("SELECT * FROM guess ORDER BY price, shop, sold")).to_arrow()
+    stored = next(session.stream("SELECT * FROM guess ORDER BY price, shop, sold")).to_arrow()
     assert sorted(served) == sorted(stored["sold"].to_pylist())
     low, high = states(model.archive.spec)[CLIP]  # type: ignore[misc]
     seen = sqlflow_edl.load_transform(archive).transform(rows)
@@ -106,7 +106,7 @@ def test_predict_a_server_and_python_apply_the_same_state(session: Session, arch
 def test_drift_is_told_of_columns_that_functions_alone_read(session: Session) -> None:
     list(session.run(f"{QUERY} TO TRAIN Transform COLUMN {CLIP}, column_functions.Rarity(shop) INTO d"))
     text = "SELECT price + 999 AS price, 'c' AS shop, sold FROM sales TO PREDICT WITH predict.report = drift USING d"
-    found = next(session.run(text)).to_arrow().to_pylist()
+    found = next(session.stream(text)).to_arrow().to_pylist()
     assert {each["column"]: each["verdict"] for each in found}.items() >= {
         ("price", "drifted"),
         ("shop", "drifted"),
@@ -178,7 +178,7 @@ def test_workers_apply_the_state_too(session: Session) -> None:
     )
     list(session.run(f"{text} COLUMN {CLIP}, column_functions.Rarity(shop) LABEL sold INTO shared"))
     list(session.run(f"{QUERY} TO PREDICT seen WITH predict.num_workers = 2 USING shared"))
-    assert next(session.run("SELECT count(*) AS n FROM seen")).to_arrow()["n"].to_pylist() == [200]
+    assert next(session.stream("SELECT count(*) AS n FROM seen")).to_arrow()["n"].to_pylist() == [200]
 
 
 def test_a_changed_source_is_refused_until_the_model_is_trained_again(

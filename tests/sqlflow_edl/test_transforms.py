@@ -72,8 +72,8 @@ def test_other_models_see_rows_as_the_transform_does(session: Session) -> None:
 
 
 def test_the_features_of_rows_are_those_in_sql_and_in_python(session: Session) -> None:
-    found = next(session.run("SHOW FEATURES FOR t (SELECT * FROM trips LIMIT 5)")).to_arrow()
-    rows = next(session.run("SELECT * FROM trips LIMIT 5")).to_arrow()
+    found = next(session.stream("SHOW FEATURES FOR t (SELECT * FROM trips LIMIT 5)")).to_arrow()
+    rows = next(session.stream("SELECT * FROM trips LIMIT 5")).to_arrow()
     assert found.column_names[0] == "cost"
     assert found[1].to_pylist()[0] == "below 13"
     assert sqlflow_edl.load_transform("t", source=session).transform(rows).equals(found)

@@ -31,7 +31,7 @@ def test_columns_that_no_feature_can_use_are_left_out_with_a_note(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with sqlflow_edl.connect(databases.url(dialect)) as session:
-        results = session.run((PROGRAMS / f"types_of_{dialect}.sql").read_text(encoding="utf-8"))
+        results = session.stream((PROGRAMS / f"types_of_{dialect}.sql").read_text(encoding="utf-8"))
         trained = next(each for each in results if each.model)
         assert list(trained.notes) == NOTES[dialect]
         evaluated = next(results)

@@ -86,14 +86,42 @@ def test_polars_is_imported_only_for_its_data_frames() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_program_says_that_it_did_not_run_if_nobody_asks_for_its_results() -> None:
+def test_a_program_runs_without_anybody_asking_for_its_results() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        session.run("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+        [result] = session.run("SELECT * FROM t")
+    assert result.to_arrow().to_pylist() == [{"a": 1}]
+
+
+def test_rows_are_there_as_often_as_they_are_read_and_after_later_statements() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        first, second = session.run("SELECT 1 AS a; SELECT 2 AS a")
+        session.run("SELECT 3 AS a")
+        assert [first.to_arrow().to_pylist() for _ in range(2)] == [[{"a": 1}], [{"a": 1}]]
+        assert second.reader is not None
+        assert second.reader.read_next_batch().to_pylist() == second.to_arrow().to_pylist() == [{"a": 2}]
+
+
+def test_a_streamed_program_says_that_it_did_not_run_if_nobody_asks_for_its_results() -> None:
     with sqlflow_edl.connect("duckdb:") as session:
         with pytest.warns(RuntimeWarning, match="no statement ran"):
-            session.run("CREATE TABLE t (a INT)")
+            session.stream("CREATE TABLE t (a INT)")
         with pytest.raises(SQLFlowError, match="t does not exist"):
-            list(session.run("SELECT * FROM t"))
+            session.run("SELECT * FROM t")
 
 
-def test_a_statement_that_cannot_be_read_is_an_error_before_any_result_is_asked_for() -> None:
-    with sqlflow_edl.connect("duckdb:") as session, pytest.raises(SQLFlowError, match="end of the statement"):
-        session.run("SELECT 1; SELECT * FROM t TO TRAIN")
+def test_a_streamed_statement_runs_when_its_result_is_asked_for() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        results = session.stream("CREATE TABLE t (a INT); SELECT CAST(a AS INT) FROM (VALUES ('no number')) AS t (a)")
+        next(results)
+        assert session.run("SELECT count(*) AS n FROM t")[0].to_arrow().to_pylist() == [{"n": 0}]
+        with pytest.raises(SQLFlowError, match="no number"):
+            next(results)
+
+
+def test_a_statement_that_cannot_be_read_is_an_error_before_any_statement_runs() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        with pytest.raises(SQLFlowError, match="end of the statement"):
+            session.run("CREATE TABLE t (a INT); SELECT * FROM t TO TRAIN")
+        with pytest.raises(SQLFlowError, match="t does not exist"):
+            session.run("SELECT * FROM t")

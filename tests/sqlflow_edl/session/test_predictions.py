@@ -221,7 +221,7 @@ def test_no_table_stays(session: Session) -> None:
     before = session.source.tables()
     rows(session, "SELECT * FROM PREDICT(kinds, fresh)")
     assert temporary(session) == []
-    unread = next(session.run("SELECT * FROM PREDICT(kinds, fresh)"))
+    unread = next(session.stream("SELECT * FROM PREDICT(kinds, fresh)"))
     assert unread.reader is not None
     rows(session, "SELECT 1 AS a")
     assert temporary(session) == []
