@@ -112,7 +112,9 @@ def test_a_streamed_program_says_that_it_did_not_run_if_nobody_asks_for_its_resu
 
 def test_a_streamed_statement_runs_when_its_result_is_asked_for() -> None:
     with sqlflow_edl.connect("duckdb:") as session:
-        results = session.stream("CREATE TABLE t (a INT); SELECT CAST(a AS INT) FROM (VALUES ('no number')) AS t (a)")
+        results = session.stream(
+            "CREATE TABLE t (a INT); SELECT CAST(a AS INT) FROM (VALUES ('no number')) AS t (a)"
+        )
         next(results)
         assert session.run("SELECT count(*) AS n FROM t")[0].to_arrow().to_pylist() == [{"n": 0}]
         with pytest.raises(SQLFlowError, match="no number"):

@@ -83,6 +83,24 @@ def test_each_fold_validates_on_other_rows_and_trains_on_the_rest(
     assert seen == given[size - folds * validation : size]
 
 
+@pytest.mark.parametrize(("threads", "started"), [(1, 0), (2, 1)])
+def test_a_process_prepared_with_as_many_threads_runs_the_trials_and_any_other_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, started: int
+) -> None:
+    prepared = TrainingProcess.start("lightgbm", threads)
+    starts: list[str] = []
+    start = TrainingProcess.start
+
+    def noted(framework: str, threads: int | None = None) -> TrainingProcess:
+        starts.append(framework)
+        return start(framework, threads)
+
+    monkeypatch.setattr(TrainingProcess, "start", noted)
+    run(searching(tmp_path / "program", PLAIN[:1]), prepared=prepared)
+    assert starts == ["lightgbm"] * started
+    assert not prepared.is_alive
+
+
 def test_a_trial_needs_what_the_slowest_one_of_its_model_took(tmp_path: Path) -> None:
     program = searching(tmp_path / "program", PLAIN[:2])
     search = read_spec(program).search
