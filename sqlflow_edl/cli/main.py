@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from edl.cli import checkpoint_arguments
 from edl.cli.streams import discard_writes, open_missing
 from edl.data import pandas_later
 from edl.errors import SemanticError
+from edl.extension_loader import ExtensionError, load
 from edl.jobs.cores import limit_cores
 from edl.jobs.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
@@ -78,9 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
                 return exit_codes.USAGE
             return _load(options.command)(options)
-    except (TerminatedError, SemanticError) as error:
+    except (TerminatedError, SemanticError, ExtensionError) as error:
         print(error.report, file=sys.stderr)
-        in_environment = isinstance(error, SemanticError)
+        in_environment = not isinstance(error, TerminatedError)
         return exit_codes.USAGE if in_environment else exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -102,44 +102,42 @@ def _set_environment(options: argparse.Namespace) -> None:
 
 # Subcommand -> module.function. Only the called one is imported.
 COMMANDS = {
-    "run": "program.run.run",
-    "retry": "program.retry.retry",
-    "console": "console.console",
-    "compile": "program.compile.compile_",
-    "export": "models.export.export",
-    "samples": "samples.samples",
-    "init": "init.init",
-    "jobs": "jobs.jobs.jobs",
-    "job": "jobs.job.job",
-    "logs": "jobs.logs.logs",
-    "attach": "jobs.attach.attach",
-    "pause": "jobs.pause.pause_",
-    "resume": "jobs.resume.resume_",
-    "checkpoints": "jobs.checkpoints.checkpoints_",
-    "scale": "jobs.scale.scale_",
-    "cancel": "jobs.cancel.cancel",
-    "image": "image.image",
-    "serve": "models.serve.serve",
-    "ui": "models.ui.ui",
-    "report": "models.report.report",
-    "copy": "models.copy.copy",
-    "retrain": "models.retrain.retrain",
-    "lint": "program.lint.lint",
-    "fmt": "program.fmt.fmt",
-    "language-server": "program.language_server.language_server",
-    "doctor": "doctor.doctor",
-    "help": "help.help_",
-    "config": "config.config",
-    "completion": "completion.completion",
+    "run": "cli.program.run.run",
+    "retry": "cli.program.retry.retry",
+    "console": "cli.console.console",
+    "compile": "cli.program.compile.compile_",
+    "export": "cli.models.export.export",
+    "samples": "cli.samples.samples",
+    "init": "cli.init.init",
+    "jobs": "cli.jobs.jobs.jobs",
+    "job": "cli.jobs.job.job",
+    "logs": "cli.jobs.logs.logs",
+    "attach": "cli.jobs.attach.attach",
+    "pause": "cli.jobs.pause.pause_",
+    "resume": "cli.jobs.resume.resume_",
+    "checkpoints": "cli.jobs.checkpoints.checkpoints_",
+    "scale": "cli.jobs.scale.scale_",
+    "cancel": "cli.jobs.cancel.cancel",
+    "image": "cli.image.image",
+    "serve": "cli.models.serve.serve",
+    "ui": "cli.models.ui.ui",
+    "report": "cli.models.report.report",
+    "copy": "cli.models.copy.copy",
+    "retrain": "cli.models.retrain.retrain",
+    "lint": "cli.program.lint.lint",
+    "fmt": "cli.program.fmt.fmt",
+    "language-server": "extensions.editor.language_server.language_server",
+    "doctor": "cli.doctor.doctor",
+    "help": "cli.help.help_",
+    "config": "cli.config.config",
+    "completion": "cli.completion.completion",
 }
 
 
 def _load(command: str) -> Callable[[argparse.Namespace], int]:
     pandas_later.postpone()
     module, _, function = COMMANDS[command].rpartition(".")
-    loaded: Callable[[argparse.Namespace], int] = getattr(
-        import_module(f"sqlflow_edl.cli.{module}"), function
-    )
+    loaded: Callable[[argparse.Namespace], int] = load(f"sqlflow_edl.{module}", function)
     return loaded
 
 

@@ -1,5 +1,4 @@
-"""Execution of a cell's statements, one after another, like `sqlflow run`; an error ends it without a traceback of
-ours."""
+"""Execution of a cell's statements, one after another, like `sqlflow run`."""
 
 from __future__ import annotations
 
@@ -7,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.programs.outline import title
-from sqlflow_edl.errors.render import render
+from sqlflow_edl.notebook.errors import Interrupted
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.text import duration
 from sqlflow_edl.session.interrupts import stop_on_interrupt
@@ -53,27 +51,3 @@ def _execute(session: Session, statement: Statement, screen: CellScreen) -> Resu
     finally:
         screen.on_end(f"{name}: {how} ({duration(time.monotonic() - began)})")
     return result_set
-
-
-class CellError(SQLFlowError):
-    """Error as a notebook shows it: with its place in the cell, and the hint. The original is its cause."""
-
-    def __init__(self, error: SQLFlowError, text: str = "") -> None:
-        super().__init__(error.message, span=error.span, hint=error.hint)
-        self.code = error.code
-        self._shown = render(error, text, "<cell>")
-
-    def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows in place of a traceback."""
-        return self._shown.splitlines()
-
-
-class Interrupted(KeyboardInterrupt):
-    """Interrupt of the kernel; the statement has been cancelled."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self._what = what
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"cancelled: {self._what}"]

@@ -15,8 +15,8 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
-from sqlflow_edl.notebook.cell import CellError
 from sqlflow_edl.notebook.connections import Connections, ConnectionSettings
+from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.live import Bundle, CellScreen, Live, Terminal
 from sqlflow_edl.reports.text import format_count
 

@@ -10,6 +10,7 @@ because an embedded database can be open in it alone. A job on Kubernetes stores
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from edl import data
 from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
+from edl.extension_loader import ExtensionError, load
 from edl.jobs import job_folder
 from edl.models.registry.factory import open_registry
-from sqlflow_edl import lineage
 from sqlflow_edl.analysis.inference import confidence
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import shift_spans
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
+TRACKED_BY = (
+    "OPENLINEAGE_",
+    "MLFLOW_TRACKING_URI",
+)  # variables that configure systems which follow statements
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 
@@ -219,14 +224,23 @@ class Session:
             return about_models(self.registry, statement)
         if statement.kind == "sql":
             return self._sql(statement)
-        return lineage.run_tracked(
+        run = partial(self._run, statement)
+        if not any(name.startswith(TRACKED_BY) for name in os.environ):
+            return run()
+        try:
+            track = load("sqlflow_edl.extensions.lineage", "run_tracked")
+        except ExtensionError as error:
+            self.observer.note(f"{error.message}: nobody is told of the statement")
+            return run()
+        tracked: Result = track(
             statement,
-            lambda: self._run(statement),
+            run,
             self.observer.note,
             dialect=self.dialect,
             source=self.source.url,
             models=self.registry.url,
         )
+        return tracked
 
     def plan(self, statement: Statement, *, syntax: bool = True) -> Result:
         """Return the effects of the statement and their reasons as a table.

@@ -30,11 +30,10 @@ from sqlflow_edl.web.guard import FIELD, PageAccess, PageGuard, cookie_name
 from sqlflow_edl.web.job_list import JobQuery, names_in
 from sqlflow_edl.web.job_reader import JobReader, JobView
 from sqlflow_edl.web.model_reader import ModelDetails, ModelListing, ModelReader
-from sqlflow_edl.web.model_view import view
+from sqlflow_edl.web.model_view import render_report, view
 from sqlflow_edl.web.prediction import RowPredictor
 from sqlflow_edl.web.prediction_form import PredictionForm, form_of, read_row
 from sqlflow_edl.web.rendering import asset, path_of, render
-from sqlflow_edl.web.server import render_report
 
 PART = "x-part"  # header of a request for a part of a page
 RECENT = 8  # jobs and models of the overview

@@ -16,6 +16,7 @@ from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.reports.verdict import verdict
 from sqlflow_edl.web.model_reader import ModelDetails
+from sqlflow_edl.web.rendering import asset, render
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
 FEW_VALUES = 10  # of a column: its frequent values are shown
@@ -210,3 +211,8 @@ def _describe_feature(feature: Feature, types: words.Types) -> str:
     computed = any(isinstance(source, Computed) for source in sources(feature))
     described = words.feature(feature, types)
     return f"{words.columns(feature)}: {described}" if computed else described
+
+
+def render_report(model: ModelDetails) -> str:
+    """Render `sqlflow report`: a version of a model as one static page, without references to anything else."""
+    return render("report", view=view(model), style=asset("page.css"), script=asset("page.js"))

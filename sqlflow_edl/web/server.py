@@ -1,4 +1,4 @@
-"""`sqlflow ui`, the pages served by uvicorn in one process, and `sqlflow report`, a model as one static file."""
+"""HTTP server of the pages: uvicorn, in one process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from sqlflow_edl.serving.guard import is_local
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.app import application
 from sqlflow_edl.web.guard import PageAccess
-from sqlflow_edl.web.model_reader import ModelDetails, ModelReader
-from sqlflow_edl.web.model_view import view
-from sqlflow_edl.web.rendering import asset, render
+from sqlflow_edl.web.model_reader import ModelReader
 
 MOST_CONNECTIONS = 200
 GRACE = 3  # seconds for requests under way when the server ends
@@ -36,8 +34,3 @@ def server_of(
         lifespan="off",
     )
     return uvicorn.Server(config)
-
-
-def render_report(model: ModelDetails) -> str:
-    """Render the report of a version of a model."""
-    return render("report", view=view(model), style=asset("page.css"), script=asset("page.js"))

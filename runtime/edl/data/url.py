@@ -12,7 +12,7 @@
     s3://lake/flights            Parquet files in an object store (s3, gs, abfs) or behind http and https
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     postgresql://user@host/shop  the same; also postgres://
-    clickhouse://user@host:8123/shop  a database of a warehouse, see `edl.sources.warehouse`
+    clickhouse://user@host:8123/shop  a database of a warehouse, see `edl.extensions.warehouses`
     maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
     shop                         a connection of the user's connections file
 
@@ -26,7 +26,6 @@ import os
 import re
 import shlex
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -41,6 +40,7 @@ from edl.data.server_url import (
     parse_server,
 )
 from edl.errors import SourceError, nearest
+from edl.extension_loader import load
 
 if TYPE_CHECKING:
     from edl.data.source import Source
@@ -55,18 +55,18 @@ SOURCES = {
     "parquet": ("edl.sources.files", "ParquetSource"),
     "json": ("edl.sources.files", "JSONSource"),
     "excel": ("edl.sources.files", "ExcelSource"),
-    "delta": ("edl.sources.delta", "DeltaSource"),
-    "iceberg": ("edl.sources.iceberg", "IcebergSource"),
+    "delta": ("edl.extensions.lakes.delta", "DeltaSource"),
+    "iceberg": ("edl.extensions.lakes.iceberg", "IcebergSource"),
     **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
-    "clickhouse": ("edl.sources.warehouse.clickhouse", "ClickHouseSource"),
-    "hive": ("edl.sources.warehouse.hive", "HiveSource"),
-    "redshift": ("edl.sources.warehouse.redshift", "RedshiftSource"),
-    "snowflake": ("edl.sources.warehouse.snowflake", "SnowflakeSource"),
-    "bigquery": ("edl.sources.warehouse.bigquery", "BigQuerySource"),
-    "trino": ("edl.sources.warehouse.trino", "TrinoSource"),
+    "clickhouse": ("edl.extensions.warehouses.clickhouse", "ClickHouseSource"),
+    "hive": ("edl.extensions.warehouses.hive", "HiveSource"),
+    "redshift": ("edl.extensions.warehouses.redshift", "RedshiftSource"),
+    "snowflake": ("edl.extensions.warehouses.snowflake", "SnowflakeSource"),
+    "bigquery": ("edl.extensions.warehouses.bigquery", "BigQuerySource"),
+    "trino": ("edl.extensions.warehouses.trino", "TrinoSource"),
 }
 PLANNED = ("recordio",)
 _OTHER_DATABASES = (
@@ -282,7 +282,7 @@ def connect(url: str, *, create: bool = False) -> Source:
 
 def _open_source(parsed: SourceURL | ServerURL, *, create: bool) -> Source:
     module, name = SOURCES[parsed.scheme]
-    source: Source = getattr(import_module(module), name).connect(parsed, create=create)
+    source: Source = load(module, name).connect(parsed, create=create)
     return source
 
 
@@ -304,7 +304,7 @@ def open_beside(connection: object) -> Source:
             hint="write the URL of the data source: mysql://…",
         )
     module, name = SOURCES[scheme]
-    source: Source = getattr(import_module(module), name).open_beside(handle)
+    source: Source = load(module, name).open_beside(handle)
     return source
 
 

@@ -96,10 +96,6 @@ def _command(role: str, spec: RunSpec) -> list[str]:
     raise SpecError(f"{role} is neither master nor instance nor program")
 
 
-if __name__ == "__main__":
-    main(" ".join(sys.argv[1:]))
-
-
 _PART = re.compile(r"(.+)\.part-(\d+)")
 
 
@@ -166,3 +162,7 @@ def _write(path: Path, sources: list[Path]) -> None:
             with source.open("rb") as mounted:
                 shutil.copyfileobj(mounted, file)
     partial.replace(path)
+
+
+if __name__ == "__main__":
+    main(" ".join(sys.argv[1:]))

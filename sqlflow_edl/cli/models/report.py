@@ -17,7 +17,7 @@ def report(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from sqlflow_edl.serving.store import ModelStore
     from sqlflow_edl.web.model_reader import ModelReader
-    from sqlflow_edl.web.server import render_report
+    from sqlflow_edl.web.model_view import render_report
 
     if not (options.source or options.model_store):
         return no_source(options)

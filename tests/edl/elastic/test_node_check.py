@@ -47,7 +47,7 @@ def test_a_slow_sum_is_said_of_the_network() -> None:
 def test_the_first_member_logs_what_it_finds_and_the_sum_has_a_time_limit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member, "product_secs", lambda: 0.001)
+    monkeypatch.setattr(member, "measure_product", lambda: 0.001)
     group = Sums(0.05, 0.001)
     member.check_nodes(group, NAMES)  # type: ignore[arg-type]
     assert "worker-1 is slow" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def added(adapter: frameworks.Adapter, rows: Minibatches, cuts: tuple[int, ...])
     """The shares of the slices between the cuts, added up as a group does."""
     given = []
     for first, last in itertools.pairwise(cuts):
-        total = adapter.done_share(rows.rows(slice(first, last)), NO_ROWS, (last - first) / cuts[-1])
+        total = adapter.share(rows.rows(slice(first, last)), NO_ROWS, (last - first) / cuts[-1])
         given.append(total.numbers.copy())
     total.numbers[:] = sum(given)
     return total

@@ -13,12 +13,12 @@ import pytest
 from edl.data import Source, connect
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError
+from edl.extensions.warehouses.results import WarehouseResults
 from edl.sources.appending import check_range
 from edl.sources.maxcompute.results import MaxComputeResults
 from edl.sources.mysql import results as mysql_results
 from edl.sources.mysql.results import MySQLResults
 from edl.sources.staging_tables import Bookkeeping
-from edl.sources.warehouse.results import WarehouseResults
 
 
 @pytest.fixture

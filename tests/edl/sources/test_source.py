@@ -13,8 +13,8 @@ import pytest
 
 from edl.data import Source, connect, open_reader
 from edl.errors import SourceError
+from edl.extensions.warehouses.source import WarehouseSource
 from edl.sources.mysql import arrow_driver
-from edl.sources.warehouse.source import WarehouseSource
 from tests.mariadb import Server
 from tests.postgresql import Server as PostgreSQL
 

@@ -10,7 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from edl.errors import SourceError, SQLFlowError
-from sqlflow_edl.notebook.cell import CellError
+from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.result_set import ResultSet
 from tests.sqlflow_edl.notebook.conftest import Notebook
 

@@ -15,7 +15,7 @@ import sqlflow_edl
 from edl.data.metric_tables import importances
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd
-from sqlflow_edl.notebook.cell import CellError
+from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.result_set import Chart, ResultSet
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse

@@ -15,7 +15,7 @@ from edl.spec.job import Field
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.server import render_report
+from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 REASON = "most of its texts occur once"

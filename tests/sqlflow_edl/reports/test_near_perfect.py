@@ -17,7 +17,7 @@ from sqlflow_edl.reports.near_perfect import doubt
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.server import render_report
+from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 CHURNED = msgspec.structs.replace(SPEC, label=ClassLabel("churned", (False, True)))

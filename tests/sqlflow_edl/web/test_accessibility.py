@@ -15,7 +15,8 @@ from edl.jobs.recording import JobRecorder
 from sqlflow_edl.serving.server import listen
 from sqlflow_edl.serving.store import ModelStore
 from sqlflow_edl.web.model_reader import ModelReader
-from sqlflow_edl.web.server import render_report, server_of
+from sqlflow_edl.web.model_view import render_report
+from sqlflow_edl.web.server import server_of
 from tests import axe
 from tests.axe import faults
 from tests.browser import MISSING, Chromium, chromium

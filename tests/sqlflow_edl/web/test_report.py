@@ -15,7 +15,7 @@ from edl.models.registry.records import ModelRecord, ModelVersion
 from edl.spec import Calibration, ClassLabel, Residuals
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.web.model_reader import ModelDetails
-from sqlflow_edl.web.server import render_report
+from sqlflow_edl.web.model_view import render_report
 from tests.edl.models.conftest import SPEC, write
 
 

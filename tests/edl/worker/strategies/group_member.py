@@ -165,7 +165,7 @@ class Member:
         return {"step": self.strategy.step, "without": self._without, **self.followed}
 
     def _happen(self, what: str, at: int) -> None:
-        adapter, share, strategy = self.adapter, type(self.adapter).done_share, self.strategy
+        adapter, share, strategy = self.adapter, type(self.adapter).share, self.strategy
 
         def befallen(*arguments: Any) -> Any:
             if strategy.step == at:

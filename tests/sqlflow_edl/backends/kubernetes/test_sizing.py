@@ -56,7 +56,7 @@ def test_tables_are_where_they_are_held() -> None:
     assert quantities.value(resources.default_worker_memory(held)) > 3 * 3 * table
     assert (
         quantities.value(resources.default_worker_memory(on_servers))
-        < quantities.value(resources.worker(held)) / 2
+        < quantities.value(resources.default_worker_memory(held)) / 2
     )
     assert (
         3 * 3 * table / 4 < quantities.value(resources.default_server_memory(on_servers)) < 4 * 3 * table / 2
@@ -68,14 +68,14 @@ def test_copies_with_neighbours_take_twice_as_much() -> None:
     once = jobs.job_spec(inputs=LARGE, cluster=cluster)
     twice = jobs.job_spec(inputs=LARGE, cluster=cluster, checkpoints=spec.Checkpoints(copies="neighbours"))
     assert quantities.value(resources.default_server_memory(twice)) > 1.8 * float(
-        quantities.value(resources.server(once))
+        quantities.value(resources.default_server_memory(once))
     )
 
 
 def test_servers_without_a_place_for_checkpoints_have_room_for_each_others() -> None:
     def memory(*written: tuple[str, str], servers: int = 2) -> Decimal:
         job = jobs.job_spec(inputs=LARGE, cluster=jobs.with_workers(2, servers=servers).cluster)
-        found = resources(read_configuration(pairs=[*written]).settings(), job, "ps")
+        found = resources.resources(read_configuration(pairs=[*written]).settings(), job, "ps")
         return quantities.value(found["requests"]["memory"])
 
     alone = memory(("volume", "claim"))

@@ -1,0 +1,1 @@
+"""Tables of lake houses as data sources: Delta Lake and Iceberg."""

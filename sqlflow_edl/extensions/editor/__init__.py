@@ -1,0 +1,1 @@
+"""`sqlflow language-server`: errors, completion and layout for editors."""

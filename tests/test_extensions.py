@@ -1,0 +1,133 @@
+"""Extensions: tables name them, nothing imports them, and all else works without them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from edl.data.url import SOURCES
+from edl.errors import SQLFlowError
+from edl.extension_loader import EXTRAS, ExtensionError, load
+from edl.installation import requirements
+from sqlflow_edl.cli.main import COMMANDS
+from sqlflow_edl.extensions import lineage
+from sqlflow_edl.session.session import TRACKED_BY
+
+ROOTS = ("runtime/edl", "sqlflow_edl")
+
+
+@pytest.fixture(scope="session")
+def core(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy of both packages without the folders of extensions."""
+    folder = tmp_path_factory.mktemp("core")
+    for root in ROOTS:
+        shutil.copytree(
+            repository / root,
+            folder / Path(root).name,
+            ignore=shutil.ignore_patterns("extensions", "__pycache__"),
+        )
+    for data in ("grammar", "codegen_templates", "docs"):
+        (folder / "sqlflow_edl" / data).symlink_to(repository / data)
+    return folder
+
+
+# an editable installation finds submodules that the copy lacks
+_PRELUDE = (
+    "import sys\nsys.meta_path[:] = [finder for finder in sys.meta_path if 'editable' not in repr(finder)]\n"
+)
+
+
+def run(core: Path, program: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", _PRELUDE + program],
+        env={**os.environ, "PYTHONPATH": str(core), "XDG_STATE_HOME": str(core / "state"), **variables},
+        cwd=core,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_extension_names_its_extras(repository: Path) -> None:
+    folders = {
+        path.name
+        for root in ROOTS
+        for path in (repository / root / "extensions").iterdir()
+        if (path / "__init__.py").exists()
+    }
+    assert folders == EXTRAS.keys()
+    for extras in EXTRAS.values():
+        assert all(requirements(extra) for extra in extras.split(","))
+
+
+def test_nothing_else_imports_an_extension(repository: Path) -> None:
+    for root in ROOTS:
+        for path in (repository / root).rglob("*.py"):
+            if "extensions" not in path.relative_to(repository / root).parts:
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                    if isinstance(node, ast.ImportFrom):
+                        assert ".extensions" not in (node.module or ""), path
+
+
+def test_what_tables_name_is_there() -> None:
+    named = [SOURCES[scheme] for scheme in SOURCES]
+    named += [
+        (f"sqlflow_edl.{module}", name) for module, _, name in (c.rpartition(".") for c in COMMANDS.values())
+    ]
+    extensions = [(module, name) for module, name in named if ".extensions." in module]
+    assert len(extensions) > 8
+    for module, name in extensions:
+        assert load(module, name)
+
+
+def test_a_session_asks_for_trackers_by_the_variables_of_their_systems() -> None:
+    assert {system.variables for system in lineage._SYSTEMS} == set(TRACKED_BY)
+
+
+def test_a_model_is_trained_and_predicts_without_extensions(core: Path) -> None:
+    found = run(
+        core,
+        "import sqlflow_edl\n"
+        f"assert sqlflow_edl.__file__.startswith({str(core)!r})\n"
+        "with sqlflow_edl.connect('duckdb:') as session:\n"
+        "    session.run('CREATE TABLE t AS SELECT i AS x, 2 * i AS y FROM range(200) AS rows (i)')\n"
+        "    session.run('SELECT * FROM t TO TRAIN BoostedTreesRegressor LABEL y INTO m')\n"
+        "    [guess] = session.run('SELECT * FROM t TO PREDICT guesses.y USING m')\n"
+        "print(guess.rows)\n",
+        MLFLOW_TRACKING_URI="sqlite:///none.db",
+    )
+    assert found.stdout.split()[-1] == "200", found.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "extension"), [("delta:///tables/t", "lakes"), ("trino://u:p@h/c/s", "warehouses")]
+)
+def test_a_source_of_an_absent_extension_names_it_with_its_extras(
+    core: Path, url: str, extension: str
+) -> None:
+    program = f"import sqlflow_edl\ntry:\n    sqlflow_edl.connect({url!r})\nexcept Exception as e:\n    print(e.report)"
+    shown = run(core, program).stdout
+    assert f"the extension {extension} is not part of this installation" in shown
+    assert f"'sqlflow-edl[{EXTRAS[extension]}]'" in shown
+
+
+def test_a_command_of_an_absent_extension_names_it_with_its_extra(core: Path) -> None:
+    found = run(core, "from sqlflow_edl.cli.main import main\nsys.exit(main(['language-server']))")
+    assert found.returncode == 2
+    assert "the extension editor is not part of this installation" in found.stderr
+
+
+def test_a_module_that_an_extension_lacks_is_no_absent_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "edl.extensions.lakes.delta", None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        load("edl.extensions.lakes.delta", "DeltaSource")
+    assert not isinstance(caught.value, ExtensionError)
+    assert issubclass(ExtensionError, SQLFlowError)
+    assert isinstance(sys.modules["edl.extensions.lakes"], ModuleType)
