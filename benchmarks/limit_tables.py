@@ -9,11 +9,15 @@ import duckdb
 
 @dataclass(frozen=True)
 class Table:
-    """Table with `rows` rows and a label `y`. columns: SQL expressions over `range`, the number of a row."""
+    """Table with `rows` rows and a label `y`. columns: SQL expressions over `range`, the number of a row.
+
+    is_refused: there is nothing to learn, and the statement has to say so.
+    """
 
     name: str
     rows: int
     columns: tuple[str, ...]
+    is_refused: bool = False
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Create the table as `t`."""
@@ -41,7 +45,7 @@ KILOBYTES = "repeat(md5({}::TEXT) || ' ', 62) AS text"
 DATE = "TIMESTAMP '2015-01-01' + INTERVAL (RANDOM % 3000) DAY + INTERVAL (RANDOM % 86400) SECOND"
 RARELY = "CASE WHEN RANDOM % 10 = 0 THEN (RANDOM % 997)::INT END"
 ODD = "CASE range % 3 WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN 'inf'::DOUBLE ELSE range END AS a1"
-LIST = "list_transform(range(256), i -> (hash(i * 31 + range) % 1000 / 1e3)::FLOAT) AS v"
+LIST = "list_transform(range(256), lambda i: (hash(i * 31 + range) % 1000 / 1e3)::FLOAT) AS v"
 RARE = "CASE WHEN range % 10000 = 0 THEN 'yes' ELSE 'no' END AS y"
 
 TABLES = (
@@ -81,8 +85,8 @@ TABLES = (
     ),
     Table("50 columns of NULL alone", 20_000, (FOUR[0], *several(50, "b", "NULL::DOUBLE"), NUMBER)),
     Table("nine of ten values NULL", 50_000, (FOUR[0], *several(30, "b", RARELY), CLASS)),
-    Table("a constant label", 20_000, (*FOUR, "7.5 AS y")),
-    Table("one class", 20_000, (*FOUR, "'yes' AS y")),
+    Table("a constant label", 20_000, (*FOUR, "7.5 AS y"), is_refused=True),
+    Table("one class", 20_000, (*FOUR, "'yes' AS y"), is_refused=True),
     Table("a class in 10 of 100,000 rows", 100_000, (*FOUR, RARE)),
     Table(
         "a label with a heavy tail", 200_000, (*FOUR, f"exp({whole(0)} / 100.0 + {whole(99)} / 300.0) AS y")

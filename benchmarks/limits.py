@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import multiprocessing
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +27,7 @@ from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 
 SECONDS, MOST_OVER = 20, 2.0
+ALL_TABLES = 1_000_000  # rows of other benchmarks, of which fewer mean a quick run
 LOAD = 8  # processes of the busy run
 
 
@@ -77,43 +78,33 @@ def search(table: Table, folder: Path, seconds: float = SECONDS) -> Search:
     return Search(took, error, message, [(moment - began, what) for moment, what in observer.steps])
 
 
-def _calculate() -> None:
-    while True:
-        sum(range(1_000_000))
-
-
 @contextlib.contextmanager
 def load(count: int) -> Iterator[None]:
     """Run processes that calculate, beside what is in the context."""
-    processes = [
-        multiprocessing.get_context("spawn").Process(target=_calculate, daemon=True) for _ in range(count)
-    ]
-    for process in processes:
-        process.start()
+    command = [sys.executable, "-c", "while True: sum(range(1_000_000))"]
+    processes = [subprocess.Popen(command) for _ in range(count)]
     try:
         yield
     finally:
         for process in processes:
             process.kill()
-            process.join()
+            process.wait()
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    lines = []
+    lines, tables = [], TABLES if rows >= ALL_TABLES else TABLES[:2]
     for beside in (0, LOAD):
         with load(beside):
-            for table in TABLES:
-                found = search(table, folder)
-                lines.append(
-                    Row(
-                        f"limits: {table.name}{f', beside {beside} processes' if beside else ''}",
-                        found.error or f"{found.seconds:.1f} s of {SECONDS} s",
-                        value=float("inf") if found.error else found.seconds - SECONDS,
-                        most=MOST_OVER,
-                    )
-                )
+            for table in tables:
+                lines.append(_row(table, search(table, folder), beside))
                 print(lines[-1].name, lines[-1].figure, file=sys.stderr, flush=True)
     return lines
+
+
+def _row(table: Table, found: Search, beside: int) -> Row:
+    name = f"limits: {table.name}{f', beside {beside} processes' if beside else ''}"
+    over = found.seconds - SECONDS if bool(found.error) == table.is_refused else float("inf")
+    return Row(name, found.error or f"{found.seconds:.1f} s of {SECONDS} s", value=over, most=MOST_OVER)
 
 
 def main() -> None:
