@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.imports import imports
+from tests.kinds import FEATURES, LABELS, kinds_in_source
 
 FRAMEWORKS = {"keras", "tensorflow", "torch"}
 FRONT_DOOR = (
@@ -27,6 +28,12 @@ FRONT_DOOR = (
 )
 CLIENT = ("sqlflow_edl.session.session", "edl.worker", "edl.run.training_client", "edl.models.registry.base")
 MOST_MODULES = 20
+# Kinds of features and labels are told apart by tables and by attributes of their structs. Lower these numbers when
+# their figures fall; see "Add a function of the COLUMN language" in CONTRIBUTING.md.
+MOST_TESTS_OF_KINDS = 8
+MOST_MODULES_OF_A_FEATURE = 4  # that name it, beside its definition
+MORE_MODULES = {"PiecewiseLinear": 5}
+MOST_MODULES_OF_A_LABEL = 10
 DEFINED = re.compile(r"^ *(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
 ASSIGNED = re.compile(r"^(\w+(?:, \w+)*)(?: = |: )", re.MULTILINE)
 
@@ -57,6 +64,23 @@ def test_no_folder_has_more_modules_than_a_reader_takes_in(repository: Path) -> 
     modules = [*(repository / "sqlflow_edl").rglob("*.py"), *(repository / "runtime" / "edl").rglob("*.py")]
     counts = Counter(path.parent.relative_to(repository) for path in modules)
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_few_tests_tell_kinds_of_features_and_labels_apart(repository: Path) -> None:
+    tests = kinds_in_source(repository).tests
+    assert len(tests) <= MOST_TESTS_OF_KINDS, "\n".join(tests)
+
+
+@pytest.mark.parametrize("kind", sorted(FEATURES))
+def test_few_modules_name_a_kind_of_feature(repository: Path, kind: str) -> None:
+    modules = kinds_in_source(repository).modules[kind]
+    assert len(modules) <= MORE_MODULES.get(kind, MOST_MODULES_OF_A_FEATURE), "\n".join(sorted(modules))
+
+
+@pytest.mark.parametrize("kind", sorted(LABELS))
+def test_few_modules_name_a_kind_of_label(repository: Path, kind: str) -> None:
+    modules = kinds_in_source(repository).modules[kind]
+    assert len(modules) <= MOST_MODULES_OF_A_LABEL, "\n".join(sorted(modules))
 
 
 @cache

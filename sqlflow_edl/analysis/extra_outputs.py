@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive
-from edl.spec import ClassLabel, each_label
+from edl.spec import each_label
 from edl.spec import extra_outputs as outputs
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 
@@ -52,7 +52,7 @@ def output_names(
     """
     if not names_given:
         return (), None
-    has_classes = any(isinstance(one_label, ClassLabel) for one_label in each_label(model.spec.label))
+    has_classes = any(one_label.has_classes for one_label in each_label(model.spec.label))
     possible = [*([PROBABILITIES] if has_classes else []), *outputs.extra_outputs(model.spec)]
     plain = [name.strip().casefold() for name in names_given]
     names = [_ALSO.get(name, name) for name in plain]

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import UNSET
 
+from edl import features as fc
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import Grid, grid
-from edl.spec.forecast import DAY, LAG, LEVEL, SCALE, STEP, Step
+from edl.spec.forecast import DAY, LEVEL, SCALE, STEP, Step
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
@@ -121,11 +122,11 @@ def inputs(forecast: spec.Forecast, features_of_inputs: ModelInputs, label: spec
     columns, if any.
     """
     offset = spec.label_offset(label)
-    scale = (spec.Standardize(LEVEL, offset, 1.0) if offset else spec.Raw(LEVEL), spec.Raw(SCALE))
+    scale = (fc.standardize(LEVEL, offset, 1.0) if offset else fc.raw(LEVEL), fc.raw(SCALE))
     if TREES not in features_of_inputs:
-        past = tuple(spec.Raw(f"{LAG}{lag}") for lag in range(1, forecast.lags + 1))
-        return {"past": past, **features_of_inputs, "scale": (*scale, spec.Raw(STEP))}
-    examples = (spec.Raw(name) for name in feature_names(forecast))
+        past = tuple(fc.lags(forecast.lags))
+        return {"past": past, **features_of_inputs, "scale": (*scale, fc.raw(STEP))}
+    examples = map(fc.raw, feature_names(forecast))
     return {TREES: (*examples, *features_of_inputs[TREES]), "scale": scale}
 
 

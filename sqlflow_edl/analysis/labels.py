@@ -336,7 +336,7 @@ def resolve_metrics(
     names_given: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
     """Return canonical names of the written metrics, or of the label kind's metrics if none is written."""
-    if isinstance(label, spec.SeveralLabels):
+    if label.labels:
         return _metrics_of_each(names_given, label, span, errors)
     kind = metrics.kind_of(label)
     names: list[str] = []
@@ -350,7 +350,7 @@ def resolve_metrics(
 
 
 def _metrics_of_each(
-    names_given: Setting, label: spec.SeveralLabels, span: Span | None, errors: list[SQLFlowError]
+    names_given: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
     """Return the names `label.metric` of the written metrics, or of the usual ones of each label.
 
@@ -372,7 +372,7 @@ def _metrics_of_each(
     return tuple(dict.fromkeys(names))
 
 
-def _metrics_named(name: str, label: spec.SeveralLabels) -> list[str]:
+def _metrics_named(name: str, label: spec.Label) -> list[str]:
     """Return the full names of a written metric. Raises SemanticError if there is none, or no such label."""
     column, _, metric = name.rpartition(".")
     some = [

@@ -102,7 +102,7 @@ def measurement_notes(planned: Measurement, label: Label | None = None) -> tuple
         without = [name for name in metrics.DEFAULTS["binary"] if _needs_probabilities(name)]
         if not {*without} & {*planned.metrics}:
             sentences.append(f"{', '.join(without)} need probabilities: {PROBABILITY} names their column")
-    if isinstance(label, ClassLabel) and len(planned.probabilities) == 1:
+    if label is not None and label.has_classes and len(planned.probabilities) == 1:
         first, second = label.classes
         sentences.append(
             f"{planned.probabilities[0]} is taken as the probability of {second}, and not of {first}"

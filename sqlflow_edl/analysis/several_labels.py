@@ -96,12 +96,12 @@ def choose(
         labels.choose(replace(plan, label=name, label_span=span), statistics[name], values.get(name))
         for name, span in spans.items()
     ]
-    parts = tuple(label for _, label in chosen if isinstance(label, spec.RegressionLabel | spec.ClassLabel))
+    label = spec.several_labels(label for _, label in chosen)
     plan.notes[:] = [note for note in plan.notes if labels.CHOSEN not in note]
-    kinds = ", ".join(f"{part.column} {_kind(part)}" for part in parts)
-    plan.notes.append(f"the model predicts {len(parts)} labels: {kinds}")
-    return chosen[0][0], spec.SeveralLabels(parts)
+    kinds = ", ".join(f"{part.column} {_kind(part)}" for part in label.labels)
+    plan.notes.append(f"the model predicts {len(label.labels)} labels: {kinds}")
+    return chosen[0][0], label
 
 
-def _kind(label: spec.RegressionLabel | spec.ClassLabel) -> str:
-    return "as a number" if isinstance(label, spec.RegressionLabel) else f"by {len(label.classes)} classes"
+def _kind(label: spec.Label) -> str:
+    return "as a number" if label.is_number else f"by {len(label.classes)} classes"

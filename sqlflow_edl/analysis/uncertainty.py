@@ -87,7 +87,7 @@ def probabilities(attribute: Resolved | None, model: Archive, errors: list[SQLFl
     if attribute is None:
         return None
     label = model.spec.label
-    if not any(isinstance(one_label, spec.ClassLabel) for one_label in spec.each_label(label)):
+    if not any(one_label.has_classes for one_label in spec.each_label(label)):
         errors.append(
             SemanticError(
                 f"only classes have probabilities, and {label.column} has no classes",
@@ -103,7 +103,7 @@ def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: 
     if "validation.threshold" in resolved:
         _is_binary(label, resolved["validation.threshold"], errors)
     attribute = resolved.get("validation.calibration")
-    if attribute is not None and not isinstance(label, spec.ClassLabel):
+    if attribute is not None and not label.has_classes:
         errors.append(
             SemanticError(
                 f"only probabilities of classes can be calibrated, and {label.column} is a number",
@@ -126,47 +126,45 @@ def _is_binary(label: spec.Label, attribute: Resolved, errors: list[SQLFlowError
 
 def check_threshold(label: spec.Label, key: str) -> None:
     """Raise SemanticError, with the name of the setting, unless the label has two classes."""
-    if isinstance(label, spec.ClassLabel) and label.is_binary:
+    if label.is_binary:
         return
-    has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "has no classes"
-    if isinstance(label, spec.SeveralLabels):
+    has = f"has {len(label.classes)}" if label.has_classes else "has no classes"
+    if label.labels:
         has = "are several labels"
     raise SemanticError(
         f"a threshold needs a label of two classes, and {label.column} {has}", hint=f"leave {key} out"
     )
 
 
+# Why a prediction of a kind of label has no interval, and what helps. A number has one.
+WITHOUT_INTERVAL: Mapping[type, str] = {
+    spec.ClassLabel: "an interval is of a number, and {reference} predicts the class {label.column}",
+    spec.RankingLabel: "an interval is of a number, and {reference} ranks the rows of each {label.group}",
+    spec.ClusterLabel: "an interval is of a number, and {reference} finds clusters",
+    spec.AnomalyLabel: "an interval is of a number, and {reference} finds anomalies",
+    spec.ForecastLabel: "{reference} forecasts quantiles instead of an interval",
+    spec.SeveralLabels: "an interval is of one number, and {reference} predicts {label.column}",
+    spec.RawLabel: "an interval is of a number, and {reference} does not declare what it predicts",
+    spec.NoLabel: "an interval is of a number, and {reference} does not declare what it predicts",
+}
+INSTEAD_OF_INTERVAL: Mapping[type, str] = {
+    spec.ClassLabel: "leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes",
+    spec.RankingLabel: "leave predict.interval out",
+    spec.ClusterLabel: "leave predict.interval out",
+    spec.AnomalyLabel: "leave predict.interval out",
+    spec.ForecastLabel: "train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds",
+    spec.SeveralLabels: "leave predict.interval out, or train a model of that number alone",
+    spec.RawLabel: "leave it out",
+    spec.NoLabel: "leave it out",
+}
+
+
 def _explain_missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:
     """Return why the model gives no such interval, and what helps."""
     label = model.spec.label
-    if isinstance(label, spec.ClassLabel):
-        return (
-            f"an interval is of a number, and {reference} predicts the class {label.column}",
-            "leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes",
-        )
-    if isinstance(label, spec.RankingLabel):
-        return (
-            f"an interval is of a number, and {reference} ranks the rows of each {label.group}",
-            "leave predict.interval out",
-        )
-    if isinstance(label, spec.Unlabelled):
-        what = "clusters" if isinstance(label, spec.ClusterLabel) else "anomalies"
-        return (f"an interval is of a number, and {reference} finds {what}", "leave predict.interval out")
-    if isinstance(label, spec.ForecastLabel):
-        return (
-            f"{reference} forecasts quantiles instead of an interval",
-            "train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds",
-        )
-    if isinstance(label, spec.SeveralLabels):
-        return (
-            f"an interval is of one number, and {reference} predicts {label.column}",
-            "leave predict.interval out, or train a model of that number alone",
-        )
-    if not isinstance(label, spec.RegressionLabel):
-        return (
-            f"an interval is of a number, and {reference} does not declare what it predicts",
-            "leave it out",
-        )
+    if not label.is_number:
+        why = WITHOUT_INTERVAL[type(label)].format(reference=reference, label=label)
+        return why, INSTEAD_OF_INTERVAL[type(label)]
     if model.residuals is not None:
         rows, most = model.residuals.rows, model.residuals.most_coverage
         return (

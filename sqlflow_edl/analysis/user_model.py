@@ -147,9 +147,7 @@ def check(user_code: OwnModel, parameters: Iterable[str], span: Span, errors: li
 
 def check_sequence(user_code: OwnModel | None, column: Fitted, span: Span | None) -> None:
     """Raise SemanticError for ids in their order, unless the model takes arrays of features."""
-    if isinstance(column, spec.Sequence) and (
-        user_code is None or "features" not in user_code.signature.names
-    ):
+    if column.array == "sequence" and (user_code is None or "features" not in user_code.signature.names):
         raise SemanticError(
             "SEQUENCE needs a model of your own with a parameter features",
             span=span,

@@ -79,7 +79,7 @@ def choice(
         )
     if entry is None and statement.model is None:
         errors.append(parent.refuse(f"{parent.reference} is a {name}", None, f"write TO TRAIN {name}"))
-    if entry is not None and isinstance(parent.spec.label, spec.SeveralLabels):
+    if entry is not None and parent.spec.label.labels:
         return Choice(None, name.removesuffix("Regressor").removesuffix("Classifier"))  # by each label
     return Choice(entry) if entry else choice_written
 
@@ -127,13 +127,17 @@ def list_wants(features: ModelInputs) -> dict[str, Want]:
     by_column: dict[str, Want] = {}
     for feature in _iterate_features(features):
         column = spec.category_of(feature)
-        if isinstance(column, spec.Standardize):
-            name = str(column.column)
-            by_column[name] = by_column.get(name, Want.NONE) | Want.MOMENTS
-        elif isinstance(column, spec.Vocabulary):
-            name = str(column.column)
-            by_column[name] = by_column.get(name, Want.NONE) | Want.COUNTS
+        if (want := _compared_by(column)) is not Want.NONE:
+            [source] = map(str, spec.sources(column))
+            by_column[source] = by_column.get(source, Want.NONE) | want
     return by_column
+
+
+def _compared_by(column: Fitted) -> Want:
+    """Return the statistics by which rows are compared with a feature or category; none of most kinds."""
+    if column.moments is not None and not column.part:
+        return Want.MOMENTS
+    return Want.COUNTS if column.levels else Want.NONE
 
 
 def computed_columns(features: ModelInputs) -> dict[str, spec.Computed]:
@@ -151,9 +155,9 @@ def label(parent: Parent, own_label: spec.Label, span: Span | None) -> spec.Labe
 
 
 def _label(parent: Parent, theirs: spec.Label, own_label: spec.Label, span: Span | None) -> spec.Label:
-    if isinstance(own_label, spec.SeveralLabels) or isinstance(theirs, spec.SeveralLabels):
+    if own_label.labels or theirs.labels:
         return _several(parent, spec.each_label(theirs), spec.each_label(own_label), span)
-    if isinstance(theirs, spec.ClassLabel) and isinstance(own_label, spec.ClassLabel):
+    if theirs.has_classes and own_label.has_classes:
         unknown = [value for value in own_label.classes if value not in theirs.classes]
         if unknown:
             shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
@@ -161,7 +165,7 @@ def _label(parent: Parent, theirs: spec.Label, own_label: spec.Label, span: Span
             hint = did_you_mean(str(unknown[0]), texts, list_up_to=20)
             message = f"{own_label.column} has classes that {parent.reference} does not know: {shown}"
             raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")
-    if isinstance(own_label, spec.RankingLabel):
+    if own_label.group:
         return own_label
     return msgspec.structs.replace(theirs, column=own_label.column)
 
@@ -173,12 +177,8 @@ def _several(
         columns = ", ".join(one_label.column for one_label in theirs)
         hint = "name as many labels of the same kinds, in that order"
         raise parent.refuse(f"{parent.reference} predicts {columns}", span, hint)
-    parts = [_label(parent, *pair, span) for pair in zip(theirs, own_labels, strict=True)]
-    return spec.SeveralLabels(
-        tuple(
-            one_label for one_label in parts if isinstance(one_label, spec.RegressionLabel | spec.ClassLabel)
-        )
-    )
+    pairs = zip(theirs, own_labels, strict=True)
+    return spec.several_labels(_label(parent, *pair, span) for pair in pairs)
 
 
 def check_written(
@@ -215,29 +215,30 @@ def warm_start_notes(parent: Parent, features: ModelInputs, statistics: Statisti
     """Return notes on the origin of the features, and on rows far from the parent's."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _iterate_features(features))):
-        if isinstance(feature, spec.Standardize):
-            column_statistics = statistics[str(feature.column)]
+        want, columns = _compared_by(feature), ", ".join(map(str, spec.sources(feature)))
+        if want is Want.MOMENTS and feature.moments is not None:
+            column_statistics, (mean, std) = statistics[columns], feature.moments
             if (
                 column_statistics.rows > column_statistics.nulls
-                and abs(column_statistics.mean - feature.mean) > FAR * feature.std
+                and abs(column_statistics.mean - mean) > FAR * std
             ):
-                now = f"{feature.column} is {column_statistics.mean:.4g} on average"
-                said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
-        elif isinstance(feature, spec.Vocabulary) and (share := _unknown_share(feature, statistics)) > MANY:
-            said.append(
-                f"{feature.column} holds values that {parent.reference} does not know in {share:.0%} of the rows"
-            )
+                now = f"{columns} is {column_statistics.mean:.4g} on average"
+                said.append(f"{now}, and was {mean:.4g} for {parent.reference}")
+        elif want is Want.COUNTS and (share := _unknown_share(feature, statistics)) > MANY:
+            values = f"values that {parent.reference} does not know in {share:.0%} of the rows"
+            said.append(f"{columns} holds {values}")
     return said
 
 
-def _unknown_share(feature: spec.Vocabulary, statistics: Statistics) -> float:
+def _unknown_share(feature: Fitted, statistics: Statistics) -> float:
     """Return the share of rows with a value outside the vocabulary; 1 if there are too many values to count."""
-    column_statistics: ColumnStatistics = statistics[str(feature.column)]
+    [source] = map(str, spec.sources(feature))
+    column_statistics: ColumnStatistics = statistics[source]
     if not column_statistics.rows or column_statistics.nulls == column_statistics.rows:
         return 0.0
     if column_statistics.counts is None:
         return 1.0
-    words = {str(word) for word in feature.values}
+    words = {str(word) for word in feature.levels}
     counts = zip(column_statistics.counts.vocabulary(), column_statistics.counts.counts, strict=True)
     return sum(count for word, count in counts if str(word) not in words) / column_statistics.rows
 
@@ -249,14 +250,8 @@ def _iterate_features(features: ModelInputs) -> Iterable[spec.Feature]:
 def _signatures(feature: spec.Feature) -> set[str]:
     """Return the signatures by which a feature of the parent may be written; form and dimension may be omitted."""
     inner = _describe_column(spec.category_of(feature))
-    if isinstance(feature, spec.Embedding):
-        shared = _shared_suffix(feature)
-        return {inner, f"embedding({inner}{shared})", f"embedding({inner}, {feature.dim}{shared})"}
-    if isinstance(feature, spec.Encoding):
-        return {_encoding_signature(feature, inner)}
-    if isinstance(feature, spec.Sequence):
-        return {signature(feature)}
-    return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
+    names = {signature(feature), signature(feature, feature.dim)}
+    return names | {inner} if feature.array == "ids" else names
 
 
 def signature(column: Fitted, dim: int = 0) -> str:
@@ -264,53 +259,19 @@ def signature(column: Fitted, dim: int = 0) -> str:
 
     dim: written length of its vectors; 0 if it follows from the rows.
     """
-    inner = _describe_column(spec.category_of(column))
-    if isinstance(column, spec.OneHot):
-        return f"one_hot({inner})"
-    if isinstance(column, spec.Sequence):
-        return f"sequence({inner}, {column.length})"
-    if isinstance(column, spec.Encoding):
-        return _encoding_signature(column, inner)
-    if not isinstance(column, spec.Embedding):
-        return inner
+    category = spec.category_of(column)
+    if column.is_for_trees or not column.dim:  # a statement does not write the code of a category
+        return _describe_column(category if column.is_for_trees else column)
     # its size, and so the dimension, come from the rows
-    fitted = not dim and _has_vocabulary(column.category)
-    shared = _shared_suffix(column)
-    return f"embedding({inner}{shared})" if fitted else f"embedding({inner}, {column.dim}{shared})"
-
-
-def _shared_suffix(feature: spec.Embedding) -> str:
-    return ", shared" if feature.table else ""
-
-
-def _encoding_signature(feature: spec.Encoding, category: str) -> str:
-    return f"{type(feature).__struct_config__.tag}({category})"
-
-
-def _has_vocabulary(category: spec.Category) -> bool:
-    if isinstance(category, spec.Concat):
-        return any(map(_has_vocabulary, category.categories))
-    return isinstance(category.category if isinstance(category, spec.ListOf) else category, spec.Vocabulary)
+    lengths = [] if not dim and category.is_fitted else [str(column.dim)]
+    shared = ["shared"] if column.table else []
+    return f"embedding({', '.join([_describe_column(category), *lengths, *shared])})"
 
 
 def _describe_column(column: Fitted) -> str:
     """Return `hash_bucket(city, 100)`; of a category that is fitted to rows, the column alone."""
-    if isinstance(column, spec.ListOf):
-        return f"list_of({_describe_column(column.category)})"
-    if isinstance(column, spec.Concat):
-        return f"concat({', '.join(map(_describe_column, column.categories))})"
-    if isinstance(column, spec.Cross):
-        parts = (part if isinstance(part, str) else _describe_column(part) for part in column.columns)
-        return f"cross({', '.join(parts)}, {column.size})"
-    more = ""
-    if isinstance(column, spec.HashBucket | spec.CategoryId):
-        more = f", {column.size}"
-    elif isinstance(column, spec.NGrams):
-        more = f", {column.n}, {column.size}"
-    elif isinstance(column, spec.Periodic):
-        more = f", {column.frequencies}"
-    elif isinstance(column, spec.Vector):
-        more = f", {len(column.mean)}"
-    elif isinstance(column, spec.DatePart) or (isinstance(column, spec.Raw) and column.part):
-        more = f", {column.part}"
-    return f"{type(column).__struct_config__.tag}({', '.join(map(str, spec.sources(column)))}{more})"
+    parts = [
+        _describe_column(part) if spec.is_category(part) else str(part) for part in spec.parts_of(column)
+    ]
+    stated = [str(getattr(column, name)) for name in column.stated]
+    return f"{column.__struct_config__.tag}({', '.join(filter(None, [*parts, *stated]))})"

@@ -4,41 +4,14 @@ from __future__ import annotations
 
 import json
 
-from edl.spec import (
-    Bucket,
-    Category,
-    CategoryId,
-    Codes,
-    Computed,
-    Concat,
-    Cross,
-    DatePart,
-    Embedding,
-    Feature,
-    Function,
-    HashBucket,
-    JobSpec,
-    ListOf,
-    Log,
-    LogCount,
-    NGrams,
-    Normalize,
-    Numeric,
-    OneHot,
-    Periodic,
-    PiecewiseLinear,
-    Raw,
-    Sequence,
-    Source,
-    Standardize,
-    TargetMean,
-    Vector,
-    Vocabulary,
-    Year,
-)
+import msgspec
+
+from edl.spec import Category, Computed, Feature, Function, JobSpec, Source, is_category, parts_of
 from sqlflow_edl.codegen import forecasts
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
 
+_POSITIONAL = {"boundaries", "values", "n", "size"}  # other arguments have their name
+_ALWAYS = {"mean"}  # written even if it is the default
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 
 
@@ -53,48 +26,44 @@ def features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
 
 
 def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
-    calls = (_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
+    calls = (_call(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
     return forecasts.lags(features) or CallExpression("fc.Features", tuple(calls))
 
 
-def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:
-    if isinstance(feature, OneHot):
-        return CallExpression("fc.one_hot", (_category(feature.category, name, stored),))
-    if isinstance(feature, Embedding):
-        chosen = [("combiner", feature.combiner, "sum"), ("initial", feature.initial, "uniform")]
-        more = [(key, literal(value)) for key, value, default in chosen if value != default]
-        more += [("table", literal(feature.table))] if feature.table else []
-        category = _category(feature.category, name, stored)
-        return CallExpression("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
-    if isinstance(feature, Sequence):
-        length = ("length", literal(feature.length))
-        return CallExpression("fc.sequence", (_category(feature.category, name, stored), length))
-    if isinstance(feature, Vector):
-        return _vector(feature, name, stored)
-    if isinstance(feature, PiecewiseLinear):
-        nulls = (("nulls", "True"),) if feature.nulls else ()
-        bins = _format_list(feature.boundaries, name, stored)
-        return CallExpression("fc.piecewise_linear", (_source(feature.column), bins, *nulls))
-    if isinstance(feature, TargetMean | LogCount):
-        return _statistics(feature, name, stored)
-    if isinstance(feature, Codes):
-        return CallExpression("fc.codes", (_category(feature.category, name, stored),))
-    if isinstance(feature, Raw):
-        part = (("part", literal(feature.part)),) if feature.part else ()
-        return CallExpression("fc.raw", (_source(feature.column), *part))
-    fields = {
-        Numeric: ("mean",),
-        Standardize: ("mean", "std"),
-        Normalize: ("min", "max", "mean"),
-        Log: ("mean",),
-        Year: ("mean", "std"),
-        Periodic: ("mean", "std", "frequencies"),
-    }
-    function = type(feature).__struct_config__.tag
-    values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
-    if isinstance(feature, Standardize) and feature.limit:
-        values.append(("limit", literal(feature.limit)))
-    return CallExpression(f"fc.{function}", (_source(feature.column), *values))
+def _call(column: Feature | Category, name: str, stored: dict[str, bytes]) -> Expression:
+    """Return the call of the constructor in `edl.features`, without arguments that have their default.
+
+    name: of the file of a list that is too long for the page.
+    """
+    arguments: list[Expression | tuple[str, Expression]] = []
+    for field in msgspec.structs.fields(column):
+        value = getattr(column, field.name)
+        if field.name == column.made_of:
+            arguments += _parts(column, name, stored)
+        elif is_category(column) and column.part:
+            continue  # it is the name of the function
+        elif field.name in _POSITIONAL:
+            arguments.append(_argument(value, name, stored))
+        elif field.name in _ALWAYS or value != field.default:
+            arguments.append((field.name, _argument(value, f"{name}_{field.name}", stored)))
+    return CallExpression(f"fc.{column.function}", tuple(arguments))
+
+
+def _parts(column: Feature | Category, name: str, stored: dict[str, bytes]) -> list[Expression]:
+    """Return the arguments for the columns or the categories that the column is made of."""
+    parts = parts_of(column)
+    names = (
+        [f"{name}_{i}" for i in range(len(parts))] if column.made_of in ("columns", "categories") else [name]
+    )
+    calls = [
+        _call(part, inner, stored) if is_category(part) else _source(part)  # type: ignore[arg-type]
+        for part, inner in zip(parts, names, strict=True)
+    ]
+    return [Items(tuple(map(line, calls)))] if column.made_of == "columns" else calls
+
+
+def _argument(value: object, name: str, stored: dict[str, bytes]) -> Expression:
+    return _format_list(value, name, stored) if isinstance(value, tuple) else literal(value)
 
 
 def _source(source: Source | float) -> Expression:
@@ -116,66 +85,6 @@ def _function(function: Function) -> Expression:
     return CallExpression(
         "fc.function", (literal(function.name), literal(function.digest), *params_argument, state, *named)
     )
-
-
-def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
-    mean = ("mean", _format_list(feature.mean, f"{name}_mean", stored))
-    std = (("std", _format_list(feature.std, f"{name}_std", stored)),) if feature.std else ()
-    return CallExpression("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
-
-
-def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, bytes]) -> Expression:
-    """Return `fc.target_mean(…)` or `fc.log_count(…)`, with the statistics that it has."""
-    values: list[tuple[str, Expression]] = []
-    if isinstance(feature, TargetMean):
-        values.append(("smoothing", literal(feature.smoothing)))
-        if feature.outputs > 1:
-            values.append(("outputs", literal(feature.outputs)))
-    if feature.counts:
-        values.append(("counts", _format_list(feature.counts, f"{name}_counts", stored)))
-    if isinstance(feature, TargetMean) and feature.counts:
-        values.append(("sums", _format_list(feature.sums, f"{name}_sums", stored)))
-        values += [("folds", literal(feature.folds)), ("rows", literal(feature.rows))]
-        if feature.blocks > 1:
-            values.append(("blocks", literal(feature.blocks)))
-    if not feature.scaled:
-        values.append(("scaled", "False"))
-    function = type(feature).__struct_config__.tag
-    return CallExpression(f"fc.{function}", (_category(feature.category, name, stored), *values))
-
-
-def _delimiter(delimiter: str) -> tuple[tuple[str, str], ...]:
-    return () if delimiter == "," else (("delimiter", literal(delimiter)),)
-
-
-def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
-    match category:
-        case Bucket(column, boundaries):
-            return CallExpression("fc.bucket", (_source(column), _format_list(boundaries, name, stored)))
-        case Vocabulary(column, values):
-            return CallExpression("fc.vocabulary", (_source(column), _format_list(values, name, stored)))
-        case HashBucket(column, size):
-            return CallExpression("fc.hash_bucket", (_source(column), literal(size)))
-        case CategoryId(column, size):
-            return CallExpression("fc.category_id", (_source(column), literal(size)))
-        case ListOf(items, delimiter, weights):
-            weighted = (("weights", literal(weights)),) if weights else ()
-            return CallExpression(
-                "fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted)
-            )
-        case NGrams(column, n, size):
-            return CallExpression("fc.ngrams", (_source(column), literal(n), literal(size)))
-        case Concat(categories):
-            parts = (_category(inner, f"{name}_{i}", stored) for i, inner in enumerate(categories))
-            return CallExpression("fc.concat", tuple(parts))
-        case DatePart(column, part):
-            return CallExpression(f"fc.{part}", (literal(column),))
-        case Cross(columns, size):
-            crossed = (
-                literal(inner) if isinstance(inner, str) else line(_category(inner, f"{name}_{i}", stored))
-                for i, inner in enumerate(columns)
-            )
-            return CallExpression("fc.cross", (Items(tuple(crossed)), literal(size)))
 
 
 def _format_list(

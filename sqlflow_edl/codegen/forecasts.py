@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
-from edl.spec import Feature, JobSpec, Raw
+from edl.spec import Feature, JobSpec, sources
 from edl.spec.forecast import LAG, PREFIX
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, layout, literal
 
@@ -34,5 +35,7 @@ def series(spec: JobSpec) -> str:
 def lags(features: Sequence[Feature]) -> Expression | None:
     """Return `fc.Features(*fc.lags(28))` for features that are the lags of a series and nothing else."""
     count = len(features)
-    same = all(feature == Raw(f"{LAG}{lag}") for lag, feature in enumerate(features, 1))
+    names = [f"{LAG}{lag}" for lag in range(1, count + 1)]
+    are_raw = all(feature.is_for_trees and not feature.part for feature in features)
+    same = are_raw and [*map(str, chain.from_iterable(map(sources, features)))] == names
     return CallExpression("fc.Features", (f"*fc.lags({count})",)) if same and features else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl import schedules
-from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, ForecastLabel, Label, SeveralLabels
+from edl.spec import Component, Label
 from edl.spec.forecast import BESIDE, SCALE
 from edl.spec.job import Parameter
 from sqlflow_edl.codegen.source import CallExpression, Expression, Items, line, literal
@@ -205,33 +205,33 @@ _LOSSES = {
 
 def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     """Return the lines of a program's `loss(labels, predictions)`; the last one returns."""
-    if isinstance(label, SeveralLabels):
+    if label.labels:
         return _weighted_sum(framework, loss, label)
     regression, binary, classes = _LOSSES[framework]
     values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         table = binary if label.is_binary else classes
         template = table[loss.name]
         if loss.params.get("label_smoothing"):
             template = _SMOOTHED[framework, label.is_binary]
         body = _body(template.format(classes=len(label.classes), **values))
         return _weigh_losses(body) if CLASS_WEIGHTS in loss.params else body
-    if isinstance(label, ClusterLabel) and loss.name == "cluster_divergence":
+    if label.clusters and loss.name == "cluster_divergence":
         return ["return TARGETS(predictions)  # divergence of the soft assignments from sharper ones"]
-    if isinstance(label, ClusterLabel):
+    if label.clusters:
         return ["return predictions.min(dim=1).values  # squared distances to the nearest centres"]
-    if isinstance(label, AnomalyLabel):
+    if label.tells_anomalies:
         share = values["contamination"]
         odds = "odds = predictions.squeeze(1)  # quantile loss of the threshold"
         return [odds, f"return torch.maximum((1 - {share}) * odds, -{share} * odds)"]
-    if isinstance(label, ForecastLabel):
+    if label.is_forecast:
         return _of_forecast(loss.name, label)
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))
 
 
-def _of_forecast(name: str, label: ForecastLabel) -> list[str]:
+def _of_forecast(name: str, label: Label) -> list[str]:
     """Return the loss of a forecast and its quantiles, in units of the scale of each series."""
     scale = 1 + BESIDE.index(SCALE)
     errors = (
@@ -247,14 +247,14 @@ def _of_forecast(name: str, label: ForecastLabel) -> list[str]:
 def label_losses(framework: str, label: Label) -> list[list[str]]:
     """Return the lines of `loss_0(labels, predictions)`, `loss_1`, …: the usual loss of each of several labels."""
     bodies = []
-    for number, one_label in enumerate(label.labels if isinstance(label, SeveralLabels) else ()):
-        name = "cross_entropy" if isinstance(one_label, ClassLabel) else "mean_squared_error"
+    for number, one_label in enumerate(label.labels):
+        name = "cross_entropy" if one_label.has_classes else "mean_squared_error"
         body = loss_body(framework, Component(name), one_label)
         bodies.append([line.replace("LABEL.", f"LABEL[{number}].") for line in body])
     return bodies
 
 
-def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list[str]:
+def _weighted_sum(framework: str, loss: Component, label: Label) -> list[str]:
     """Return the sum of the labels' losses, each a number per row, times their weights."""
     weights = loss.params["weights"]
     terms = []
@@ -263,7 +263,7 @@ def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list
     ):
         some = f"[:, {first}:{last}]"
         labels = f"labels{some}"
-        if isinstance(one_label, ClassLabel) and not one_label.is_binary:
+        if one_label.has_classes and not one_label.is_binary:
             labels = (
                 f"{labels}.argmax(dim=1)" if framework == "torch" else f"keras.ops.argmax({labels}, axis=1)"
             )

@@ -8,7 +8,7 @@ all user input enters it as a literal or a comment made by `codegen.source`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -29,9 +29,8 @@ from edl.spec import (
     ForecastLabel,
     JobSpec,
     Label,
-    NoLabel,
     RankingLabel,
-    RawLabel,
+    RegressionLabel,
     SeveralLabels,
     Split,
     label_offset,
@@ -170,7 +169,7 @@ def _architecture(spec: JobSpec) -> Architecture:
 
 def _network_values(spec: JobSpec) -> dict[str, Any]:
     """Return the values of the templates of networks."""
-    regression = not isinstance(spec.label, ClassLabel)
+    regression = not spec.label.has_classes
     mixed = spec.precision != "float32"  # then what is added to a large mean has to be float32
     own_functions = spec.own.functions if spec.own else ()
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
@@ -178,7 +177,7 @@ def _network_values(spec: JobSpec) -> dict[str, Any]:
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
-    several = isinstance(spec.label, SeveralLabels)
+    several = bool(spec.label.labels)
     architecture = _architecture(spec)
     return {
         "architecture": architecture.name,
@@ -289,25 +288,41 @@ def _tuple(values: object) -> str:
 
 
 def _label(label: Label) -> Expression:
-    if isinstance(label, SeveralLabels):
-        return CallExpression("fc.labels", tuple(map(_label, label.labels)))
-    if isinstance(label, ClassLabel):
-        return CallExpression(
-            "fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes))))
-        )
-    if isinstance(label, RankingLabel):
-        return CallExpression("fc.ranking", (literal(label.column), ("group", literal(label.group))))
-    if isinstance(label, ClusterLabel):
-        return CallExpression("fc.clusters", (literal(label.clusters),))
-    if isinstance(label, AnomalyLabel):
-        return CallExpression("fc.anomalies", ())
-    if isinstance(label, ForecastLabel):
-        quantiles = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
-        return CallExpression("fc.forecast", (literal(label.column), *quantiles, *_centre_argument(label)))
-    if isinstance(label, RawLabel | NoLabel):
+    """Return the call of the label's constructor in `edl.features`."""
+    if (arguments := LABELS.get(type(label))) is None:
         raise SpecError(f"the label {label.column} is what no statement makes")
-    moments = (("mean", literal(label.mean)), ("std", literal(label.std)))
-    return CallExpression("fc.label", (literal(label.column), *moments, *_centre_argument(label)))
+    function, make = arguments
+    return CallExpression(f"fc.{function}", tuple(make(label)))
+
+
+def _list(name: str, values: Iterable[object]) -> tuple[str, Expression]:
+    return name, Items(tuple(map(literal, values)))
+
+
+LABELS: Mapping[type, tuple[str, Callable[[Any], Iterable[Expression | tuple[str, Expression]]]]] = {
+    RegressionLabel: (
+        "label",
+        lambda label: (
+            literal(label.column),
+            ("mean", literal(label.mean)),
+            ("std", literal(label.std)),
+            *_centre_argument(label),
+        ),
+    ),
+    ClassLabel: ("class_label", lambda label: (literal(label.column), _list("", label.classes)[1])),
+    RankingLabel: ("ranking", lambda label: (literal(label.column), ("group", literal(label.group)))),
+    ClusterLabel: ("clusters", lambda label: (literal(label.clusters),)),
+    AnomalyLabel: ("anomalies", lambda label: ()),
+    ForecastLabel: (
+        "forecast",
+        lambda label: (
+            literal(label.column),
+            *([_list("quantiles", label.quantiles)] if label.quantiles else []),
+            *_centre_argument(label),
+        ),
+    ),
+    SeveralLabels: ("labels", lambda label: map(_label, label.labels)),
+}
 
 
 def _centre_argument(label: Label) -> tuple[tuple[str, Expression], ...]:
@@ -341,7 +356,7 @@ def _metrics(spec: JobSpec) -> str:
 
 def _metric(name: str, label: Label) -> str:
     """Return the expression of a metric; of one of several labels its name is `label.metric`."""
-    if isinstance(label, SeveralLabels):
+    if label.labels:
         column, _, metric_name = name.rpartition(".")
         number = [one_label.column for one_label in label.labels].index(column)
         return f"metrics.of_label(LABEL, {number}, {_metric(metric_name, label.labels[number])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from edl.spec import ClassLabel, JobSpec, RegressionLabel
+from edl.spec import JobSpec
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.codegen.source import CallExpression, Expression, layout, literal
 
@@ -67,13 +67,12 @@ def model(spec: JobSpec) -> str:
 def objective(spec: JobSpec) -> dict[str, Any]:
     """Return the library's objective and its parameters; a delta is in the label's unit, not in deviations."""
     names, label = _OBJECTIVES[spec.framework], spec.label
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         if label.is_binary:
             return {"objective": names["two classes"]}
         return {"objective": names["classes"], "num_class": len(label.classes)}
-    scale = label.std if isinstance(label, RegressionLabel) else 1.0
     params = {
-        _PARAMETERS[spec.framework][name]: float(value) * (scale if name == "delta" else 1.0)  # type: ignore[arg-type]
+        _PARAMETERS[spec.framework][name]: float(value) * (label.std if name == "delta" else 1.0)  # type: ignore[arg-type]
         for name, value in spec.loss.params.items()
     }
     return {"objective": names[spec.loss.name], **params}

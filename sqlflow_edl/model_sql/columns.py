@@ -147,13 +147,13 @@ class Columns:
     def id(self, category: Category) -> exp.Column:
         """Return the id of a category, `size` for missing or unseen."""
         if category not in self._categories:
-            make = _IDS.get(type(category))
+            make = IDS.get(type(category))
             names = tuple(source_columns(category))
             if make is None:
                 raise unsupported_column_error(category, names)
             expression = make(self, category)
             name = numbered_name("i", len(self._categories), names[0])
-            stage = self._crossed if isinstance(category, Cross) else self._ids
+            stage = self._crossed if category.made_of == "columns" else self._ids
             stage.add(name, expression)
             self._categories[category] = name
         return own_column(self._categories[category])
@@ -302,7 +302,7 @@ def _as_integer(value: str | int) -> int | None:
     return int(text) if text.removeprefix("-").isdecimal() and str(int(text)) == text else None
 
 
-_IDS: Mapping[type, Callable[[Columns, Any], Expression]] = {
+IDS: Mapping[type, Callable[[Columns, Any], Expression]] = {
     Bucket: Columns._bucket,
     Cross: Columns._cross,
     HashBucket: Columns._hash_bucket,

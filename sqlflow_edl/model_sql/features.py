@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,18 +16,17 @@ from edl.features import Entry
 from edl.features.encodings import Encoder
 from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
-    Embedding,
+    Category,
     Feature,
     Log,
-    LogCount,
     Normalize,
     Numeric,
-    OneHot,
     PiecewiseLinear,
     Source,
     Standardize,
-    TargetMean,
     Year,
+    category_of,
+    is_encoding,
     source_columns,
 )
 from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
@@ -77,7 +76,7 @@ class FeatureColumns:
 
     def __init__(self, target: Target, columns: Columns, stages: Stages) -> None:
         self._target = target
-        self._columns = columns
+        self.columns = columns
         self._scaled = stages.stage("scaled")
         self._rounded = stages.stage("rounded")
         self._features = stages.stage("features")
@@ -88,10 +87,10 @@ class FeatureColumns:
         """Return the values and ids of a block, as many numbers together as its width."""
         result: list[Item] = []
         for feature in block.entry.features:
-            if isinstance(feature, OneHot) or (block.table is None and isinstance(feature, Embedding)):
+            if feature.is_one_hot or (block.table is None and feature.dim):
                 result += self._ids(block.entry, feature)
-            elif isinstance(feature, Embedding):
-                result += self._of(feature, lambda vector: self._vectors(vector, block.table))
+            elif feature.dim:
+                result += self._of(feature, lambda _: self._looked_up(block.entry.category, block.table))
             else:
                 result += self._of(feature, self._values)
         return result
@@ -106,31 +105,26 @@ class FeatureColumns:
             ]
         return self._made[feature]
 
-    def _ids(self, entry: Entry, feature: OneHot | Embedding) -> list[Item]:
+    def _ids(self, entry: Entry, feature: Feature) -> list[Item]:
         if entry.kind != "category":
-            raise unsupported_column_error(feature.category, tuple(source_columns(feature)))
-        return [Id(self._columns.id(feature.category), entry.num_ids)]
+            raise unsupported_column_error(category_of(feature), tuple(source_columns(feature)))
+        return [Id(self.columns.id(entry.category), entry.num_ids)]
 
-    def _vectors(self, feature: Embedding, table: Floats | None) -> Iterator[Expression]:
+    def _looked_up(self, category: Category, table: Floats | None) -> Iterator[Expression]:
+        """Yield the columns of a table by id, (ids, width)."""
         if table is None:
             raise TypeError("an embedding without its vectors")
-        yield from self._looked_up(feature, table)
-
-    def _looked_up(self, feature: Embedding | TargetMean | LogCount, table: Floats) -> Iterator[Expression]:
-        """Yield the columns of a table by id, (ids, width)."""
-        of = self._columns.id(feature.category)
+        of = self.columns.id(category)
         for values in table.T.tolist():
             yield self._target.real(looked_up(of, values))
 
     def _values(self, feature: Feature) -> Iterator[Expression]:
-        if isinstance(feature, PiecewiseLinear):
-            yield from self._bins(feature)
-        elif isinstance(feature, TargetMean | LogCount):
+        if is_encoding(feature):
             encoder = Encoder(feature)
             table = encoder.values(np.arange(feature.category.size + 1), pa.record_batch({}))
-            yield from self._looked_up(feature, table.astype(np.float32).astype(np.float64))
-        elif type(feature) in _SCALES:
-            yield _SCALES[type(feature)](self, feature)
+            yield from self._looked_up(feature.category, table.astype(np.float32).astype(np.float64))
+        elif type(feature) in VALUES:
+            yield from VALUES[type(feature)](self, feature)
         else:
             raise unsupported_column_error(feature, tuple(source_columns(feature)))
 
@@ -151,7 +145,7 @@ class FeatureColumns:
         part = divide(scaled, number(feature.limit))
         root = exp.Sqrt(this=add(number(1), times(parenthesize(part), parenthesize(part.copy()))))
         limited = divide(scaled.copy(), root)
-        if np.isfinite(self._columns.reach(feature.column)):
+        if np.isfinite(self.columns.reach(feature.column)):
             return limited
         is_tiny = exp.LT(this=exp.Abs(this=scaled.copy()), expression=number(1e-100))  # its square underflows
         return case([(is_tiny, scaled.copy())], limited)
@@ -164,12 +158,12 @@ class FeatureColumns:
     def _year(self, feature: Year) -> Expression:
         if not feature.std:
             return number(0)
-        year = exp.cast(self._columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
+        year = exp.cast(self.columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
         shifted = divide(parenthesize(subtract(year, number(feature.mean))), number(feature.std))
         return exp.Coalesce(this=shifted, expressions=[number(0)])
 
     def _log(self, feature: Log) -> Expression:
-        value = self._columns.number(feature.column)
+        value = self.columns.number(feature.column)
         has_one = exp.GT(this=value, expression=number(-1))
         return case([(has_one, logarithm(add(number(1), value.copy())))], number(np.log1p(feature.mean)))
 
@@ -186,7 +180,7 @@ class FeatureColumns:
 
         It is ±`beyond` where it would exceed ±`most`.
         """
-        value, reach = self._columns.number(column), self._columns.reach(column)
+        value, reach = self.columns.number(column), self.columns.reach(column)
         low, high = by - scale * most, by + scale * most
         branches = [(is_null(value), number((mean - by) / scale))]
         if -reach < low:
@@ -215,7 +209,7 @@ class FeatureColumns:
 
     def _position(self, feature: PiecewiseLinear) -> exp.Column:
         if feature not in self._positions:
-            value, bounds = self._columns.number(feature.column), feature.boundaries
+            value, bounds = self.columns.number(feature.column), feature.boundaries
             missing = number(-1.0 if feature.nulls else feature.bins / 2)
             branches = [
                 (is_null(value), missing),
@@ -234,12 +228,19 @@ class FeatureColumns:
         return own_column(self._positions[feature])
 
 
-_SCALES: Mapping[type, Callable[[FeatureColumns, Any], Expression]] = {
-    Numeric: FeatureColumns._numeric,
-    Standardize: FeatureColumns._standardize,
-    Normalize: FeatureColumns._normalize,
-    Year: FeatureColumns._year,
-    Log: FeatureColumns._log,
+def _alone(
+    make: Callable[[FeatureColumns, Any], Expression],
+) -> Callable[[FeatureColumns, Any], Iterable[Expression]]:
+    return lambda columns, feature: (make(columns, feature),)
+
+
+VALUES: Mapping[type, Callable[[FeatureColumns, Any], Iterable[Expression]]] = {
+    Numeric: _alone(FeatureColumns._numeric),
+    Standardize: _alone(FeatureColumns._standardize),
+    Normalize: _alone(FeatureColumns._normalize),
+    Year: _alone(FeatureColumns._year),
+    Log: _alone(FeatureColumns._log),
+    PiecewiseLinear: FeatureColumns._bins,
 }
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from edl.errors import SemanticError
 from edl.frameworks.trees.forest import Forest, Nodes
-from edl.spec import Codes, Feature, Raw, source_columns
+from edl.spec import Feature, category_of, is_category, source_columns, sources
 from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import Expression, case, is_null, number, sum_terms, whole
@@ -54,12 +54,13 @@ def tree_outputs(
 
 def _input(columns: Columns, feature: Feature) -> exp.Column:
     """Return the number that trees compare, NULL if it is missing, or the id of a category."""
-    if isinstance(feature, Raw):
-        source = feature.column
-        return columns.part(str(source), feature.part) if feature.part else columns.number(source)
-    if isinstance(feature, Codes):
-        return columns.id(feature.category)
-    raise unsupported_column_error(feature, tuple(source_columns(feature)))
+    if not feature.is_for_trees:
+        raise unsupported_column_error(feature, tuple(source_columns(feature)))
+    category = category_of(feature)
+    if is_category(category):
+        return columns.id(category)
+    [source] = sources(feature)
+    return columns.part(str(source), feature.part) if feature.part else columns.number(source)
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,15 @@ class _Trees:
         """Return the condition of the first child. A category that is missing or unseen has the id behind the last."""
         place = int(nodes.column[node])
         column, feature = self.inputs[place], self.features[place]
-        size = feature.category.size if isinstance(feature, Codes) else None
+        category = category_of(feature)
+        size = category.size if is_category(category) else None
         if node in nodes.sets:
             condition: Expression = exp.In(
                 this=column.copy(),
                 expressions=[whole(value) for value in nodes.sets[node].tolist() if value != size],
             )
         else:
-            is_whole = size is not None or (isinstance(feature, Raw) and bool(feature.part))
+            is_whole = size is not None or bool(feature.part)
             condition = _at_most(column, _bound(self.forest, float(nodes.threshold[node])), is_whole)
         missing = (
             is_null(column.copy()) if size is None else exp.EQ(this=column.copy(), expression=whole(size))

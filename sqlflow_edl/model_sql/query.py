@@ -15,7 +15,7 @@ from edl.frameworks.networks.stored import find_unsupported_part, network
 from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
-from edl.spec import ENSEMBLE, TREES, JobSpec, SeveralLabels
+from edl.spec import ENSEMBLE, TREES, JobSpec
 from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
@@ -88,7 +88,7 @@ def _outputs(
         link = (LIGHTGBM if spec.framework == "lightgbm" else XGBOOST)[name].link
         trees = forest() if spec.framework == "xgboost" else _of_lightgbm(archive)
         return link, tree_outputs(target, trees, spec.features, columns, stages)
-    if isinstance(spec.label, SeveralLabels):
+    if spec.label.labels:
         raise SemanticError(
             f"a model of several labels has no form in SQL: {spec.label.column}",
             hint="train a model for each label, or export it as ONNX (-o m.onnx)",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from edl.frameworks.trees.objectives import Link
-from edl.spec import ClassLabel, JobSpec, label_offset
+from edl.spec import JobSpec, Label, label_offset
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
@@ -43,7 +43,7 @@ class Scores:
     def columns(self, outputs: Outputs) -> list[Expression]:
         """Return the predicted value, and of classes the probability of the predicted one and of each."""
         label = self._spec.label
-        if not isinstance(label, ClassLabel):
+        if not label.has_classes:
             return [self._number(outputs)]
         means = self._probabilities(outputs)
         chosen = self._stages.stage("chosen")
@@ -138,7 +138,7 @@ class Scores:
     # Classes -------------------------------------------------------------------------------------------------
 
     def _decide_class(
-        self, label: ClassLabel, means: Sequence[exp.Column], top: exp.Column
+        self, label: Label, means: Sequence[exp.Column], top: exp.Column
     ) -> tuple[Expression, Expression]:
         """Return the predicted class, the first of equals, and its probability."""
         values = [self._value(class_) for class_ in label.classes]

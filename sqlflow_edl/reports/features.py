@@ -13,24 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edl import spec
 from edl.data.names import free_name
 from edl.features import Entry, Features
 from edl.ragged import Ragged
-from edl.spec import (
-    Bucket,
-    Category,
-    Codes,
-    DatePart,
-    Embedding,
-    Feature,
-    JobSpec,
-    OneHot,
-    Vocabulary,
-    is_dense,
-    num_ids,
-    width,
-)
+from edl.spec import Category, Feature, JobSpec, category_of, is_category, is_dense, item_of, num_ids, width
 from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.reports.text import number
 
@@ -83,22 +69,23 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
             bins = np.array([start for number, start in zip(numbers, first, strict=True) if number == place])
             yield feature, _lists(np.clip(values[:, [place]] - bins, 0, 1))
         return
-    if isinstance(entry.feature, spec.Sequence):
+    if entry.kind == "sequence":
         ends = np.cumsum([0, *np.count_nonzero(values, axis=1)])
-        ids = levels(entry.feature.category, values[values > 0] - 1)
+        ids = levels(entry.category, values[values > 0] - 1)
         yield entry.feature, pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), ids)
         return
     if entry.kind in ("category", "list"):
-        yield entry.feature, _levels(entry.feature, values)
+        yield entry.feature, _levels(entry.category, values)
         return
     last = 0
     for feature in entry.features:
         size = width(feature) if is_dense(feature) else 1
         first_column, last = last, last + size
         matrix = values[:, first_column:last]
-        if isinstance(feature, Codes):
-            id_column = np.nan_to_num(matrix[:, 0], nan=feature.category.size).astype(np.int64)
-            yield feature, levels(feature.category, id_column)
+        category = category_of(feature)
+        if feature.is_for_trees and is_category(category):
+            id_column = np.nan_to_num(matrix[:, 0], nan=category.size).astype(np.int64)
+            yield feature, levels(category, id_column)
         else:
             yield feature, _lists(matrix) if size > 1 else pa.array(matrix[:, 0], from_pandas=True)
 
@@ -107,25 +94,23 @@ def _lists(values: Any) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), from_pandas=True), values.shape[1])
 
 
-def _levels(feature: Feature, ids: Any) -> pa.Array:
-    if not isinstance(feature, OneHot | Embedding):
-        raise TypeError(f"{type(feature).__name__} has no ids")
+def _levels(category: Category, ids: Any) -> pa.Array:
     if not isinstance(ids, Ragged):
-        return levels(feature.category, ids)
+        return levels(category, ids)
     offsets = pa.array(ids.offsets, pa.int64())
-    return pa.LargeListArray.from_arrays(offsets, levels(feature.category, ids.values))
+    return pa.LargeListArray.from_arrays(offsets, levels(category, ids.values))
 
 
 def levels(category: Category, ids: Any) -> pa.Array:
     """Return the levels of the ids, NULL for missing or unseen."""
-    category = getattr(category, "category", category)  # of the items of lists
-    if isinstance(category, Vocabulary):
-        is_long = any(isinstance(value, int) and value > _LARGEST for value in category.values)
+    item = item_of(category)
+    if item.levels:
+        is_long = any(isinstance(value, int) and value > _LARGEST for value in item.levels)
         kind = pa.decimal128(38, 0) if is_long else None
-        return pa.array([*category.values, None], kind).take(pa.array(ids))
-    if isinstance(category, Bucket):
+        return pa.array([*item.levels, None], kind).take(pa.array(ids))
+    if category.boundaries:
         return pa.array([*_intervals(category.boundaries), None]).take(pa.array(ids))
-    first = _FIRST[category.part] if isinstance(category, DatePart) else 0
+    first = _FIRST[category.part] if category.part else 0
     return pa.array(ids + first, mask=ids == num_ids(category) - 1)
 
 

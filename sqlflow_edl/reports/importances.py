@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl.models.archive import Archive
-from edl.spec import TREES, ClassLabel, JobSpec, RankingLabel, matrix_columns
+from edl.spec import TREES, JobSpec, matrix_columns
 from sqlflow_edl.reports.text import format_count, value
 
 
@@ -64,9 +64,9 @@ def shares(archive: Archive) -> Shares | None:
 def unit(spec: JobSpec, *, is_margin: bool) -> str:
     """Name the unit of the contributions of columns. is_margin: they add up to the margin of trees."""
     label = spec.label
-    if isinstance(label, RankingLabel):
+    if label.group:
         return "the score of a row"
-    if not isinstance(label, ClassLabel):
+    if not label.has_classes:
         takes_logarithm = is_margin and spec.loss.name in _OF_LOGARITHMS
         return f"the logarithm of {label.column}" if takes_logarithm else f"the unit of {label.column}"
     explained = value(label.classes[1]) if label.is_binary else "the predicted class"

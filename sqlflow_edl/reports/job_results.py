@@ -12,7 +12,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import TIME_LIMIT, Outcome
 from edl.models.archive import read_archive
 from edl.models.fitting import Fitting
-from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec, Output, SeveralLabels
+from edl.spec import NO_FRAMEWORK, TREES, JobSpec, Output
 from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports import text
@@ -172,10 +172,10 @@ def next_statements(trained: JobSpec, model: str) -> tuple[str, ...]:
             f"SELECT … TO TRAIN … COLUMN FEATURES({name}) …",
         )
     label = trained.label
-    column = "" if isinstance(label, SeveralLabels) else label.column
+    column = "" if label.labels else label.column
     quoted = expressions.name(column, trained.query.dialect) if column else "column"
     statements += [f"SELECT … TO EVALUATE {name}", f"SELECT … TO PREDICT table.{quoted} USING {name}"]
-    if isinstance(label, ClassLabel) and label.is_binary:
+    if label.is_binary:
         likely = added_names(label, column, Output(), (), trained.query.source.partition(":")[0])[-1]
         order = expressions.name(likely, trained.query.dialect)
         statements.append(f"SELECT * FROM PREDICT({name}, (SELECT …)) ORDER BY {order} DESC")
@@ -215,7 +215,7 @@ def _view(planned: JobSpec) -> View:
 
 def _positive_class(planned: JobSpec) -> str:
     """Name the positive class of a ROC curve; return an empty string for other answers."""
-    if planned.report != "roc_curve" or not isinstance(planned.label, ClassLabel):
+    if planned.report != "roc_curve" or not planned.label.has_classes:
         return ""
     return f"the positive class is {planned.label.classes[1]}"
 

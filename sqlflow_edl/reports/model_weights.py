@@ -19,16 +19,9 @@ from edl.frameworks.networks.network import Floats
 from edl.frameworks.networks.stored import network
 from edl.models.archive import Archive
 from edl.spec import (
-    ClassLabel,
-    Embedding,
     Feature,
-    Normalize,
-    Numeric,
-    OneHot,
-    SeveralLabels,
-    Standardize,
-    Vocabulary,
-    Year,
+    category_of,
+    is_category,
     label_offset,
     source_columns,
     width,
@@ -40,7 +33,6 @@ from sqlflow_edl.reports.features import levels
 INTERCEPT = "__INTERCEPT__"
 _LINEAR = ("LinearRegressor", "LinearClassifier")
 _CENTRES = "distances.centres"
-_PLAIN = (Numeric, Standardize, Normalize)  # forms that are named as their column
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
     another model.
     """
     spec = archive.spec
-    if spec.model.name not in _LINEAR or isinstance(spec.label, SeveralLabels):
+    if spec.model.name not in _LINEAR or spec.label.labels:
         raise SemanticError(
             "only a linear model of one label has a weight for each column",
             hint="write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees",
@@ -76,7 +68,7 @@ def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         rows |= _split(block.entry.features, of_block if block.table is None else block.table @ of_block)
         first += block.entry.width
     parts = _parts(archive, rows)
-    classes = spec.label.classes if isinstance(spec.label, ClassLabel) and not spec.label.is_binary else ()
+    classes = () if spec.label.is_binary else spec.label.classes
     types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
     if classes:
         types["class_label"] = pa.string()
@@ -163,7 +155,7 @@ def _split(features: Sequence[Feature], values: Floats) -> Iterator[tuple[Featur
     """Yield the features of an entry with their rows of the values; a category has one for each id."""
     first = 0
     for feature in features:
-        size = len(values) if isinstance(feature, Embedding) else width(feature)
+        size = len(values) if feature.dim else width(feature)
         yield feature, values[first : first + size]
         first += size
 
@@ -180,13 +172,14 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
     parts = []
     for feature in features:
         [column, *others] = source_columns(feature)
-        is_category = isinstance(feature, OneHot | Embedding) and isinstance(feature.category, Vocabulary)
-        is_line = isinstance(feature, _PLAIN) and not getattr(feature, "limit", 0.0)  # of its column
-        is_plain = (is_category or is_line) and not others and readers[column] == 1
+        category = category_of(feature)
+        is_vocabulary = feature.array == "ids" and bool(category.levels)
+        is_line = feature.line is not None and not feature.part  # of its column
+        is_plain = (is_vocabulary or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)
         moments = None
-        if isinstance(feature, Year) or (is_line and isinstance(feature, Standardize)):
-            moments = feature.mean, feature.std
+        if feature.line is not None and feature.moments is not None:
+            moments = feature.moments
         elif is_line and _reads_column(feature) and (of := summaries.get(column)):
             moments = None if of.mean is None or of.std is None else (of.mean, of.std)
         parts.append(_WeightsOfFeature(name, feature, rows[feature], moments))
@@ -195,17 +188,13 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
 
 def _reads_column(feature: Feature) -> bool:
     """Return True if the feature reads a column of the table, and no computed one."""
-    category = feature.category if isinstance(feature, OneHot | Embedding) else feature
+    category = category_of(feature) if feature.array == "ids" else feature
     return isinstance(getattr(category, "column", None), str)
 
 
 def _line(feature: Feature) -> tuple[float, float]:
     """Return shift and scale of a feature that is (x - shift) / scale, 0 if it is constant; of others 0 and 1."""
-    if isinstance(feature, Year) or (isinstance(feature, Standardize) and not feature.limit):
-        return feature.mean, feature.std
-    if isinstance(feature, Normalize):
-        return feature.min, feature.max - feature.min
-    return 0.0, 1.0
+    return feature.line or (0.0, 1.0)
 
 
 def _standardized_weight(number: float, moments: tuple[float, float] | None) -> float | None:
@@ -217,8 +206,9 @@ def _standardized_weight(number: float, moments: tuple[float, float] | None) -> 
 
 def _categories(part: _WeightsOfFeature) -> list[str | None]:
     """Return the names of a feature's values, none for a number; NULL stands for missing or unseen."""
-    if isinstance(part.feature, OneHot | Embedding):
-        texts = levels(part.feature.category, np.arange(len(part.values)))
+    category = category_of(part.feature)
+    if part.feature.array == "ids" and is_category(category):
+        texts = levels(category, np.arange(len(part.values)))
         return [None if value is None else str(value) for value in texts.to_pylist()]
     return [str(place) for place in range(1, len(part.values) + 1)] if len(part.values) > 1 else []
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
-from edl.spec import ClassLabel, JobSpec, RegressionLabel
+from edl.spec import JobSpec
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.intervals import hanley_mcneil, measured_rows, wilson
 from sqlflow_edl.reports.text import format_count, number
@@ -41,9 +41,9 @@ def doubt(
     label, same = trained.label, kind == "training"
     if trained.forecast is not None or not count:  # the next step of a series is often near the last one
         return ""
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         name = _near_perfect_class(figures, count, _most_frequent(label.column, fitting), same)
-    elif not isinstance(label, RegressionLabel):
+    elif not label.is_number:
         return ""
     else:
         r2 = figures.get("r2")

@@ -14,13 +14,11 @@ from edl.models.fitting import ColumnSummary
 from edl.spec import (
     NO_FRAMEWORK,
     TREES,
-    ClassLabel,
-    ClusterLabel,
     Component,
-    Embedding,
     Feature,
     JobSpec,
     each_label,
+    embeddings,
     num_ids,
     sources,
 )
@@ -157,8 +155,8 @@ def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
 def _label(planned: Planned) -> Rows:
     for label in each_label(planned.spec.label):
         seen = planned.columns.get(label.column)
-        kind = "a logit per class" if isinstance(label, ClassLabel) and not label.is_binary else "one output"
-        if isinstance(label, ClusterLabel):
+        kind = "a logit per class" if label.has_classes and not label.is_binary else "one output"
+        if label.clusters:
             kind = "a distance per cluster"
         yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
@@ -179,9 +177,8 @@ def _features(planned: Planned, plan: TrainingPlan) -> Rows:
 
 def _describe_placement(feature: Feature) -> str:
     """Describe where the vectors of a large category are kept."""
-    if not isinstance(feature, Embedding) or not is_outside(num_ids(feature.category), feature.dim):
-        return ""
-    return "vectors in a row table, outside of the graph"
+    outside = (is_outside(num_ids(vectors.category), vectors.dim) for vectors in embeddings([feature]))
+    return "vectors in a row table, outside of the graph" if any(outside) else ""
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:

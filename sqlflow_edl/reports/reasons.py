@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edl.models.archive import Archive
 from edl.models.fitting import Bins, ColumnSummary
-from edl.spec import TREES, ClassLabel, JobSpec
+from edl.spec import TREES, JobSpec
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.result import Result
@@ -91,7 +91,7 @@ def describe_prediction(
     """
     total = base + sum(reason.contribution for reason in row_reasons)
     of = unit(used, is_margin=used.framework in TREES)
-    what = f"; {of} is {number(total)}" if isinstance(used.label, ClassLabel) else ""
+    what = f"; {of} is {number(total)}" if used.label.has_classes else ""
     is_ = f"{predicted} is {_format_value(value)}{what}, on average {number(base)}"
     main = "; ".join(reason.words for reason in row_reasons[:LISTED] if reason.contribution)
     return f"{is_}: {main}" if main else is_

@@ -34,19 +34,18 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
 
     types: Arrow types by column; figures of dates and times are written as such.
     """
-    describe = _DESCRIPTIONS.get(type(column))
+    describe = DESCRIPTIONS.get(type(column))
     if describe is not None:
         return describe(column, types)
-    name = str(column.__struct_config__.tag).replace("_", " ")
     type_ = _type(column, types)
     facts = [
         _fact(field, value, type_)
         for field, value in msgspec.structs.asdict(column).items()
-        if field not in ("column", "columns")
+        if field not in ("column", "columns", "part")
         and value not in ((), "", None)
         and not (field == "limit" and value == 0)
     ]
-    return ", ".join([name, *facts])
+    return ", ".join([column.noun, *facts])
 
 
 def column_types(query: spec.Query) -> Types:
@@ -77,7 +76,7 @@ def plain_type(type_: str) -> str:
 def _type(column: Any, types: Types) -> str:
     """Return the Arrow type of the column of a feature if its numbers are dates or times, else an empty text."""
     type_ = types.get(column.column, "") if isinstance(getattr(column, "column", None), str) else ""
-    return type_ if is_temporal(type_) and not isinstance(column, spec.Year | spec.DatePart) else ""
+    return type_ if is_temporal(type_) and not column.part else ""
 
 
 def _embedding(column: spec.Embedding, types: Types) -> str:
@@ -116,29 +115,29 @@ def _cross(crossed: spec.Cross, types: Types) -> str:
     return f"cross{of}, buckets {crossed.size:,}"
 
 
-_DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
+DESCRIPTIONS: Mapping[type, Callable[[Any, Types], str]] = {
     spec.Cross: _cross,
-    spec.Sequence: lambda found, types: (
-        f"sequence of {feature(found.category, types)}; the last {found.length:,}"
+    spec.Sequence: lambda column, types: (
+        f"sequence of {feature(column.category, types)}; the last {column.length:,}"
     ),
-    spec.OneHot: lambda found, types: (
-        f"one-hot of {feature(found.category, types)}; {spec.width(found):,} wide"
+    spec.OneHot: lambda column, types: (
+        f"one-hot of {feature(column.category, types)}; {spec.width(column):,} wide"
     ),
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,
-    spec.LogCount: lambda found, types: f"log of the number of rows of {feature(found.category, types)}",
-    spec.Codes: lambda found, types: f"codes of {feature(found.category, types)}",
-    spec.DatePart: lambda found, types: found.part,
-    spec.Raw: lambda found, types: found.part or "number",
-    spec.ListOf: lambda found, types: (
-        f"list of {feature(found.category, types)}{', weighted' if found.weights else ''}"
+    spec.LogCount: lambda column, types: f"log of the number of rows of {feature(column.category, types)}",
+    spec.Codes: lambda column, types: f"codes of {feature(column.category, types)}",
+    spec.ListOf: lambda column, types: (
+        f"list of {feature(column.category, types)}{', weighted' if column.weights else ''}"
     ),
-    spec.NGrams: lambda found, types: f"n-grams of {format_count(found.n, 'character')}, size {found.size:,}",
-    spec.Concat: lambda found, types: (
-        f"concat of {' and '.join(feature(each, types) for each in found.categories)}"
+    spec.NGrams: lambda column, types: (
+        f"n-grams of {format_count(column.n, 'character')}, size {column.size:,}"
     ),
-    spec.Vector: lambda found, types: (
-        f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
+    spec.Concat: lambda column, types: (
+        f"concat of {' and '.join(feature(each, types) for each in column.categories)}"
+    ),
+    spec.Vector: lambda column, types: (
+        f"vector, {spec.width(column):,} numbers{', standardised' if column.std else ''}"
     ),
     spec.PiecewiseLinear: _piecewise_linear,
     spec.Periodic: _periodic,
@@ -152,30 +151,35 @@ def model(job: spec.JobSpec) -> str:
 
 
 def _has_several(job: spec.JobSpec) -> bool:
-    return isinstance(job.label, spec.SeveralLabels) and job.own is None
+    return bool(job.label.labels) and job.own is None
 
 
 def label(spec_label: spec.Label) -> str:
     """Describe what is predicted."""
-    if isinstance(spec_label, spec.SeveralLabels):
-        return "; ".join(f"{part.column}: {label(part)}" for part in spec_label.labels)
-    if isinstance(spec_label, spec.ClassLabel):
-        return f"{len(spec_label.classes):,} classes: {join_first(spec_label.classes)}"
-    if isinstance(spec_label, spec.RankingLabel):
-        return f"a relevance, which orders the rows of each {spec_label.group}"
-    if isinstance(spec_label, spec.ClusterLabel):
-        return f"one of {spec_label.clusters:,} clusters, found without a label"
-    if isinstance(spec_label, spec.AnomalyLabel):
-        return "true for unusual rows, found without a label"
-    if isinstance(spec_label, spec.ForecastLabel):
-        return "a number, relative to the level and the scale of its series"
-    if isinstance(spec_label, spec.RawLabel):
-        return "the model's outputs as they are"
-    if isinstance(spec_label, spec.NoLabel):
-        return "none"
+    return LABELS[type(spec_label)](spec_label)
+
+
+def _number_label(spec_label: spec.RegressionLabel) -> str:
     offset = spec.label_offset(spec_label)
     mean = f"{offset + spec_label.mean:.12g}" if offset else number(spec_label.mean)
     return f"a number, mean {mean}, std {number(spec_label.std)}"
+
+
+LABELS: Mapping[type, Callable[[Any], str]] = {
+    spec.RegressionLabel: _number_label,
+    spec.ClassLabel: lambda spec_label: (
+        f"{len(spec_label.classes):,} classes: {join_first(spec_label.classes)}"
+    ),
+    spec.RankingLabel: lambda spec_label: f"a relevance, which orders the rows of each {spec_label.group}",
+    spec.ClusterLabel: lambda spec_label: f"one of {spec_label.clusters:,} clusters, found without a label",
+    spec.AnomalyLabel: lambda _: "true for unusual rows, found without a label",
+    spec.ForecastLabel: lambda _: "a number, relative to the level and the scale of its series",
+    spec.RawLabel: lambda _: "the model's outputs as they are",
+    spec.NoLabel: lambda _: "none",
+    spec.SeveralLabels: lambda spec_label: "; ".join(
+        f"{part.column}: {label(part)}" for part in spec_label.labels
+    ),
+}
 
 
 def columns(column: spec.Feature | spec.Category) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from edl.models.archive import Archive
-from edl.spec import ClassLabel, Label, RegressionLabel, Residuals
+from edl.spec import Label, Residuals
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.text import format_count, number, percent, value
 
@@ -25,10 +25,10 @@ def verdict(archive: Archive) -> str:
     rows = format_count(count, f"{kind} row")
     if archive.spec.forecast is not None or not count:
         return ""
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         confusion = archive.calibration.confusion if archive.calibration is not None else ()
         return " ".join(_of_classes(label, archive.metrics, rows, [math.fsum(row) for row in confusion]))
-    if isinstance(label, RegressionLabel):
+    if label.is_number:
         exact = archive.residuals if archive.residuals and archive.residuals.rows == count else None
         return " ".join(_of_numbers(archive.metrics, rows, exact))
     return ""
@@ -37,12 +37,12 @@ def verdict(archive: Archive) -> str:
 def verdict_of_evaluation(label: Label, figures: Figures, count: int, sizes: Sequence[float]) -> str:
     """Return sentences about metrics of so many rows. sizes: rows of each class, or their weights; empty if unknown."""
     rows = format_count(count)
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         return " ".join(_of_classes(label, figures, rows, sizes))
-    return " ".join(_of_numbers(figures, rows, None)) if isinstance(label, RegressionLabel) else ""
+    return " ".join(_of_numbers(figures, rows, None)) if label.is_number else ""
 
 
-def _of_classes(label: ClassLabel, figures: Figures, rows: str, sizes: Sequence[float]) -> Iterator[str]:
+def _of_classes(label: Label, figures: Figures, rows: str, sizes: Sequence[float]) -> Iterator[str]:
     accuracy = figures.get("accuracy")
     if accuracy is None:
         return
@@ -61,7 +61,7 @@ def _of_classes(label: ClassLabel, figures: Figures, rows: str, sizes: Sequence[
         yield from _of_positive_class(value(label.classes[1]), figures)
 
 
-def _most_frequent(label: ClassLabel, sizes: Sequence[float]) -> tuple[str, float] | None:
+def _most_frequent(label: Label, sizes: Sequence[float]) -> tuple[str, float] | None:
     """Return the most frequent class of the rows and its share; None where the sizes of the classes are not known."""
     if len(sizes) != len(label.classes) or not (total := math.fsum(sizes)):
         return None

@@ -24,7 +24,7 @@ from edl.models.archive import read_archive
 from edl.models.pending import Rival
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion
-from edl.spec import AnomalyLabel, Cluster, JobSpec, Rows
+from edl.spec import Cluster, JobSpec, Rows
 from sqlflow_edl.analysis.inference.evaluation import evaluation
 from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.settings.dictionary import Resolved
@@ -115,7 +115,7 @@ class Activation:
                 span=self.span,
                 hint="compare the metrics of their backtests",
             )
-        if isinstance(self.fitted.label, AnomalyLabel):
+        if self.fitted.label.tells_anomalies:
             raise SemanticError(
                 "versions are compared by their errors, and a model of anomalies has no label to be wrong about",
                 span=self.span,

@@ -25,7 +25,7 @@ from edl.features.weights import RowWeights
 from edl.jobs.job_folder import JobFolder
 from edl.models.archive import Archive
 from edl.models.fitting import Fitting
-from edl.spec import JobSpec, Vocabulary
+from edl.spec import JobSpec
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.analysis.checks.duplicates import row_hashes
 from sqlflow_edl.analysis.rows.repeatable import is_repeatable, reads_other_tables
@@ -81,9 +81,11 @@ def comparison_notes(
         return ()
     reader = data.open_reader(pinned, job.rows)
     vocabularies = {
-        one_category.column: one_category
+        source: one_category
         for one_category in map(spec.category_of, planned.features)
-        if isinstance(one_category, Vocabulary) and isinstance(one_category.column, str)
+        if spec.is_category(one_category) and one_category.levels
+        for source in spec.sources(one_category)
+        if isinstance(source, str)
     }
     summaries = fitting.columns if fitting is not None else {}
     pairs = zip(trained.columns, planned.columns, strict=False)
@@ -113,7 +115,7 @@ def count_classes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> list[floa
     stay on a server.
     """
     label = planned.label
-    if planned.kind != "evaluate" or not isinstance(label, spec.ClassLabel):
+    if planned.kind != "evaluate" or not label.has_classes:
         return []
     if pinned.table is not None and pinned.rows > MOST_ROWS:
         return []

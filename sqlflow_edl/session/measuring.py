@@ -11,7 +11,6 @@ import pyarrow as pa
 from edl import data
 from edl.jobs.job_folder import JobFolder
 from edl.run.result_tables import store
-from edl.spec import ClassLabel
 from edl.spec.measurement import Measurement
 from edl.worker.evaluation.predicted_rows import Found, measure
 from sqlflow_edl.analysis import measurement
@@ -43,7 +42,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     )
     report(observer, notes, warnings)
     message = f"{planned.kind} of {format_count(measured.rows)}"
-    if planned.report == "roc_curve" and isinstance(measured.label, ClassLabel):
+    if planned.report == "roc_curve" and measured.label is not None and measured.label.has_classes:
         message += f"; the positive class is {measured.label.classes[1]}"
     if not planned.target:
         reader = pa.Table.from_batches([measured.table]).to_reader()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
-from edl.spec import TREES, ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
+from edl.spec import TREES, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.description import left_out, warnings
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
@@ -85,7 +85,7 @@ class ModelView:
     @property
     def classes(self) -> tuple[str, ...]:
         label = self.archive.spec.label if self.archive is not None else None
-        return tuple(map(words.value, label.classes)) if isinstance(label, ClassLabel) else ()
+        return tuple(map(words.value, label.classes)) if label is not None else ()
 
     @property
     def confusion(self) -> tuple[tuple[float, ...], ...]:

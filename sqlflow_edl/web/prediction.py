@@ -16,7 +16,7 @@ import pyarrow as pa
 from edl.errors import ClusterError, SemanticError
 from edl.jobs.outcome import JobCancelledError
 from edl.models.registry.records import ModelVersion
-from edl.spec import TREES, ClassLabel, SeveralLabels
+from edl.spec import TREES
 from edl.worker.evaluation.prediction import probabilities
 from sqlflow_edl.reports.importances import unit
 from sqlflow_edl.reports.reasons import Reason, describe_prediction, reasons
@@ -119,13 +119,13 @@ def _predict(
     label = spec.label
     likely: list[tuple[str, float]] = []
     values = [(name, _show_value(value)) for name, value in answer.items()]
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         shares = probabilities(scores, label)[0].tolist()
         likely = sorted(zip(map(text_of, label.classes), shares, strict=True), key=lambda pair: -pair[1])[
             :CLASSES
         ]
         values = values[:1]
-    elif not isinstance(label, SeveralLabels):
+    elif not label.labels:
         values += _interval(model, row)
     explained, note = _explain(model, background, row)
     if explained is None:

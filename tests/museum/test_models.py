@@ -36,6 +36,8 @@ BY_STATEMENT = [name for name in collection.names() if name not in IN_MEMORY]
 # Structs of edl.spec that no stored file holds, with the reason.
 NEVER_STORED = {
     "Column": "the base of feature columns",
+    "CategoryColumn": "the base of categories",
+    "BaseLabel": "the base of labels",
     "Struct": "the base of the parts of a JobSpec",
     "_Version": "reads the version alone",
     "RowLimits": "is made of fields of Training",

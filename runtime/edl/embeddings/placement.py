@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 from edl.embeddings.combiners import Combiner
 from edl.embeddings.initializers import Initial
 from edl.errors import SemanticError
-from edl.spec import Embedding
 
 if TYPE_CHECKING:
     from edl.features import Entry
@@ -47,14 +46,13 @@ def _together(entry: Entry) -> tuple[object, ...]:
 
 def _row_table_width(entry: Entry) -> int:
     """Return the width of an embedding in a row table, or 0 for lists and any other entry."""
-    embedded = isinstance(entry.feature, Embedding) and entry.kind == "category"
-    outside = embedded and is_outside(entry.num_ids, entry.width)
+    outside = entry.feature.dim and entry.kind == "category" and is_outside(entry.num_ids, entry.width)
     return entry.width if outside else 0
 
 
 def table_of(entry: Entry) -> int:
     """Return the number of the table that the entry shares with others, or 0."""
-    return entry.feature.table if isinstance(entry.feature, Embedding) else 0
+    return entry.feature.table
 
 
 def owners(entries: Sequence[Entry]) -> dict[str, str]:
@@ -65,14 +63,12 @@ def owners(entries: Sequence[Entry]) -> dict[str, str]:
 
 def combiner_of(entry: Entry) -> Combiner:
     """Return the combiner of the vectors of a row's ids."""
-    feature = entry.feature
-    return cast(Combiner, feature.combiner) if isinstance(feature, Embedding) else "sum"
+    return cast(Combiner, entry.feature.combiner)
 
 
 def initial_of(entry: Entry) -> Initial:
     """Return the initializer of the vectors."""
-    feature = entry.feature
-    return cast(Initial, feature.initial) if isinstance(feature, Embedding) else "uniform"
+    return cast(Initial, entry.feature.initial)
 
 
 def refuse_sequence(entry: Entry) -> None:

@@ -10,40 +10,24 @@
 The classes of `edl.spec.features` define each column; `edl.features.arrays` defines the accepted data types.
 """
 
-from edl.features.columns import (
+from edl.features.categories import (
     bucket,
     category_id,
-    codes,
     concat,
     cross,
     day,
-    embedding,
     hash_bucket,
     hour,
-    lags,
     list_of,
-    log,
-    log_count,
     minute,
     month,
     ngrams,
-    normalize,
-    numeric,
-    one_hot,
-    periodic,
-    piecewise_linear,
-    raw,
-    sequence,
-    standardize,
-    stored,
-    target_mean,
-    vector,
     vocabulary,
     weekday,
-    year,
 )
+from edl.features.columns import codes, embedding, one_hot, sequence, stored
 from edl.features.computed import computed, function
-from edl.features.inputs import Inputs
+from edl.features.encodings import log_count, target_mean
 from edl.features.labels import (
     ClassTarget,
     ClusterTarget,
@@ -61,7 +45,19 @@ from edl.features.labels import (
     ranking,
     target,
 )
-from edl.features.transform import DENSE, NUMBERS, Entry, Features
+from edl.features.number_features import (
+    lags,
+    log,
+    normalize,
+    numeric,
+    periodic,
+    piecewise_linear,
+    raw,
+    standardize,
+    vector,
+    year,
+)
+from edl.features.transform import DENSE, NUMBERS, Entry, Features, Inputs
 from edl.features.weights import RowWeights, weights
 
 __all__ = [

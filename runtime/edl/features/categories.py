@@ -1,4 +1,4 @@
-"""Category encoders: for each kind of category, conversion of a batch's values to int64 ids in [0, num_ids).
+"""Categories: constructors, checks, and for each kind conversion of a batch's values to int64 ids in [0, num_ids).
 
 The last id, `size`, is *missing or unseen*: NULL, NaN, an infinity, a value outside the vocabulary or the range, an
 integer column's 2.5. `encoder` prepares everything that does not depend on the batch; an encoder maps a batch to ids.
@@ -6,7 +6,7 @@ integer column's 2.5. `encoder` prepares everything that does not depend on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edl.errors import SemanticError, did_you_mean
+from edl.features import character_ngrams, hashing
 from edl.features.arrays import Ints, integers, is_text, numbers, plain_array, texts, valid_mask
 from edl.features.calendar import parts
-from edl.features.character_ngrams import ngrams
 from edl.features.computed import column as column_of
-from edl.features.hashing import bucket, combine, hash_texts
+from edl.features.hashing import combine, hash_texts
+from edl.features.kinds import (
+    check,
+    check_boundaries,
+    check_category,
+    check_count,
+    check_delimiter,
+    check_distinct,
+    check_fields,
+    check_name,
+    check_size,
+    check_source,
+    fits,
+)
 from edl.features.lists import Lists
 from edl.ragged import Ragged
 from edl.spec import (
@@ -29,12 +43,16 @@ from edl.spec import (
     Cross,
     DatePart,
     HashBucket,
+    ItemCategory,
     ListOf,
     NGrams,
+    Part,
+    Source,
     Vocabulary,
     num_ids,
+    sources,
 )
-from edl.spec.features import Crossed
+from edl.spec.features import PART_SIZES, Crossed, Single
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]
@@ -43,17 +61,180 @@ _ArrayEncoder = Callable[[pa.Array], Ints]
 _INT64 = np.iinfo(np.int64)
 
 
+# Constructors ----------------------------------------------------------------------------------------------
+
+
+def month(column: str) -> DatePart:
+    """Return the month of a date, January first."""
+    return _part(column, "month")
+
+
+def day(column: str) -> DatePart:
+    """Return the day of the month."""
+    return _part(column, "day")
+
+
+def weekday(column: str) -> DatePart:
+    """Return the day of the week, Monday first."""
+    return _part(column, "weekday")
+
+
+def hour(column: str) -> DatePart:
+    """Return the hour of a time or timestamp, in UTC."""
+    return _part(column, "hour")
+
+
+def minute(column: str) -> DatePart:
+    """Return the minute of a time or timestamp, in UTC."""
+    return _part(column, "minute")
+
+
+def _part(column: str, part: Part) -> DatePart:
+    return check(DatePart(column, part))
+
+
+def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
+    """Return the interval of the ascending `boundaries` with the number; boundaries belong to the interval above."""
+    return check(Bucket(column, tuple(boundaries)))
+
+
+def category_id(column: str, size: int) -> CategoryId:
+    """Return the integer itself, an id in [0, size)."""
+    return check(CategoryId(column, size))
+
+
+def hash_bucket(column: Source, size: int) -> HashBucket:
+    """Return a stable hash of the value's text, modulo `size`."""
+    return check(HashBucket(column, size))
+
+
+def vocabulary(column: Source, values: Iterable[str | int]) -> Vocabulary:
+    """Return the value's position in `values`."""
+    return check(Vocabulary(column, tuple(values)))
+
+
+def cross(columns: Iterable[str | Crossed], size: int) -> Cross:
+    """Return a hash of several columns' values, or of categories' ids, together, modulo `size`."""
+    if isinstance(columns, str):
+        raise SemanticError(f"cross takes a list of columns, not {columns!r} alone")
+    return check(Cross(tuple(columns), size))
+
+
+def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> ListOf:
+    """Return the ids of a list's items.
+
+    In a text, `delimiter` separates items, and `weights` an item from its weight.
+    """
+    return check(ListOf(category, delimiter, weights))
+
+
+def ngrams(column: Source, n: int, size: int) -> NGrams:
+    """Return the ids of the runs of `n` characters in a text: stable hashes, modulo `size`."""
+    return check(NGrams(column, n, size))
+
+
+def concat(*categories: Single) -> Concat:
+    """Combine the ids of several categories in one id space."""
+    return check(Concat(categories))
+
+
+# Checks ----------------------------------------------------------------------------------------------------
+
+
+@check_fields.register
+def _check_bucket(column: Bucket) -> None:
+    check_boundaries(column)
+
+
+@check_fields.register
+def _check_category_id(column: CategoryId) -> None:
+    check_size(column)
+
+
+@check_fields.register
+def _check_hash_bucket(column: HashBucket) -> None:
+    check_size(column)
+
+
+@check_fields.register
+def _check_vocabulary(column: Vocabulary) -> None:
+    check_source(column)
+    if not column.values:
+        raise SemanticError(f"the vocabulary of column {column.column} is empty")
+    kinds = {type(value) for value in column.values}
+    if kinds not in ({str}, {int}):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise SemanticError(
+            f"the vocabulary of column {column.column} must be all text or all integers, not {names}"
+        )
+    check_distinct(column.values, f"the vocabulary of column {column.column}")
+
+
+@check_fields.register
+def _check_date_part(column: DatePart) -> None:
+    check_name(column.column, "date_part")
+    if column.part not in PART_SIZES:
+        raise SemanticError(
+            f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), PART_SIZES)
+        )
+
+
+@check_fields.register
+def _check_cross(column: Cross) -> None:
+    for part in column.columns:
+        if fits(part, "cross"):
+            check_fields(part)
+        else:
+            check_name(part, "cross")
+    if len(column.columns) < 2:
+        raise SemanticError("cross needs at least two columns")
+    check_distinct(column.columns, "cross")
+    check_count(column.size, f"size of the cross of {', '.join(map(str, sources(column)))}")
+
+
+@check_fields.register
+def _check_list_of(column: ListOf) -> None:
+    check_category(column.category, "item", "list_of")
+    check_delimiter(column)
+    if not isinstance(column.weights, str) or column.weights == column.delimiter:
+        raise SemanticError(
+            f"the separator of weights of column {column.column} must be a text other than its delimiter, "
+            f"not {column.weights!r}"
+        )
+
+
+@check_fields.register
+def _check_ngrams(column: NGrams) -> None:
+    check_size(column)
+    check_count(column.n, f"n of column {column.column}")
+
+
+@check_fields.register
+def _check_concat(column: Concat) -> None:
+    for part in column.categories:
+        if not fits(part, "concat"):
+            raise SemanticError(f"concat takes categories, not {part!r}")
+        check_fields(part)
+    if len(column.categories) < 2:
+        raise SemanticError("concat needs at least two categories")
+
+
+# Ids -------------------------------------------------------------------------------------------------------
+
+
 def encoder(category: Category) -> Encoder:
     """Return the function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
-    if isinstance(category, Cross):
-        return _cross(category)
-    if isinstance(category, ListOf):
-        return _list_of(category)
-    if isinstance(category, NGrams):
-        return _ngrams(category)
-    if isinstance(category, Concat):
-        return _concat(category)
-    encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
+    return ENCODERS[type(category)](category)
+
+
+def level_encoder(column: str, values: tuple[str | int, ...]) -> Encoder:
+    """Return the function from a batch to the positions of a column's values in the list."""
+    return encoder(Vocabulary(column, values))
+
+
+def _encode_column(category: Bucket | CategoryId | HashBucket | Vocabulary | DatePart) -> Encoder:
+    """Return the encoder of a category of one column."""
+    encode, column, missing = ARRAY_ENCODERS[type(category)](category), category.column, category.size
     return lambda batch: _by_dictionary(column_of(batch, column), encode, missing)
 
 
@@ -126,7 +307,7 @@ def _category_id(category: CategoryId) -> _ArrayEncoder:
 def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
         text = texts(array, str(category.column))
-        ids = bucket(hash_texts(text), category.size)
+        ids = hashing.bucket(hash_texts(text), category.size)
         ids[~valid_mask(text)] = category.size
         return ids
 
@@ -156,7 +337,7 @@ def _cross(category: Cross) -> Encoder:
 
     def encode(batch: pa.RecordBatch) -> Ints:
         columns = [part(batch) for part in parts]
-        ids = bucket(combine([hash_texts(column) for column in columns]), category.size)
+        ids = hashing.bucket(combine([hash_texts(column) for column in columns]), category.size)
         ids[~np.logical_and.reduce([valid_mask(column) for column in columns])] = category.size
         return ids
 
@@ -177,7 +358,7 @@ def _make_text_reader(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Arra
 
 
 def _list_of(category: ListOf) -> Encoder:
-    encode_items = _ENCODERS[type(category.category)](category.category)
+    encode_items = ARRAY_ENCODERS[type(category.category)](category.category)
 
     def encode(batch: pa.RecordBatch) -> Ragged:
         column = column_of(batch, category.category.column)
@@ -189,8 +370,10 @@ def _list_of(category: ListOf) -> Encoder:
 
 def _ngrams(category: NGrams) -> Encoder:
     def encode(batch: pa.RecordBatch) -> Ragged:
-        hashes, offsets = ngrams(texts(column_of(batch, category.column), str(category.column)), category.n)
-        return Ragged(bucket(hashes, category.size), offsets)
+        hashes, offsets = character_ngrams.ngrams(
+            texts(column_of(batch, category.column), str(category.column)), category.n
+        )
+        return Ragged(hashing.bucket(hashes, category.size), offsets)
 
     return encode
 
@@ -220,10 +403,17 @@ def _weights(ids: Ragged) -> npt.NDArray[np.float32]:
     return np.ones(len(ids.values), np.float32) if ids.weights is None else ids.weights
 
 
-_ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
+ARRAY_ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
     Bucket: _bucket,
     CategoryId: _category_id,
     HashBucket: _hash_bucket,
     Vocabulary: _vocabulary,
     DatePart: _date_part,
+}
+ENCODERS: Mapping[type, Callable[[Any], Encoder]] = {
+    **dict.fromkeys(ARRAY_ENCODERS, _encode_column),
+    Cross: _cross,
+    ListOf: _list_of,
+    NGrams: _ngrams,
+    Concat: _concat,
 }

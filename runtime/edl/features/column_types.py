@@ -12,8 +12,8 @@ from edl.features.arrays import ColumnTypeError
 from edl.features.labels import target
 from edl.features.transform import Features
 from edl.spec import Feature, Label, source_columns
+from edl.spec.column import sources
 from edl.spec.computed import functions
-from edl.spec.features import sources
 
 _VALUES: tuple[object, ...] = ("", b"", 0, False, [], {})
 

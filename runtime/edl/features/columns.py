@@ -1,165 +1,36 @@
-"""Constructors of feature columns for programs: `fc.standardize("age", mean=38.6, std=13.6)`.
+"""Features of categories' ids: their constructors, checks and values.
 
-Each function checks its arguments and returns the spec object of the same name. A SemanticError names the invalid
-argument and column. `edl.features.checks` has the same checks for columns of other origin, such as a JobSpec.
+The constructors of feature columns check their arguments, as in `fc.standardize("age", mean=38.6, std=13.6)`, and
+return the spec object of the same name. A SemanticError names the invalid argument and column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from edl.errors import SemanticError, SpecError
-from edl.features.checks import check
+from edl.errors import SemanticError, SpecError, did_you_mean
+from edl.features.kinds import RowsOfBatch, check, check_category, check_count, check_fields, compute_values
 from edl.spec import (
-    Bucket,
     Category,
-    CategoryId,
     Codes,
-    Concat,
-    Cross,
-    DatePart,
     Embedding,
-    HashBucket,
-    ItemCategory,
+    Feature,
     ListOf,
-    Log,
-    LogCount,
     NGrams,
-    Normalize,
-    Numeric,
     OneHot,
-    Part,
-    Periodic,
-    PiecewiseLinear,
-    Raw,
     Sequence,
-    Source,
-    Standardize,
-    TargetMean,
-    Vector,
-    Vocabulary,
-    Year,
+    embeddings,
+    num_ids,
+    sources,
 )
-from edl.spec.features import Crossed, Plain, Single
-from edl.spec.forecast import LAG
-
-
-def numeric(column: str, mean: float = 0.0) -> Numeric:
-    """Return the unchanged number; `mean` replaces NULL."""
-    return check(Numeric(column, mean))
-
-
-def standardize(column: str, mean: float, std: float, limit: float = 0.0) -> Standardize:
-    """(x - mean) / std, smoothly clipped to `limit` unless that is 0."""
-    return check(Standardize(column, mean, std, limit))
-
-
-def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  # noqa: A002 (the words of the field)
-    """(x - min) / (max - min); `mean` replaces NULL."""
-    return check(Normalize(column, min, max, mean))
-
-
-def log(column: str, mean: float) -> Log:
-    """Return the logarithm of 1 + x; `mean`, of x, replaces NULL and numbers without a logarithm."""
-    return check(Log(column, mean))
-
-
-def year(column: str, mean: float, std: float) -> Year:
-    """(year - mean) / std of a date or timestamp."""
-    return check(Year(column, mean, std))
-
-
-def piecewise_linear(column: str, boundaries: Iterable[float], nulls: bool = False) -> PiecewiseLinear:
-    """Return the piecewise-linear encoding of a number in the bins between the ascending `boundaries`."""
-    return check(PiecewiseLinear(column, tuple(boundaries), nulls))
-
-
-def periodic(column: str, mean: float, std: float, frequencies: int) -> Periodic:
-    """Return the periodic embedding of (x - mean) / std, by as many learnt `frequencies`."""
-    return check(Periodic(column, mean, std, frequencies))
-
-
-def vector(column: str, mean: Iterable[float], std: Iterable[float] = (), delimiter: str = ",") -> Vector:
-    """Return the numbers of a cell, as many as there are means; with `std`, (x - mean) / std of each."""
-    return check(Vector(column, tuple(mean), tuple(std), delimiter))
-
-
-def month(column: str) -> DatePart:
-    """Return the month of a date, January first."""
-    return _part(column, "month")
-
-
-def day(column: str) -> DatePart:
-    """Return the day of the month."""
-    return _part(column, "day")
-
-
-def weekday(column: str) -> DatePart:
-    """Return the day of the week, Monday first."""
-    return _part(column, "weekday")
-
-
-def hour(column: str) -> DatePart:
-    """Return the hour of a time or timestamp, in UTC."""
-    return _part(column, "hour")
-
-
-def minute(column: str) -> DatePart:
-    """Return the minute of a time or timestamp, in UTC."""
-    return _part(column, "minute")
-
-
-def _part(column: str, part: Part) -> DatePart:
-    return check(DatePart(column, part))
-
-
-def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
-    """Return the interval of the ascending `boundaries` with the number; boundaries belong to the interval above."""
-    return check(Bucket(column, tuple(boundaries)))
-
-
-def category_id(column: str, size: int) -> CategoryId:
-    """Return the integer itself, an id in [0, size)."""
-    return check(CategoryId(column, size))
-
-
-def hash_bucket(column: Source, size: int) -> HashBucket:
-    """Return a stable hash of the value's text, modulo `size`."""
-    return check(HashBucket(column, size))
-
-
-def vocabulary(column: Source, values: Iterable[str | int]) -> Vocabulary:
-    """Return the value's position in `values`."""
-    return check(Vocabulary(column, tuple(values)))
-
-
-def cross(columns: Iterable[str | Crossed], size: int) -> Cross:
-    """Return a hash of several columns' values, or of categories' ids, together, modulo `size`."""
-    if isinstance(columns, str):
-        raise SemanticError(f"cross takes a list of columns, not {columns!r} alone")
-    return check(Cross(tuple(columns), size))
-
-
-def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> ListOf:
-    """Return the ids of a list's items.
-
-    In a text, `delimiter` separates items, and `weights` an item from its weight.
-    """
-    return check(ListOf(category, delimiter, weights))
-
-
-def ngrams(column: Source, n: int, size: int) -> NGrams:
-    """Return the ids of the runs of `n` characters in a text: stable hashes, modulo `size`."""
-    return check(NGrams(column, n, size))
-
-
-def concat(*categories: Single) -> Concat:
-    """Combine the ids of several categories in one id space."""
-    return check(Concat(categories))
+from edl.spec.features import COMBINERS, INITIALS, Plain
 
 
 def one_hot(category: Category) -> OneHot:
@@ -182,42 +53,6 @@ def sequence(category: ListOf | NGrams, length: int) -> Sequence:
     return check(Sequence(category, length))
 
 
-def target_mean(
-    category: Plain,
-    smoothing: float,
-    outputs: int = 1,
-    counts: Iterable[float] = (),
-    sums: Iterable[float] = (),
-    folds: int = 0,
-    rows: int = 0,
-    blocks: int = 1,
-    scaled: bool = True,
-) -> TargetMean:
-    """Return the smoothed mean label of the row's category, of a training row without the labels of its fold.
-
-    `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
-    """
-    feature = TargetMean(
-        category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled
-    )
-    return check(feature)
-
-
-def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:
-    """Return log(1 + n) of the number n of training rows with the row's category; `counts` holds n for each id."""
-    return check(LogCount(category, tuple(counts), scaled))
-
-
-def raw(column: str, part: str = "") -> Raw:
-    """Return the number as it is, for trees, or a part of a date: year, month, day, weekday, hour or minute."""
-    return check(Raw(column, part))  # type: ignore[arg-type]
-
-
-def lags(count: int) -> list[Raw]:
-    """Return the last `count` values of a series before the origin of an example, the latest first."""
-    return [raw(f"{LAG}{lag}") for lag in range(1, count + 1)]
-
-
 def codes(category: Plain) -> Codes:
     """Return the id as a number, for trees; missing and unseen values are NaN."""
     return check(Codes(category))
@@ -236,3 +71,80 @@ def stored(path: str | Path) -> tuple[Any, ...]:
         ) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is not a list of texts or numbers: {error}") from None
+
+
+# Checks ----------------------------------------------------------------------------------------------------
+
+
+@check_fields.register
+def _check_one_hot(column: OneHot) -> None:
+    check_category(column.category, "model", "one_hot")
+
+
+@check_fields.register
+def _check_embedding(column: Embedding) -> None:
+    check_category(column.category, "model", "embedding")
+    check_count(column.dim, "dim of an embedding")
+    if column.combiner not in COMBINERS:
+        hint = did_you_mean(str(column.combiner), COMBINERS)
+        raise SemanticError(f"an embedding has no combiner {column.combiner!r}", hint=hint)
+    if column.initial not in INITIALS:
+        hint = did_you_mean(str(column.initial), INITIALS)
+        raise SemanticError(f"an embedding has no initial values {column.initial!r}", hint=hint)
+    if isinstance(column.table, bool) or not isinstance(column.table, int) or column.table < 0:
+        raise SemanticError(f"table of an embedding must be 0 or a positive integer, not {column.table!r}")
+
+
+@check_fields.register
+def _check_sequence(column: Sequence) -> None:
+    check_category(column.category, "sequence", "sequence")
+    check_count(column.length, "length of a sequence")
+
+
+@check_fields.register
+def _check_codes(column: Codes) -> None:
+    check_category(column.category, "encoding", "codes")
+
+
+def check_tables(columns: Iterable[Feature]) -> None:
+    """Raise SemanticError if features with one table are no neighbours, or their vectors differ in kind."""
+    seen: set[int] = set()
+    for table, run in groupby(columns, key=lambda feature: feature.table):
+        sharing = list(embeddings(run))
+        names = ", ".join(str(source) for feature in sharing for source in sources(feature))
+        if table and table in seen:
+            raise SemanticError(
+                f"the embedding of {names} is apart from others of table {table}", hint="put them together"
+            )
+        if table and len(set(map(_vectors, sharing))) > 1:
+            raise SemanticError(
+                f"the embeddings of {names} share a table, and differ in their vectors or ids"
+            )
+        seen.add(table)
+
+
+def _vectors(column: Embedding) -> tuple[object, ...]:
+    """Return all that embeddings of one table have in common."""
+    category = column.category
+    weighted = category.weights != "" if category.made_of == "category" else None
+    return num_ids(category), column.dim, column.combiner, column.initial, category.has_lists, weighted
+
+
+# Values ----------------------------------------------------------------------------------------------------
+
+
+@compute_values.register
+def _codes(feature: Codes, rows: RowsOfBatch) -> npt.NDArray[np.float64]:
+    ids = rows.ids[feature.category]
+    return np.where(ids == feature.category.size, np.nan, ids)[:, None]
+
+
+@compute_values.register
+def _one_hot(feature: OneHot, rows: RowsOfBatch) -> npt.NDArray[np.float32]:
+    """Sum the one-hot rows of lists of ids, (n, size)."""
+    ids, size = rows.ids[feature.category], feature.width
+    sums = np.zeros(len(ids) * size, dtype=np.float32)
+    np.add.at(
+        sums, ids.rows * np.int64(size) + ids.values, np.float32(1) if ids.weights is None else ids.weights
+    )
+    return sums.reshape(len(ids), size)

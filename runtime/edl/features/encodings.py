@@ -1,17 +1,90 @@
-"""Statistics of categories in place of the categories: the mean label, or the number of rows."""
+"""Statistics of categories in their place, the mean label or the number of rows: constructors, checks and values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edl.errors import SpecError
+from edl.errors import SemanticError, SpecError
 from edl.features.arrays import Floats, Ints
 from edl.features.folds import FOLD, Folds
+from edl.features.kinds import (
+    RowsOfBatch,
+    check,
+    check_category,
+    check_count,
+    check_fields,
+    check_finite,
+    compute_values,
+)
 from edl.spec import Encoding, LogCount, TargetMean, num_ids
+from edl.spec.features import Plain
+
+
+def target_mean(
+    category: Plain,
+    smoothing: float,
+    outputs: int = 1,
+    counts: Iterable[float] = (),
+    sums: Iterable[float] = (),
+    folds: int = 0,
+    rows: int = 0,
+    blocks: int = 1,
+    scaled: bool = True,
+) -> TargetMean:
+    """Return the smoothed mean label of the row's category, of a training row without the labels of its fold.
+
+    `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
+    """
+    feature = TargetMean(
+        category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled
+    )
+    return check(feature)
+
+
+def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:
+    """Return log(1 + n) of the number n of training rows with the row's category; `counts` holds n for each id."""
+    return check(LogCount(category, tuple(counts), scaled))
+
+
+@check_fields.register
+def _check_target_mean(column: TargetMean) -> None:
+    check_category(column.category, "encoding", "target_mean")
+    check_finite(column.smoothing, "smoothing of target_mean")
+    check_count(column.outputs, "outputs of target_mean")
+    check_count(column.blocks, "blocks of target_mean")
+    if column.smoothing < 0:
+        raise SemanticError(f"smoothing of target_mean must not be negative, it is {column.smoothing}")
+    if column.counts or column.sums:
+        check_count(column.folds, "folds of target_mean")
+        check_count(column.rows, "rows of target_mean")
+        if column.folds % column.blocks:
+            raise SemanticError(
+                f"target_mean has {column.folds} folds, and {column.blocks} blocks of them are not equal"
+            )
+        count = column.folds * num_ids(column.category)
+        _check_statistics("counts", column.counts, count)
+        _check_statistics("sums", column.sums, count * column.outputs)
+
+
+@check_fields.register
+def _check_log_count(column: LogCount) -> None:
+    check_category(column.category, "encoding", "log_count")
+    if column.counts:
+        _check_statistics("counts", column.counts, num_ids(column.category))
+
+
+def _check_statistics(name: str, values: tuple[float, ...], count: int) -> None:
+    for value in values:
+        check_finite(value, f"a number of {name}")
+    if len(values) != count:
+        raise SemanticError(f"{name} has {len(values):,} numbers; the category has {count:,} in its folds")
+    if name == "counts" and (min(values) < 0 or not sum(values)):
+        raise SemanticError("counts must not be negative, and not all 0")
 
 
 class Encoder:
@@ -19,7 +92,7 @@ class Encoder:
 
     def __init__(self, feature: Encoding) -> None:
         self._feature = feature
-        self._of: dict[int, Floats] = {}
+        self._of: dict[int | None, Floats] = {}
 
     def values(self, ids: Ints, batch: pa.RecordBatch) -> Floats:
         """Return the values of rows with these ids, (n, width)."""
@@ -29,28 +102,25 @@ class Encoder:
                 "a feature has no statistics of its category: they come from the rows that a statement pins",
                 hint="run the statement with sqlflow run; a program that is only compiled lacks them",
             )
-        if isinstance(feature, LogCount):
-            return self._table(0)[ids]
-        if FOLD not in batch.schema.names:
-            return self._table(feature.folds)[ids]
+        if not feature.needs_label or FOLD not in batch.schema.names:
+            return self._table(None)[ids]
         codes = np.asarray(batch.column(FOLD))
-        values = np.empty((len(ids), feature.outputs))
+        values = np.empty((len(ids), feature.width))
         for code in np.unique(codes).tolist():  # as many as there are folds
             rows = codes == code
             values[rows] = self._table(code)[ids[rows]]
         return values
 
-    def _table(self, code: int) -> Floats:
-        """Return the values of each id, (ids, width)."""
+    def _table(self, code: int | None) -> Floats:
+        """Return the values of each id, (ids, width). code: of the folds that are left out, none of None."""
         if code not in self._of:
-            feature = self._feature
-            self._of[code] = _log_counts(feature) if isinstance(feature, LogCount) else _means(feature, code)
+            self._of[code] = TABLES[type(self._feature)](self._feature, code)
         return self._of[code]
 
 
-def _means(feature: TargetMean, code: int) -> Floats:
+def _means(feature: TargetMean, code: int | None) -> Floats:
     folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _ = _smooth_means(feature, folds.statistics_mask(code))
+    means, _ = _smooth_means(feature, folds.statistics_mask(feature.folds if code is None else code))
     if not feature.scaled:
         return means.T
     of_all, rows = _smooth_means(feature, folds.statistics_mask(feature.folds))
@@ -70,7 +140,7 @@ def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Flo
     return means, counts
 
 
-def _log_counts(feature: LogCount) -> Floats:
+def _log_counts(feature: LogCount, code: int | None) -> Floats:
     counts = np.asarray(feature.counts)
     values: Any = np.log1p(counts)[None]
     values[:, -1] = 0.0
@@ -88,3 +158,12 @@ def _scale_values(values: Floats, centre: Any, of_all: Floats, rows: Floats) -> 
     shifted = values - np.reshape(centre, (-1, 1))
     scaled: Floats = np.divide(shifted, deviation, out=np.zeros_like(shifted), where=deviation > 0)
     return scaled.T
+
+
+@compute_values.register
+def _encoding(feature: Encoding, rows: RowsOfBatch) -> Floats:
+    values: Floats = rows.statistics[feature].values(rows.ids[feature.category], rows.batch)
+    return values
+
+
+TABLES: Mapping[type, Callable[[Any, int | None], Floats]] = {TargetMean: _means, LogCount: _log_counts}

@@ -24,7 +24,7 @@ have are SemanticErrors; in prediction the label is not read at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,6 @@ from edl.spec import (
     ClusterLabel,
     ForecastLabel,
     Label,
-    NoLabel,
     RankingLabel,
     RawLabel,
     RegressionLabel,
@@ -309,8 +308,8 @@ class SeveralTarget:
         if len(spec.labels) < 2:
             raise SemanticError("several labels are two or more")
         self.spec = spec
-        self.targets = [
-            RegressionTarget(one_label) if isinstance(one_label, RegressionLabel) else ClassTarget(one_label)
+        self.targets: list[RegressionTarget | ClassTarget] = [
+            TARGETS[type(one_label)](one_label)  # type: ignore[misc]  # of a number or of classes
             for one_label in spec.labels
         ]
 
@@ -399,6 +398,18 @@ Target = (
 )
 
 
+TARGETS: Mapping[type, Callable[[Any], Target]] = {
+    RegressionLabel: RegressionTarget,
+    ClassLabel: ClassTarget,
+    RankingLabel: RankingTarget,
+    ClusterLabel: ClusterTarget,
+    AnomalyLabel: AnomalyTarget,
+    ForecastLabel: ForecastTarget,
+    RawLabel: RawTarget,
+    SeveralLabels: SeveralTarget,
+}
+
+
 def label(
     column: str, mean: float = 0.0, std: float = 1.0, centre: float | UnsetType = UNSET
 ) -> RegressionTarget:
@@ -446,21 +457,9 @@ def labels(*parts: RegressionTarget | ClassTarget) -> SeveralTarget:
 
 def target(spec: Label) -> Target:
     """Return the target of a JobSpec's label."""
-    if isinstance(spec, SeveralLabels):
-        return SeveralTarget(spec)
-    if isinstance(spec, RawLabel):
-        return RawTarget(spec)
-    if isinstance(spec, RankingLabel):
-        return RankingTarget(spec)
-    if isinstance(spec, ClusterLabel):
-        return ClusterTarget(spec)
-    if isinstance(spec, AnomalyLabel):
-        return AnomalyTarget(spec)
-    if isinstance(spec, ForecastLabel):
-        return ForecastTarget(spec)
-    if isinstance(spec, NoLabel):
+    if (kind := TARGETS.get(type(spec))) is None:
         raise SpecError("a transform has no label")
-    return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
+    return kind(spec)
 
 
 def learned_labels(target_of_model: Target, labels: Labels) -> Labels:

@@ -28,12 +28,12 @@ from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
 from edl.frameworks.device import is_own_process
 from edl.frameworks.networks.features import NUMBERS
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
-from edl.frameworks.onnx.columns import find_unsupported_column
+from edl.frameworks.onnx.columns import TREE_NUMBERS, find_unsupported_column
 from edl.frameworks.onnx.ensemble import EnsembleFile, EnsemblePart
 from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
 from edl.program.folders import MEMBERS
-from edl.spec import ENSEMBLE, TREES, ClassLabel, JobSpec, Label, Raw, RegressionLabel, extra_outputs
+from edl.spec import ENSEMBLE, TREES, JobSpec, Label, extra_outputs
 
 if TYPE_CHECKING:
     from edl.embeddings.model_tables import Cut
@@ -187,16 +187,15 @@ class EnsembleAdapter:
         for (number, _), adapter in self._models.items():
             program, member = self.model.programs[number], shares[number]
             parts.append((member.weight / member.folds, _part(program, adapter)))
-        if clash := find_unsupported_column(spec.features, (*NUMBERS, Raw)):
+        if clash := find_unsupported_column(spec.features, NUMBERS | TREE_NUMBERS):
             raise _without_graph(f"column {clash} is a text for one of its models and a number for another")
         return EnsembleFile(spec, parts)
 
 
 def mean_loss(label: Label, labels: Array, scores: Array, weights: Floats | None) -> float:
     """Return the mean log loss, or the mean squared error in the unit of the label's variance; NaN without rows."""
-    metric = LogLoss() if isinstance(label, ClassLabel) else MSE()
-    unit = label.std**2 if isinstance(label, RegressionLabel) else 1.0
-    return metric.result(metric.update((), labels, scores, weights)) / unit
+    metric = LogLoss() if label.has_classes else MSE()
+    return metric.result(metric.update((), labels, scores, weights)) / label.std**2
 
 
 def _part(program: Program, adapter: Adapter) -> EnsemblePart:

@@ -32,7 +32,7 @@ from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import is_text
 from edl.installation import install_extras
 from edl.ragged import Ragged
-from edl.spec import ENSEMBLE, ClassLabel, JobSpec, Label, source_columns
+from edl.spec import ENSEMBLE, JobSpec, Label, source_columns
 
 if TYPE_CHECKING:
     from edl.program import Program
@@ -150,7 +150,7 @@ def check_lists(framework: str, model: Any, features: Features, expected: Array)
 
 def average_members(framework: str, model: Any, label: Label) -> Any:
     """Return a model that averages the outputs of an ensemble, (n, members, k), to outputs of one model, (n, k)."""
-    regression, binary = not isinstance(label, ClassLabel), label.outputs == 1
+    regression, binary = not label.has_classes, label.outputs == 1
     return (_averaged_keras if framework == "keras" else _averaged_torch)(model, regression, binary)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from edl.metrics.base import Array, Metric
 from edl.metrics.states import State
-from edl.spec import ClassLabel, SeveralLabels
+from edl.spec import SeveralLabels
 
 
 class _Target(Protocol):
@@ -28,7 +28,7 @@ class OfLabel(Metric):
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         one_label = self.label.labels[self.number]
         labels = labels[:, slice(*self.label.places[self.number])]
-        if isinstance(one_label, ClassLabel) and not one_label.is_binary:
+        if one_label.has_classes and not one_label.is_binary:
             labels = labels.argmax(axis=1)
         scores = scores[:, slice(*self.label.score_places[self.number])]
         return self.metric.update(self.metric.zero(), labels, scores, weights)

@@ -52,18 +52,11 @@ from edl.metrics.regression import (
 )
 from edl.metrics.residuals import MedianAbsoluteError
 from edl.spec import (
-    AnomalyLabel,
-    ClusterLabel,
-    ForecastLabel,
     Label,
-    NoLabel,
-    RankingLabel,
-    RawLabel,
-    RegressionLabel,
-    SeveralLabels,
 )
+from edl.spec.labels import Task
 
-Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
+Kind = Task  # of label, which has metrics by name
 _Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast"]
 _PREDICTED: dict[Kind, _Predicted] = {
     "regression": "number",
@@ -192,19 +185,10 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
 
 def kind_of(label: Label) -> Kind:
     """Return the kind of label; it selects the metrics."""
-    if isinstance(label, RegressionLabel):
-        return "regression"
-    if isinstance(label, RankingLabel):
-        return "ranking"
-    if isinstance(label, ClusterLabel):
-        return "clusters"
-    if isinstance(label, AnomalyLabel):
-        return "anomalies"
-    if isinstance(label, ForecastLabel):
-        return "forecast"
-    if isinstance(label, RawLabel | NoLabel | SeveralLabels):
+    task = label.task
+    if task is None:
         raise SemanticError("metrics by name need a model with one label")
-    return "binary" if label.is_binary else "multiclass"
+    return task
 
 
 def names(kind: Kind | None) -> tuple[str, ...]:

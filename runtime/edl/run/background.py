@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data import Reader
-from edl.spec import TREES, ClassLabel, JobSpec, RankingLabel, RegressionLabel
+from edl.spec import TREES, JobSpec
 from edl.tasks.ranges import generator
 
 MOST_ROWS = 200
@@ -28,7 +28,8 @@ _STREAM = 0xBAC6  # random stream of the order of quantiles
 
 def can_be_explained(spec: JobSpec) -> bool:
     """Return True if the model predicts one number, or classes, from columns that its JobSpec names."""
-    explained = isinstance(spec.label, ClassLabel | RegressionLabel | RankingLabel)
+    label = spec.label
+    explained = label.has_classes or label.is_number or bool(label.group)
     return explained and spec.zoo is None and spec.forecast is None and bool(spec.columns)
 
 

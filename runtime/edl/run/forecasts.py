@@ -19,7 +19,7 @@ from edl.jobs.events import ignore
 from edl.jobs.outcome import Outcome
 from edl.models.weights import Weights
 from edl.program import Program
-from edl.spec import TREES, ForecastLabel, Rows
+from edl.spec import TREES, Rows
 from edl.spec.forecast import BESIDE, SCALE, SHIFTS
 from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
@@ -47,7 +47,7 @@ def _shifts(program: Program, reader: ExamplesReader, weights: Mapping[str, Arra
     Patterson and Candès, 2019), for each side.
     """
     label = program.spec.label
-    if SHIFTS not in weights or reader.training == reader.rows or not isinstance(label, ForecastLabel):
+    if SHIFTS not in weights or reader.training == reader.rows or not label.is_forecast:
         return {}
     block = Blocks(program, reader).read(reader.training, reader.rows, "train").arrays
     adapter = create(program, block.features, block.labels, seed=program.spec.training.seed)

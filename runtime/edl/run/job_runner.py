@@ -42,7 +42,7 @@ from edl.run.archive import save
 from edl.run.background import background_rows
 from edl.run.initial_weights import trained_background, trained_temperature, trained_weights
 from edl.run.one_process import keeping_state
-from edl.spec import ENSEMBLE, TREES, JobSpec, Label, RawLabel, Rows, each_label, label_offset
+from edl.spec import ENSEMBLE, TREES, JobSpec, Label, Rows, each_label, label_offset
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -202,7 +202,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     model = adapter.standalone()
     outputs = adapter.predict(features)
     check_lists(adapter.framework, model, features, outputs)
-    if outputs.ndim == 3 and not isinstance(program.spec.label, RawLabel):
+    if outputs.ndim == 3 and program.spec.label.is_declared:
         model = average_members(adapter.framework, model, program.spec.label)
     if adapter.framework not in TREES or path.suffix != ".onnx":
         reason += _without_centre(program.spec.label)

@@ -1,6 +1,7 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
 from edl.spec.calibration import Calibration, ScoreCurve
+from edl.spec.column import matrix_columns, parts_of, source_columns, sources, with_columns
 from edl.spec.computed import Computed, Function, Source
 from edl.spec.features import (
     Bucket,
@@ -33,13 +34,13 @@ from edl.spec.features import (
     Vocabulary,
     Year,
     category_of,
+    embeddings,
+    is_category,
     is_dense,
-    matrix_columns,
+    is_encoding,
+    item_of,
     num_ids,
-    source_columns,
-    sources,
     width,
-    with_columns,
 )
 from edl.spec.forecast import Forecast
 from edl.spec.importances import Importances, mean_importances
@@ -90,10 +91,10 @@ from edl.spec.labels import (
     RawLabel,
     RegressionLabel,
     SeveralLabels,
-    Unlabelled,
     each_label,
     label_columns,
     label_offset,
+    several_labels,
 )
 from edl.spec.residuals import Residuals
 
@@ -175,7 +176,6 @@ __all__ = [
     "TargetMean",
     "Training",
     "Uncertainty",
-    "Unlabelled",
     "Vector",
     "Vocabulary",
     "Weights",
@@ -183,13 +183,19 @@ __all__ = [
     "Zoo",
     "category_of",
     "each_label",
+    "embeddings",
     "from_json",
+    "is_category",
     "is_dense",
+    "is_encoding",
+    "item_of",
     "label_columns",
     "label_offset",
     "matrix_columns",
     "mean_importances",
     "num_ids",
+    "parts_of",
+    "several_labels",
     "source_columns",
     "sources",
     "to_json",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edl.spec.job import ENSEMBLE, TREES, JobSpec
-from edl.spec.labels import AnomalyLabel, ClassLabel, ClusterLabel, Label, SeveralLabels
+from edl.spec.labels import Label
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
 INNER = (EMBEDDING, LEAVES)  # computed inside of a model; the others follow from its outputs
@@ -13,13 +13,13 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
     """Return the names of the extra outputs of a model. A hand-written module has none that are known."""
     if spec.zoo is not None:
         return ()
-    if isinstance(spec.label, SeveralLabels):
+    if spec.label.labels:
         return (EMBEDDING,)
-    if isinstance(spec.label, ClusterLabel):
+    if spec.label.clusters:
         return (DISTANCES,)
-    if isinstance(spec.label, AnomalyLabel):
+    if spec.label.tells_anomalies:
         return (LOGITS,)
-    has_logits = (LOGITS,) if isinstance(spec.label, ClassLabel) else ()
+    has_logits = (LOGITS,) if spec.label.has_classes else ()
     if spec.framework == ENSEMBLE:
         return (*has_logits, MEMBERS)
     if spec.framework not in TREES:
@@ -34,4 +34,4 @@ def is_member_network(spec: JobSpec) -> bool:
 
 def is_number(name: str, label: Label) -> bool:
     """Return True if the extra output is one number per row; the others are texts of numbers."""
-    return name == LOGITS and not (isinstance(label, ClassLabel) and not label.is_binary)
+    return name == LOGITS and not (label.has_classes and not label.is_binary)

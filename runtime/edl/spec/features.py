@@ -15,16 +15,15 @@ instead, in which a missing value stays missing (NaN). Where a number is read, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
-from edl.spec.computed import Source, rename_columns, table_columns
+from edl.spec.column import Array, Column, Computable, Place
+from edl.spec.computed import Source
 
-
-class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
-    """Node of a feature column's tree."""
-
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # Dense columns -------------------------------------------------------------------------------------------
 
@@ -32,8 +31,15 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 class Numeric(Column, frozen=True, tag="numeric"):
     """Unchanged number."""
 
+    is_unchanged: ClassVar[bool] = True
+    computed: ClassVar[Computable] = "numbers"
+
     column: Source
     mean: float = 0.0  # replaces NULL
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        return 0.0, 1.0
 
 
 class Standardize(Column, frozen=True, tag="standardize"):
@@ -43,23 +49,41 @@ class Standardize(Column, frozen=True, tag="standardize"):
     (smooth clipping, Holzmüller et al., 2024, "Better by default"). 0 is no limit.
     """
 
+    computed: ClassVar[Computable] = "numbers"
+
     column: Source
     mean: float
     std: float
     limit: float = 0.0
 
+    @property
+    def moments(self) -> tuple[float, float] | None:
+        return self.mean, self.std
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        return None if self.limit else self.moments
+
 
 class Normalize(Column, frozen=True, tag="normalize"):
     """(x - min) / (max - min), not clipped outside; 0 when min equals max."""
+
+    computed: ClassVar[Computable] = "numbers"
 
     column: Source
     min: float
     max: float
     mean: float
 
+    @property
+    def line(self) -> tuple[float, float] | None:
+        return self.min, self.max - self.min
+
 
 class Log(Column, frozen=True, tag="log"):
     """log(1 + x); numbers at or below -1, which have no logarithm, become the mean as NULL does."""
+
+    computed: ClassVar[Computable] = "numbers"
 
     column: Source
     mean: float  # of x before the logarithm
@@ -72,6 +96,14 @@ class Year(Column, frozen=True, tag="year"):
     mean: float
     std: float
 
+    @property
+    def moments(self) -> tuple[float, float] | None:
+        return self.mean, self.std
+
+    @property
+    def part(self) -> str:
+        return "year"
+
 
 class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
     """Piecewise-linear encoding (Gorishniy et al., 2022): a value from 0 to 1 for each bin between two `boundaries`.
@@ -81,6 +113,9 @@ class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
     value is 1 for numbers and 0 for NULL, of which all values are 0; without, a NULL is in the middle of the bins.
     """
 
+    array: ClassVar[Array] = "positions"
+    computed: ClassVar[Computable] = "numbers"
+
     column: Source
     boundaries: tuple[float, ...]
     nulls: bool = False
@@ -88,6 +123,10 @@ class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
     @property
     def bins(self) -> int:
         return len(self.boundaries) - 1
+
+    @property
+    def width(self) -> int:
+        return self.bins + self.nulls
 
 
 class Periodic(Column, frozen=True, tag="periodic"):
@@ -97,10 +136,19 @@ class Periodic(Column, frozen=True, tag="periodic"):
     A NULL becomes 0.
     """
 
+    array: ClassVar[Array] = "periodic"
+    computed: ClassVar[Computable] = "numbers"
+    stated: ClassVar[tuple[str, ...]] = ("frequencies",)
+    needs_label: ClassVar[bool] = True
+
     column: Source
     mean: float
     std: float
     frequencies: int
+
+    @property
+    def width(self) -> int:
+        return self.frequencies
 
 
 class Vector(Column, frozen=True, tag="vector"):
@@ -110,17 +158,45 @@ class Vector(Column, frozen=True, tag="vector"):
     mean, and so do all of a cell that is NULL or empty.
     """
 
+    stated: ClassVar[tuple[str, ...]] = ("width",)
+
     column: str
     mean: tuple[float, ...]
     std: tuple[float, ...] = ()
     delimiter: str = ","
 
+    @property
+    def width(self) -> int:
+        return len(self.mean)
+
+    @property
+    def tree_form(self) -> Self:
+        return msgspec.structs.replace(self, std=())
+
 
 # Categories ----------------------------------------------------------------------------------------------
 
 
-class Bucket(Column, frozen=True, tag="bucket"):
+# Places of categories with one id per row, of lists, and of those that may be parts of others.
+_MODEL: frozenset[Place] = frozenset({"model"})
+_SINGLE: frozenset[Place] = _MODEL | {"concat"}
+_LISTS: frozenset[Place] = _SINGLE | {"sequence"}
+_ONE_ID: frozenset[Place] = _SINGLE | {"encoding"}
+_CROSSED: frozenset[Place] = _ONE_ID | {"cross"}
+_ITEM: frozenset[Place] = _CROSSED | {"item"}
+
+
+class CategoryColumn(Column, frozen=True):
+    """Category, which a feature of a model is made of."""
+
+    array: ClassVar[Array] = ""
+
+
+class Bucket(CategoryColumn, frozen=True, tag="bucket"):
     """Interval of the ascending `boundaries` that holds the number: id = count of boundaries <= x."""
+
+    computed: ClassVar[Computable] = "numbers"
+    places: ClassVar[frozenset[Place]] = _CROSSED
 
     column: Source
     boundaries: tuple[float, ...]
@@ -129,23 +205,38 @@ class Bucket(Column, frozen=True, tag="bucket"):
     def size(self) -> int:
         return len(self.boundaries) + 1
 
+    @property
+    def is_ordered(self) -> bool:
+        return True
 
-class CategoryId(Column, frozen=True, tag="category_id"):
+
+class CategoryId(CategoryColumn, frozen=True, tag="category_id"):
     """Integer that is already an id in [0, size)."""
 
+    computed: ClassVar[Computable] = "numbers"
+    places: ClassVar[frozenset[Place]] = _ITEM
+    stated: ClassVar[tuple[str, ...]] = ("size",)
+
     column: Source
     size: int
 
 
-class HashBucket(Column, frozen=True, tag="hash_bucket"):
+class HashBucket(CategoryColumn, frozen=True, tag="hash_bucket"):
     """Stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
 
+    computed: ClassVar[Computable] = "texts"
+    places: ClassVar[frozenset[Place]] = _ITEM
+    stated: ClassVar[tuple[str, ...]] = ("size",)
+
     column: Source
     size: int
 
 
-class Vocabulary(Column, frozen=True, tag="vocabulary"):
+class Vocabulary(CategoryColumn, frozen=True, tag="vocabulary"):
     """Position of the value in `values`: all text or all integers, ordered by count, then bytes."""
+
+    computed: ClassVar[Computable] = "texts"
+    places: ClassVar[frozenset[Place]] = _ITEM
 
     column: Source
     values: tuple[str | int, ...]
@@ -154,13 +245,24 @@ class Vocabulary(Column, frozen=True, tag="vocabulary"):
     def size(self) -> int:
         return len(self.values)
 
+    @property
+    def levels(self) -> tuple[str | int, ...]:
+        return self.values
+
+    @property
+    def is_fitted(self) -> bool:
+        return True
+
 
 Part = Literal["month", "day", "weekday", "hour", "minute"]
 PART_SIZES: Mapping[str, int] = {"month": 12, "day": 31, "weekday": 7, "hour": 24, "minute": 60}
 
 
-class DatePart(Column, frozen=True, tag="date_part"):
+class DatePart(CategoryColumn, frozen=True, tag="date_part"):
     """Part of a date, time or timestamp, in UTC: January, the first, Monday, midnight are id 0."""
+
+    places: ClassVar[frozenset[Place]] = _CROSSED
+    stated: ClassVar[tuple[str, ...]] = ("part",)
 
     column: str
     part: Part
@@ -169,15 +271,27 @@ class DatePart(Column, frozen=True, tag="date_part"):
     def size(self) -> int:
         return PART_SIZES[self.part]
 
+    @property
+    def function(self) -> str:
+        return self.part
+
+    @property
+    def noun(self) -> str:
+        return self.part
+
 
 Crossed = Bucket | CategoryId | HashBucket | Vocabulary | DatePart
 
 
-class Cross(Column, frozen=True, tag="cross"):
+class Cross(CategoryColumn, frozen=True, tag="cross"):
     """Hash of several columns' values, or of categories' ids, together, modulo `size`.
 
     It is missing where a column is NULL, or the id of a category stands for missing or unseen.
     """
+
+    made_of: ClassVar[str] = "columns"
+    places: ClassVar[frozenset[Place]] = _ONE_ID
+    stated: ClassVar[tuple[str, ...]] = ("size",)
 
     columns: tuple[str | Crossed, ...]
     size: int
@@ -186,12 +300,16 @@ class Cross(Column, frozen=True, tag="cross"):
 ItemCategory = CategoryId | HashBucket | Vocabulary
 
 
-class ListOf(Column, frozen=True, tag="list_of"):
+class ListOf(CategoryColumn, frozen=True, tag="list_of"):
     """Lists of ids: the `category` of each item of a list column, or of a text with `delimiter` between its items.
 
     `weights` separates an item from its weight, as in 3:0.5; if empty, each item counts once. A NULL is an empty
     list, and so is an empty text; an item that is no id of the category is unseen.
     """
+
+    made_of: ClassVar[str] = "category"
+    places: ClassVar[frozenset[Place]] = _LISTS
+    has_lists: ClassVar[bool] = True
 
     category: ItemCategory
     delimiter: str = ","
@@ -205,13 +323,22 @@ class ListOf(Column, frozen=True, tag="list_of"):
     def size(self) -> int:
         return self.category.size
 
+    @property
+    def is_fitted(self) -> bool:
+        return self.category.is_fitted
 
-class NGrams(Column, frozen=True, tag="ngrams"):
+
+class NGrams(CategoryColumn, frozen=True, tag="ngrams"):
     """Lists of ids: a stable hash of each run of `n` characters in a text, modulo `size`.
 
     The text counts in lower case, with a blank before and after it and one blank for several. One that is shorter than
     `n` with its blanks is a single run. A NULL has no runs.
     """
+
+    computed: ClassVar[Computable] = "texts"
+    places: ClassVar[frozenset[Place]] = _LISTS
+    has_lists: ClassVar[bool] = True
+    stated: ClassVar[tuple[str, ...]] = ("n", "size")
 
     column: Source
     n: int
@@ -222,17 +349,25 @@ Plain = Crossed | Cross  # one id per row
 Single = Plain | ListOf | NGrams
 
 
-class Concat(Column, frozen=True, tag="concat"):
+class Concat(CategoryColumn, frozen=True, tag="concat"):
     """Ids of several categories in one id space, a list per row: each category's ids follow the ids of the one before.
 
     The ids for missing or unseen values are among them, so that each category keeps its own.
     """
+
+    made_of: ClassVar[str] = "categories"
+    places: ClassVar[frozenset[Place]] = _MODEL
+    has_lists: ClassVar[bool] = True
 
     categories: tuple[Single, ...]
 
     @property
     def size(self) -> int:
         return sum(map(num_ids, self.categories)) - 1
+
+    @property
+    def is_fitted(self) -> bool:
+        return any(category.is_fitted for category in self.categories)
 
 
 Category = Single | Concat
@@ -241,7 +376,14 @@ Category = Single | Concat
 class OneHot(Column, frozen=True, tag="one_hot"):
     """Vector of num_ids values, 1 at the row's id; for a list, the sum of the weights at each of its ids."""
 
+    array: ClassVar[Array] = "ids"
+    made_of: ClassVar[str] = "category"
+
     category: Category
+
+    @property
+    def width(self) -> int:
+        return num_ids(self.category)
 
 
 COMBINERS = ("sum", "mean", "sqrtn")
@@ -255,11 +397,19 @@ class Embedding(Column, frozen=True, tag="embedding"):
     vectors; 0 is a table of its own.
     """
 
+    array: ClassVar[Array] = "ids"
+    made_of: ClassVar[str] = "category"
+    needs_label: ClassVar[bool] = True
+
     category: Category
     dim: int
     combiner: str = "sum"  # for several ids in one row; one of COMBINERS
     initial: str = "uniform"  # initial values; one of INITIALS
     table: int = 0
+
+    @property
+    def width(self) -> int:
+        return self.dim
 
 
 class Sequence(Column, frozen=True, tag="sequence"):
@@ -268,8 +418,16 @@ class Sequence(Column, frozen=True, tag="sequence"):
     They are 1 + id, the last `length` of a longer list, with 0 behind the ids of a shorter one.
     """
 
+    array: ClassVar[Array] = "sequence"
+    made_of: ClassVar[str] = "category"
+    stated: ClassVar[tuple[str, ...]] = ("length",)
+
     category: ListOf | NGrams
     length: int
+
+    @property
+    def width(self) -> int:
+        return self.length
 
 
 # Statistics of categories ----------------------------------------------------------------------------------
@@ -289,6 +447,9 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     validates on several parts of them. `scaled`: minus the prior, divided by the deviation over the training rows.
     """
 
+    made_of: ClassVar[str] = "category"
+    needs_label: ClassVar[bool] = True
+
     category: Plain
     smoothing: float
     outputs: int = 1
@@ -299,6 +460,14 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     blocks: int = 1
     scaled: bool = True
 
+    @property
+    def width(self) -> int:
+        return self.outputs
+
+    @property
+    def tree_form(self) -> Self:
+        return msgspec.structs.replace(self, scaled=False)
+
 
 class LogCount(Column, frozen=True, tag="log_count"):
     """log(1 + n) of the number n of training rows with the row's category; 0 for one that is missing or unseen.
@@ -307,20 +476,28 @@ class LogCount(Column, frozen=True, tag="log_count"):
     training rows, divided by the deviation.
     """
 
+    made_of: ClassVar[str] = "category"
+
     category: Plain
     counts: tuple[float, ...] = ()
     scaled: bool = True
+
+    @property
+    def tree_form(self) -> Self:
+        return msgspec.structs.replace(self, scaled=False)
 
 
 class Codes(Column, frozen=True, tag="codes"):
     """Id of a category as a number, for trees; NaN for missing or unseen."""
 
+    made_of: ClassVar[str] = "category"
+    is_for_trees: ClassVar[bool] = True
+
     category: Plain
 
     @property
     def is_ordered(self) -> bool:
-        """True if greater ids mean greater values, so that a tree may compare them as numbers."""
-        return isinstance(self.category, Bucket)
+        return self.category.is_ordered
 
 
 class Raw(Column, frozen=True, tag="raw"):
@@ -328,31 +505,23 @@ class Raw(Column, frozen=True, tag="raw"):
     weekday 1, midnight hour 0.
     """
 
+    is_unchanged: ClassVar[bool] = True
+    computed: ClassVar[Computable] = "numbers"
+    stated: ClassVar[tuple[str, ...]] = ("part",)
+    is_for_trees: ClassVar[bool] = True
+
     column: Source
     part: Literal["", "year", "month", "day", "weekday", "hour", "minute"] = ""
+
+    @property
+    def noun(self) -> str:
+        return self.part or "number"
 
 
 Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Periodic | Vector
 Encoding = TargetMean | LogCount
 TreeFeature = Raw | Codes
 Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature
-
-ENCODING_TYPES = (TargetMean, LogCount)  # statistics of categories
-MODEL_TYPES = (PiecewiseLinear, Periodic)  # numbers that the model encodes
-DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, *MODEL_TYPES, Vector, *ENCODING_TYPES)
-TREE_TYPES = (Raw, Codes)
-CROSSED_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, DatePart)
-PLAIN_TYPES = (*CROSSED_TYPES, Cross)
-SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
-CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
-ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-# Features of numbers, computed columns included.
-OF_NUMBERS = (Numeric, Standardize, Normalize, Log, *MODEL_TYPES, Bucket, CategoryId, Raw)
-OF_TEXTS = (HashBucket, Vocabulary, NGrams)  # also texts at paths of JSON
-LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
-
-
-AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
 
 
 def num_ids(category: Category) -> int:
@@ -362,87 +531,47 @@ def num_ids(category: Category) -> int:
 
 def width(feature: Feature) -> int:
     """Return the number of values per row that the feature gives a model."""
-    if isinstance(feature, OneHot):
-        return num_ids(feature.category)
-    if isinstance(feature, Sequence):
-        return feature.length
-    if isinstance(feature, Vector):
-        return len(feature.mean)
-    if isinstance(feature, PiecewiseLinear):
-        return feature.bins + feature.nulls
-    if isinstance(feature, Periodic):
-        return feature.frequencies
-    if isinstance(feature, TargetMean):
-        return feature.outputs
-    return feature.dim if isinstance(feature, Embedding) else 1
+    return feature.width
+
+
+def is_dense(feature: Feature) -> bool:
+    """Return True if the feature is computed before the model, which computes others from ids and numbers."""
+    if feature.array == "ids":  # lists of one-hot ids are added up
+        return category_of(feature).has_lists and not feature.dim
+    return feature.array == "dense"
+
+
+def is_category(column: object) -> TypeIs[Category]:
+    return isinstance(column, CategoryColumn)
+
+
+def is_encoding(column: Feature | Category) -> TypeIs[Encoding]:
+    return isinstance(column, Encoding)
+
+
+def embeddings(features: Iterable[Feature]) -> Iterator[Embedding]:
+    """Yield the features with trained vectors of ids."""
+    return (feature for feature in features if isinstance(feature, Embedding))
 
 
 def with_tables(features: Iterable[Feature]) -> Iterator[Embedding]:
     """Yield the embeddings, of those that share a table the first one."""
     seen: set[int] = set()
-    for feature in features:
-        if isinstance(feature, Embedding) and feature.table not in seen:
+    for feature in embeddings(features):
+        if feature.table not in seen:
             seen |= {feature.table} - {0}
             yield feature
 
 
-def is_dense(feature: Feature) -> bool:
-    """Return True if the feature is computed before the model, which computes others from ids and numbers."""
-    if isinstance(feature, OneHot):
-        return isinstance(feature.category, LIST_TYPES)
-    return isinstance(feature, DENSE_TYPES + TREE_TYPES) and not isinstance(feature, MODEL_TYPES)
+def item_of(category: Feature | Category) -> Feature | Category:
+    """Return the category of the items of a list, or the category itself."""
+    is_list = category.made_of == "category" and is_category(category)
+    item: Feature | Category = getattr(category, "category") if is_list else category  # noqa: B009
+    return item
 
 
 def category_of(column: Feature | Category) -> Feature | Category:
     """Return the category that a feature is made of, or the column itself if it is made of none."""
-    return column.category if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding) else column
-
-
-def sources(column: Feature | Category) -> Iterator[Source]:
-    """Yield the columns that a feature reads: the table's, and computed ones."""
-    if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
-        yield from sources(column.category)
-    elif isinstance(column, Concat):
-        for category in column.categories:
-            yield from sources(category)
-    elif isinstance(column, Cross):
-        for part in column.columns:
-            yield from (part,) if isinstance(part, str) else sources(part)
-    else:
-        yield column.column
-
-
-def source_columns(column: Feature | Category) -> Iterator[str]:
-    """Yield the table columns that a feature reads."""
-    for source in sources(column):
-        yield from dict.fromkeys(table_columns(source))
-
-
-def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
-    """Yield the table columns behind each of the columns that a feature has in a matrix."""
-    names = tuple(source_columns(feature))
-    yield from (names for _ in range(width(feature)))
-
-
-def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
-    """Return the same feature over other columns (old name -> new column); others stay."""
-    if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
-        return msgspec.structs.replace(column, category=with_columns(column.category, names))
-    if isinstance(column, Concat):
-        return msgspec.structs.replace(
-            column, categories=tuple(with_columns(category, names) for category in column.categories)
-        )
-    if isinstance(column, Cross):
-        return msgspec.structs.replace(
-            column, columns=tuple(_rename_crossed(part, names) for part in column.columns)
-        )
-    return msgspec.structs.replace(column, column=rename_columns(column.column, names))
-
-
-def _rename_crossed(part: str | Crossed, names: Mapping[str, Source]) -> str | Crossed:
-    if not isinstance(part, str):
-        return with_columns(part, names)
-    renamed = names.get(part, part)
-    if not isinstance(renamed, str):
-        raise TypeError("a cross has a computed column in a category")
-    return renamed
+    is_made_of_one = column.made_of == "category" and not is_category(column)
+    made_of: Feature | Category = getattr(column, "category") if is_made_of_one else column  # noqa: B009
+    return made_of

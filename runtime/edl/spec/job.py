@@ -13,7 +13,8 @@ import msgspec
 
 from edl.errors import SpecError
 from edl.installation import VERSION as PACKAGE
-from edl.spec.features import Feature, source_columns
+from edl.spec.column import source_columns
+from edl.spec.features import Feature
 from edl.spec.forecast import Forecast
 from edl.spec.labels import Label
 

@@ -4,15 +4,102 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
+from typing import ClassVar, Literal
 
 import msgspec
 
 from edl.spec.forecast import BESIDE
 
+Task = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
 
-class RegressionLabel(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"
-):
+
+class BaseLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
+    """What all labels have. Fields that a kind lacks have a value without an effect here."""
+
+    is_number: ClassVar[bool] = False  # one number, of which errors have a unit
+    has_classes: ClassVar[bool] = False
+    is_forecast: ClassVar[bool] = False
+    tells_anomalies: ClassVar[bool] = False
+    is_unsupervised: ClassVar[bool] = False  # found without a label
+    is_declared: ClassVar[bool] = True  # it is known what the model predicts
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the model; 0 if it is unknown before the model exists."""
+        return 1
+
+    @property
+    def scores(self) -> int:
+        """Number of scores of a row: one for each class, cluster or quantile, else 1."""
+        return 1
+
+    @property
+    def task(self) -> Task | None:
+        """Kind of the metrics by name; None without any."""
+        return None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that make the labels of training rows."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Label, ...]:
+        """Labels of the model, one or several; none of a transform."""
+        return (self,)  # type: ignore[return-value]  # a member of the union
+
+    @property
+    def labels(self) -> tuple[RegressionLabel | ClassLabel, ...]:
+        """Several labels that one model predicts; empty of a single one."""
+        return ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """First output of each of several labels, and the first one behind it."""
+        return _side_by_side(label.outputs for label in self.labels)
+
+    @property
+    def score_places(self) -> tuple[tuple[int, int], ...]:
+        """Places of each label among the scores, of which a class has one each."""
+        return _side_by_side(label.scores for label in self.labels)
+
+    @property
+    def classes(self) -> tuple[str | bool | int, ...]:
+        return ()
+
+    @property
+    def is_binary(self) -> bool:
+        """True for two classes."""
+        return False
+
+    @property
+    def clusters(self) -> int:
+        return 0
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        return ()
+
+    @property
+    def group(self) -> str:
+        """Column of the groups in which a model orders rows; empty if it orders none."""
+        return ""
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def std(self) -> float:
+        return 1.0
+
+    @property
+    def centre(self) -> float | msgspec.UnsetType:
+        """Number that is added to the outputs of the model."""
+        return msgspec.UNSET
+
+
+class RegressionLabel(BaseLabel, frozen=True, tag="regression"):
     """Number to predict. Labels are float32 of shape (n, 1), those to measure float64; the model has one output.
 
     `mean` and `std` are of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss
@@ -22,22 +109,30 @@ class RegressionLabel(
     seconds since 1970. `mean` is then the mean of the differences, and the centre is added to the outputs in float64.
     """
 
+    is_number: ClassVar[bool] = True
+
     column: str
     mean: float = 0.0
     std: float = 1.0
     centre: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
-    def outputs(self) -> int:
-        return 1
+    def task(self) -> Task:
+        return "regression"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
 
-class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="class", tag_field="op"):
+class ClassLabel(BaseLabel, frozen=True, tag="class"):
     """Class to predict, one of `classes` in their natural order: all text, all integers or all booleans.
 
     With two classes, labels are float32 of shape (n, 1), and there is one logit, for `classes[1]`. With more, labels
     are int64 of shape (n,), with a logit for each class.
     """
+
+    has_classes: ClassVar[bool] = True
 
     column: str
     classes: tuple[str | bool | int, ...]
@@ -50,8 +145,20 @@ class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
     def outputs(self) -> int:
         return 1 if self.is_binary else len(self.classes)
 
+    @property
+    def scores(self) -> int:
+        return len(self.classes)
 
-class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ranking", tag_field="op"):
+    @property
+    def task(self) -> Task:
+        return "binary" if self.is_binary else "multiclass"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
+class RankingLabel(BaseLabel, frozen=True, tag="ranking"):
     """Relevance of a row, by which a model orders the rows of each group: whole numbers from 0, higher is better.
 
     The rows of a group have the same value of the column `group`. Labels are int64 of shape (n, 2), the relevance and a
@@ -62,16 +169,22 @@ class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     group: str
 
     @property
-    def outputs(self) -> int:
-        return 1
+    def task(self) -> Task:
+        return "ranking"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, self.group)
 
 
-class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cluster", tag_field="op"):
+class ClusterLabel(BaseLabel, frozen=True, tag="cluster"):
     """Cluster of a row, which a model finds without labels: a whole number from 0 below `clusters`.
 
     No column of the training rows is read for it; `column` names the predicted one. Labels are int64 zeros of shape
     (n,); the model has an output for each cluster, the squared distance to its centre.
     """
+
+    is_unsupervised: ClassVar[bool] = True
 
     clusters: int
     column: str = "cluster"
@@ -80,25 +193,36 @@ class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     def outputs(self) -> int:
         return self.clusters
 
+    @property
+    def scores(self) -> int:
+        return self.clusters
+
+    @property
+    def task(self) -> Task:
+        return "clusters"
+
 
 ANOMALOUS = 0.5  # score above which a row is an anomaly
 
 
-class AnomalyLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="anomaly", tag_field="op"):
+class AnomalyLabel(BaseLabel, frozen=True, tag="anomaly"):
     """True for an unusual row, which a model finds without labels.
 
     No column of the training rows is read for it; `column` names the predicted one. Labels are float32 zeros of shape
     (n, 1); the model has one output, the log-odds of an anomaly.
     """
 
+    is_unsupervised: ClassVar[bool] = True
+    tells_anomalies: ClassVar[bool] = True
+
     column: str = "anomaly"
 
     @property
-    def outputs(self) -> int:
-        return 1
+    def task(self) -> Task:
+        return "anomalies"
 
 
-class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="forecast", tag_field="op"):
+class ForecastLabel(BaseLabel, frozen=True, tag="forecast"):
     """Value of a time series at a later time.
 
     Labels are float32 of shape (n, 5): the value, its seasonal naive forecast, the mean absolute error of such
@@ -106,6 +230,8 @@ class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     The outputs of the model are the forecast and its `quantiles`, in rising order. With a `centre` the model learns
     values, forecasts and levels less it, see `RegressionLabel`.
     """
+
+    is_forecast: ClassVar[bool] = True
 
     column: str
     quantiles: tuple[float, ...] = ()
@@ -115,9 +241,23 @@ class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     def outputs(self) -> int:
         return 1 + len(self.quantiles)
 
+    @property
+    def scores(self) -> int:
+        return self.outputs
 
-class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
+    @property
+    def task(self) -> Task:
+        return "forecast"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, *BESIDE)
+
+
+class RawLabel(BaseLabel, frozen=True, tag="raw"):
     """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
+
+    is_declared: ClassVar[bool] = False
 
     column: str
 
@@ -126,8 +266,12 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         """Zero: the number is unknown before the model exists."""
         return 0
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
-class NoLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="none", tag_field="op"):
+
+class NoLabel(BaseLabel, frozen=True, tag="none"):
     """Label of a transform, which predicts nothing."""
 
     column: str = ""
@@ -136,8 +280,12 @@ class NoLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="none
     def outputs(self) -> int:
         return 0
 
+    @property
+    def parts(self) -> tuple[Label, ...]:
+        return ()
 
-class SeveralLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="several", tag_field="op"):
+
+class SeveralLabels(BaseLabel, frozen=True, tag="several"):
     """Several numbers and classes that one model predicts.
 
     Labels are float32 of shape (n, outputs), side by side in the order of `labels`: a number, 0 or 1 of two classes, a
@@ -156,16 +304,16 @@ class SeveralLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
         return sum(label.outputs for label in self.labels)
 
     @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """First output of each label, and the first one behind it."""
-        return _side_by_side(label.outputs for label in self.labels)
+    def scores(self) -> int:
+        return sum(label.scores for label in self.labels)
 
     @property
-    def score_places(self) -> tuple[tuple[int, int], ...]:
-        """Places of each label among the scores, of which a class has one each."""
-        return _side_by_side(
-            len(label.classes) if isinstance(label, ClassLabel) else 1 for label in self.labels
-        )
+    def columns(self) -> tuple[str, ...]:
+        return tuple(label.column for label in self.labels)
+
+    @property
+    def parts(self) -> tuple[Label, ...]:
+        return self.labels
 
 
 def _side_by_side(widths: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -173,12 +321,12 @@ def _side_by_side(widths: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(zip((0, *ends), ends, strict=False))
 
 
-Unlabelled = ClusterLabel | AnomalyLabel  # found without a label
 Label = (
     RegressionLabel
     | ClassLabel
     | RankingLabel
-    | Unlabelled
+    | ClusterLabel
+    | AnomalyLabel
     | ForecastLabel
     | RawLabel
     | NoLabel
@@ -188,24 +336,19 @@ Label = (
 
 def each_label(label: Label) -> tuple[Label, ...]:
     """Return the labels of a model, one or several; none of a transform."""
-    if isinstance(label, NoLabel):
-        return ()
-    return label.labels if isinstance(label, SeveralLabels) else (label,)
+    return label.parts
+
+
+def several_labels(labels: Iterable[Label]) -> SeveralLabels:
+    """Return one label of the numbers and classes among the labels."""
+    return SeveralLabels(tuple(label for label in labels if isinstance(label, RegressionLabel | ClassLabel)))
 
 
 def label_offset(label: Label) -> float:
     """Return the number that is added to the outputs of a model of one label: its centre, or 0 without one."""
-    if not isinstance(label, RegressionLabel | ForecastLabel) or label.centre is msgspec.UNSET:
-        return 0.0
-    return label.centre
+    return 0.0 if label.centre is msgspec.UNSET else label.centre
 
 
 def label_columns(label: Label) -> tuple[str, ...]:
     """Return the columns that make the labels of training rows."""
-    if isinstance(label, Unlabelled | NoLabel):
-        return ()
-    if isinstance(label, ForecastLabel):
-        return (label.column, *BESIDE)
-    if isinstance(label, SeveralLabels):
-        return tuple(one_label.column for one_label in label.labels)
-    return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)
+    return label.columns

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from edl import spec
 from edl.features.arrays import Floats
+from edl.spec.column import source_columns
 from edl.spec.computed import TO_NUMBER, table_columns
-from edl.spec.features import source_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
@@ -134,9 +134,7 @@ class DataChecks:
         if self._sample is None or not every_label:
             return [*_ids_and_constants(statistics, used, named), *readings]
         label = every_label[0]
-        scores = {
-            score.column: score for score in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
-        }
+        scores = {score.column: score for score in self._sample.scores(classes=label.has_classes)}
         return [
             *_ids_and_constants(statistics, used, named),
             *readings,
@@ -297,7 +295,7 @@ def _predicts(what: str, label: str, score: float) -> str:
 
 def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
     """Yield a warning if the model learns a label that float32, or even float64, rounds by too much."""
-    if not isinstance(label, spec.RegressionLabel):
+    if not label.is_number:
         return
     largest = max(abs(training.min), abs(training.max))
     advice = f"select it less a number near its mean: {label.column} - {training.mean:.0f} AS …"
@@ -320,9 +318,9 @@ def rounded_label(label: spec.Label, training: ColumnStatistics, job: spec.JobSp
 
 def is_in_float32(feature: spec.Feature, framework: str) -> bool:
     """Return True if the model takes the numbers of a table's column themselves, in float32."""
-    if isinstance(feature, spec.Raw):
-        return not feature.part and framework == "xgboost" and isinstance(feature.column, str)
-    return isinstance(feature, spec.Numeric) and isinstance(feature.column, str)
+    if not feature.is_unchanged or feature.part or (feature.is_for_trees and framework != "xgboost"):
+        return False
+    return all(isinstance(source, str) for source in spec.sources(feature))
 
 
 def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> Iterator[DataWarning]:
@@ -336,7 +334,7 @@ def merged_numbers(feature: spec.Feature, values: Floats, *, temporal: bool) -> 
     if not merged or merged < MERGED * len(distinct):
         return
     [column] = spec.source_columns(feature)
-    if isinstance(feature, spec.Raw):
+    if feature.is_for_trees:
         taken_by, advice = "XGBoost", "model.framework = lightgbm compares float64"
     else:
         taken_by, advice = "the network", f"write COLUMN STANDARDIZE({column})"

@@ -22,7 +22,7 @@ from pyarrow import types
 
 from edl import spec
 from edl.features.arrays import Ints, numbers, plain_array
-from edl.features.categories import encoder
+from edl.features.categories import encoder, level_encoder
 from edl.models.fitting import Bins, ColumnSummary
 from sqlflow_edl.analysis.statistics.histogram import merge_bins
 
@@ -70,7 +70,10 @@ def compare(
     """
     categories = (spec.category_of(feature) for feature in features)
     vocabularies = {
-        category.column: category for category in categories if isinstance(category, spec.Vocabulary)
+        source: category
+        for category in categories
+        if spec.is_category(category) and category.levels
+        for source in spec.sources(category)
     }
     columns = [_ComparedColumn(name, summary, vocabularies.get(name)) for name, summary in summaries.items()]
     for batch in batches:
@@ -89,7 +92,7 @@ def compare(
 class _ComparedColumn:
     """Counts of one column's values, in the bins of its summary."""
 
-    def __init__(self, name: str, then: ColumnSummary, vocabulary: spec.Vocabulary | None) -> None:
+    def __init__(self, name: str, then: ColumnSummary, vocabulary: spec.Category | None) -> None:
         self.name = name
         self.then = then
         self.temporal = False
@@ -101,7 +104,7 @@ class _ComparedColumn:
         few = then.distinct is not None and not then.countless and then.distinct <= len(then.top)
         self.bins = None if few else _bins(then)
         top = tuple(str(value).lower() if isinstance(value, bool) else value for value, _ in then.top)
-        self.encode_top = encoder(spec.Vocabulary(name, top)) if top and self.bins is None else None
+        self.encode_top = level_encoder(name, top) if top and self.bins is None else None
         self.counts = np.zeros(len(self.bins.counts) if self.bins else len(top) + 1, dtype=np.int64)
         self.encode_known = encoder(vocabulary) if vocabulary else None
         self.missing = vocabulary.size if vocabulary else 0

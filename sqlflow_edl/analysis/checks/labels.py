@@ -35,7 +35,7 @@ def frequent_class(
     validation: statistics of the label in the validation rows, if they are known.
     """
     counts = training.counts
-    if not isinstance(label, spec.ClassLabel) or counts is None:
+    if not label.has_classes or counts is None:
         return
     often, rows = counts.counts[0], sum(counts.counts)
     if rows < FEWEST_ROWS or often < FREQUENT_CLASS * rows:
@@ -62,7 +62,7 @@ def fractional_classes(label: spec.Label) -> Iterator[DataWarning]:
     """Yield a warning if the classes of a column of numbers have fractions: quantities, each of which becomes a class
     of its own.
     """
-    if not isinstance(label, spec.ClassLabel):
+    if not label.has_classes:
         return
     if fractions := [class_ for class_ in label.classes if "." in str(class_)]:
         yield DataWarning(
@@ -74,7 +74,7 @@ def fractional_classes(label: spec.Label) -> Iterator[DataWarning]:
 
 
 def _too_few_others(
-    label: spec.ClassLabel, training: ColumnStatistics, validation: ColumnStatistics | None
+    label: spec.Label, training: ColumnStatistics, validation: ColumnStatistics | None
 ) -> DataWarning:
     """Return the warning of a label in which nearly no row differs from the most frequent class."""
     all_counts = [
@@ -100,7 +100,7 @@ def _too_few_others(
 
 def skew(label: spec.Label, labels: Floats, job: spec.JobSpec) -> Iterator[DataWarning]:
     """Yield a warning if a squared loss is decided by few rows. labels: a sample of them, (n,)."""
-    if not isinstance(label, spec.RegressionLabel) or job.loss.name != "mean_squared_error":
+    if not label.is_number or job.loss.name != "mean_squared_error":
         return
     finite = labels[np.isfinite(labels)]
     few = int(FEW_ROWS * len(finite))
@@ -127,8 +127,8 @@ def held_out(
     """Yield warnings about the labels of the validation rows if metrics over them say little."""
     if held_out.rows < 2:
         return
-    if not isinstance(label, spec.ClassLabel):
-        if held_out.constant and not isinstance(label, spec.RankingLabel):
+    if not label.has_classes:
+        if held_out.constant and not label.group:
             yield DataWarning(
                 "validation rows",
                 f"{label.column} is the same in all {held_out.rows:,} validation rows",
@@ -164,16 +164,16 @@ def shift_warnings(
     split: None if the rows have a query of their own, or are the last ones.
     """
     sentence = None
-    if isinstance(label, spec.ClassLabel):
+    if label.has_classes:
         sentence = _shifted_class(training, held_out)
-    elif isinstance(label, spec.RegressionLabel):
+    elif label.is_number:
         sentence = _shifted_mean(label.column, training, held_out)
     if sentence is None:
         return
     by = f" by {split.column}" if split is not None and split.by in ("time", "group", "column") else ""
     advice = "validate on rows like those that are to be predicted"
     if by:
-        other = "stratified" if isinstance(label, spec.ClassLabel) else "random"
+        other = "stratified" if label.has_classes else "random"
         advice = f"if the rows to be predicted are not like these, write validation.split = {other}"
     yield DataWarning(
         "validation rows",

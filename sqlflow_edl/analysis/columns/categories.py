@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import CROSSED_TYPES
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns import inputs
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
@@ -19,6 +19,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 LARGEST_VOCABULARY = 10_000
 FEW_WORDS = 16
 CHARACTERS, RUNS = 3, 4096  # of NGRAMS(x)
+BUCKETS = 1 << 15  # of more values than a pass counts
 
 
 def of_values(
@@ -60,6 +61,17 @@ def vocabulary(
         return spec.Vocabulary(column, values)
 
     return of_values(cells, Want.COUNTS, fit, span)
+
+
+def frequent_values(column: str, statistics: Statistics, span: Span, *, max_size: int) -> spec.features.Plain:
+    """Return the category of a column's values: the most frequent ones, or hashes of too many to count."""
+    counts = statistics[column].counts
+    if counts is None:
+        return spec.HashBucket(column, BUCKETS)
+    values = counts.vocabulary(max_size=max_size)
+    if not values:
+        raise SemanticError(f"{column} has no value in the training rows", span=span, hint="leave it out")
+    return spec.Vocabulary(column, values)
 
 
 def hash_buckets(cells: Cells, size: int | None, span: Span | None) -> Draft:
@@ -136,10 +148,9 @@ def presence(column: str, *, why: str, applies: Callable[[Statistics], bool]) ->
 
 
 def one_hot(inner: Draft, span: Span | None) -> Draft:
-    def fit(statistics: Statistics) -> spec.OneHot:
-        return spec.OneHot(inner.fit(statistics))  # type: ignore[arg-type]
-
-    return replace(inner, fit=fit, span=span, is_category=False)
+    return replace(
+        inner, fit=lambda statistics: inputs.one_hot(inner.fit(statistics)), span=span, is_category=False
+    )
 
 
 # Builders, one for each function of the language ---------------------------------------------------------
@@ -258,7 +269,7 @@ def cross(bound: Bound) -> Draft:
             for part_fitted in parts
         ]
         for part_fitted, part in zip(fitted_parts, drafts, strict=True):
-            if not isinstance(part_fitted, (str, *CROSSED_TYPES)):
+            if not isinstance(part_fitted, str) and "cross" not in part_fitted.places:
                 raise bound.fail("CROSS takes categories of one value in each row", span=part.span)
         return spec.Cross(tuple(fitted_parts), size)  # type: ignore[arg-type]
 

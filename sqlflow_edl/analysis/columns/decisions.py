@@ -40,7 +40,7 @@ class Decision:
 
 def decision(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""
-    several = Want.TEXT in draft.wants and isinstance(spec.category_of(fitted), spec.ListOf | spec.Vector)
+    several = Want.TEXT in draft.wants and spec.category_of(fitted).delimiter
     why = "a text, of lists" if several else draft.why
     origin = f"of {draft.origin}" if draft.origin else WRITTEN
     return Decision(draft.columns, f"by type: {why}" if draft.why else origin, fitted)
@@ -64,10 +64,10 @@ class Reasons:
                 return why
         category = spec.category_of(feature)
         why = next((why for fitted, why in decisions if spec.category_of(fitted) == category), "")
-        if not why or not isinstance(feature, spec.OneHot | spec.Embedding):
+        if not why or feature.array != "ids" or not spec.is_category(category):
             return why
-        form = "one-hot" if isinstance(feature, spec.OneHot) else "an embedding"
-        return f"{why}; {spec.num_ids(feature.category):,} ids, so {form}"
+        form = "an embedding" if feature.dim else "one-hot"
+        return f"{why}; {spec.num_ids(category):,} ids, so {form}"
 
 
 def record_fitting(

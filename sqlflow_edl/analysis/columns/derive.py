@@ -205,14 +205,17 @@ def list_readings(wants: Mapping[str, Want], statistics: Statistics) -> Iterator
 def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
     """Yield a note for each text that is read as several values without a written delimiter."""
     column = spec.category_of(fitted)
-    several = isinstance(column, spec.Concat) and draft.is_concat
-    parts = column.categories if isinstance(column, spec.Concat) else (column,)
-    for part, part_fitted in zip(draft.parts if several else (draft,), parts, strict=True):
-        if Want.TEXT in part.wants and isinstance(part_fitted, spec.ListOf | spec.Vector):
-            weights = " with weights" if isinstance(part_fitted, spec.ListOf) and part_fitted.weights else ""
-            what = "numbers" if isinstance(part_fitted, spec.Vector) else f"categories{weights}"
+    is_concat = column.made_of == "categories"
+    parts = [part for part in spec.parts_of(column) if spec.is_category(part)] if is_concat else [column]
+    for part, part_fitted in zip(
+        draft.parts if is_concat and draft.is_concat else (draft,), parts, strict=True
+    ):
+        if Want.TEXT in part.wants and part_fitted.delimiter:
+            weights = " with weights" if part_fitted.weights else ""
+            what = f"categories{weights}" if part_fitted.has_lists else "numbers"
+            [source] = spec.sources(part_fitted)
             yield (
-                f"{part_fitted.column} (text) looks like lists of {what} between {part_fitted.delimiter!r} "
+                f"{source} (text) looks like lists of {what} between {part_fitted.delimiter!r} "
                 "and is read as such"
             )
 

@@ -9,15 +9,14 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import PLAIN_TYPES
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.categories import frequent_values
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.statistics.fitting import Want
 
 SMOOTHING = 10  # rows that the prior counts for
 MOST_VALUES = 20_000  # of a vocabulary, which has statistics of each fold for each value
-BUCKETS = 1 << 15  # of more values than a pass counts
 MOST_CLASSES = 50
 
 
@@ -35,36 +34,34 @@ def _draft_encoding(bound: Bound, encode: Callable[[spec.features.Plain], spec.E
     column = inner.columns[0]
     by_type = Want.TEXT in inner.wants  # a column by itself
 
+    def values(statistics: Statistics) -> Fitted:
+        return frequent_values(column, statistics, bound.span, max_size=MOST_VALUES)
+
     def fit(statistics: Statistics) -> spec.Encoding:
-        category: Fitted = _values(column, statistics, bound.span) if by_type else inner.fit(statistics)
-        if not isinstance(category, PLAIN_TYPES):
+        category: Fitted = (
+            frequent_values(column, statistics, bound.span, max_size=MOST_VALUES)
+            if by_type
+            else inner.fit(statistics)
+        )
+        if "encoding" not in category.places:
             raise bound.fail(
                 f"{bound.function.name} takes one category of each row, and {column} holds lists",
                 hint=f"{bound.function.name}({expressions.argument(column)}) takes each list as a whole",
             )
-        return encode(category)
+        return encode(category)  # type: ignore[arg-type]  # of one id per row
 
     wants = Want.COUNTS if by_type else inner.wants
     return replace(inner, fit=fit, wants=wants, span=bound.span, is_category=False)
 
 
-def _values(column: str, statistics: Statistics, span: Span) -> spec.features.Plain:
-    """Return the category of a column's values: the most frequent ones, or hashes of too many to count."""
-    counts = statistics[column].counts
-    if counts is None:
-        return spec.HashBucket(column, BUCKETS)
-    values = counts.vocabulary(max_size=MOST_VALUES)
-    if not values:
-        raise SemanticError(f"{column} has no value in the training rows", span=span, hint="leave it out")
-    return spec.Vocabulary(column, values)
-
-
 def of_label(column: Fitted, label: spec.Label, span: Span | None) -> Fitted:
     """Return the column with as many values as the label needs. Raises SemanticError for too many classes."""
-    if isinstance(column, spec.TargetMean) and isinstance(label, spec.SeveralLabels):
+    if not isinstance(column, spec.TargetMean):
+        return column
+    if label.labels:
         message = f"TARGET_ENCODE encodes by one label, and there are several: {label.column}"
         raise SemanticError(message, span=span, hint="leave it out, or use EMBEDDING or COUNT_ENCODE")
-    if not isinstance(column, spec.TargetMean) or not isinstance(label, spec.ClassLabel):
+    if not label.has_classes:
         return column
     if len(label.classes) > MOST_CLASSES:
         raise SemanticError(

@@ -13,7 +13,7 @@ from edl.errors import did_you_mean
 from edl.spec.features import COMBINERS, INITIALS
 from sqlflow_edl.analysis.columns import categories, encodings, numeric, reused
 from sqlflow_edl.analysis.columns.drafts import Bound, ColumnFunction, Draft, FunctionParameter, Statistics
-from sqlflow_edl.analysis.columns.inputs import embedding_dim
+from sqlflow_edl.analysis.columns.inputs import Fitted, embed
 
 
 def _embedding(bound: Bound) -> Draft:
@@ -22,10 +22,8 @@ def _embedding(bound: Bound) -> Draft:
     initial = _word(bound, "initializer", INITIALS)
     dim: int | None = bound["dim"]
 
-    def fit(statistics: Statistics) -> spec.Embedding:
-        category = inner.fit(statistics)
-        width = dim or embedding_dim(spec.num_ids(category))  # type: ignore[arg-type]
-        return spec.Embedding(category, width, combiner, initial, inner.table)  # type: ignore[arg-type]
+    def fit(statistics: Statistics) -> Fitted:
+        return embed(inner.fit(statistics), dim or 0, combiner, initial, inner.table)  # type: ignore[arg-type]
 
     return replace(inner, fit=fit, span=bound.span, is_category=False, dim=dim or 0)
 
@@ -44,14 +42,13 @@ def _sequence(bound: Bound) -> Draft:
 
     def fit(statistics: Statistics) -> spec.Sequence:
         category = inner.fit(statistics)
-        weighted = isinstance(category, spec.ListOf) and category.weights
-        if weighted or not isinstance(category, spec.ListOf | spec.NGrams):
-            what = "has weights" if weighted else "has one value in each row"
+        if category.weights or "sequence" not in category.places:
+            what = "has weights" if category.weights else "has one value in each row"
             raise bound.fail(
                 f"SEQUENCE takes lists of ids, and {', '.join(inner.columns)} {what}",
                 hint='a text of several ids has a delimiter: SEQUENCE(VOCABULARIZE(x, delimiter=","), 20)',
             )
-        return spec.Sequence(category, length)
+        return spec.Sequence(category, length)  # type: ignore[arg-type]  # of lists
 
     return replace(inner, fit=fit, span=bound.span, is_category=False)
 

@@ -54,3 +54,15 @@ def written_input(clause: ast.ColumnClause, inputs: InputNames, errors: list[SQL
 def embedding_dim(ids: int) -> int:
     """Return a power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
     return min(64, max(4, 1 << math.ceil(0.4 * math.log2(max(2, ids)))))
+
+
+def one_hot(column: Fitted) -> spec.Feature:
+    """Make a category one-hot; other columns are unchanged."""
+    return spec.OneHot(column) if spec.is_category(column) else column
+
+
+def embed(
+    category: spec.Category, dim: int = 0, combiner: str = "sum", initial: str = "uniform", table: int = 0
+) -> spec.Embedding:
+    """Return the vectors of a category, of the usual length without `dim`."""
+    return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner, initial, table)

@@ -16,7 +16,6 @@ import msgspec
 from edl import spec
 from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.spec.features import ENCODING_TYPES
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.expressions import argument
@@ -89,9 +88,7 @@ def drafts(source: ReusedSource, schema: Schema, reserved: Mapping[str, str], ta
 
 
 def _shift_table(feature: spec.Feature, tables: int) -> spec.Feature:
-    if isinstance(feature, spec.Embedding) and feature.table:
-        return msgspec.structs.replace(feature, table=feature.table + tables)
-    return feature
+    return msgspec.structs.replace(feature, table=feature.table + tables) if feature.table else feature
 
 
 def with_parent(name: ast.Name, parent: str) -> SemanticError:
@@ -106,17 +103,12 @@ def with_parent(name: ast.Name, parent: str) -> SemanticError:
 def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
     """Return the features; of a category that has vectors and is one-hot too, in two parts of a model, the vectors."""
     distinct = dict.fromkeys(itertools.chain(*trained.inputs.values()))
-    embedded = {
-        feature_of_model.category
-        for feature_of_model in distinct
-        if isinstance(feature_of_model, spec.Embedding)
-    }
+    embedded = {embedding.category for embedding in spec.embeddings(distinct)}
     together: dict[object, list[spec.Feature]] = {}  # features of one table are neighbours
     for feature in distinct:
-        if isinstance(feature, spec.OneHot) and feature.category in embedded:
+        if feature.is_one_hot and spec.category_of(feature) in embedded:
             continue
-        table = feature.table if isinstance(feature, spec.Embedding) else 0
-        together.setdefault(table or feature, []).append(feature)
+        together.setdefault(feature.table or feature, []).append(feature)
     return [feature for features in together.values() for feature in features]
 
 
@@ -134,8 +126,8 @@ def _draft(feature: spec.Feature, source: ReusedSource, schema: Schema, reserved
             raise SemanticError(message, span=span, hint=_drop_unneeded_columns(source, schema, reserved))
         names[column] = column_here
         _check_kind(feature, column, column_here, source, schema)
-    if isinstance(feature, ENCODING_TYPES):
-        what = "TARGET_ENCODE" if isinstance(feature, spec.TargetMean) else "COUNT_ENCODE"
+    if spec.is_encoding(feature):
+        what = "TARGET_ENCODE" if feature.needs_label else "COUNT_ENCODE"
         raise SemanticError(
             f"{model.reference} has {what} of {', '.join(names)}, whose statistics are those of its own training rows",
             span=span,
@@ -147,7 +139,7 @@ def _draft(feature: spec.Feature, source: ReusedSource, schema: Schema, reserved
         _kept_statistics(tuple(names.values()), schema),
         lambda _: own_feature,
         span,
-        table=feature.table if isinstance(feature, spec.Embedding) else 0,
+        table=feature.table,
         origin=model.reference,
     )
 
@@ -162,7 +154,8 @@ def _check_kind(
     theirs = Schema(schema_of([fields[column]])).type(column)
     kinds = {theirs, schema.type(column_here)}
     numeric = {ColumnType.NUMBER, ColumnType.BOOLEAN}
-    plain = isinstance(spec.category_of(feature), spec.Vocabulary | spec.HashBucket)
+    category = spec.category_of(feature)
+    plain = category.computed == "texts" and not category.has_lists
     if len(kinds) > 1 and not kinds <= (numeric | {ColumnType.TEXT} if plain else numeric):
         raise SemanticError(
             f"{column_here} is {schema.type(column_here).words}, and {theirs.words} in {source.model.reference}",
@@ -195,9 +188,10 @@ def _kept_statistics(columns: tuple[str, ...], schema: Schema) -> Want:
 
 def form(column: Fitted, draft: Draft, *, trees: bool) -> Fitted:
     """Return the feature in the form that the new model starts from. Raises SemanticError for numbers of trees."""
-    if isinstance(column, spec.OneHot | spec.Codes) or (trees and isinstance(column, spec.Embedding)):
-        return column.category
-    if isinstance(column, spec.Raw) and not trees:
+    category = spec.category_of(column)
+    if category is not column and (column.is_for_trees or column.is_one_hot or (trees and column.dim)):
+        return category
+    if column.is_for_trees and not trees:
         raise SemanticError(
             f"{draft.origin} is a model of trees, which take {', '.join(draft.columns)} as it is; a network needs "
             "statistics of it",

@@ -110,8 +110,7 @@ def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
                 span=span,
                 hint="write one function with one size, as in EMBEDDING([CATEGORY_ID(a, 9), CATEGORY_ID(b, 9)], 8)",
             )
-    words = fitted[0].category if isinstance(fitted[0], spec.ListOf) else fitted[0]
-    if isinstance(words, spec.Vocabulary) and len(set(map(type, words.values))) > 1:
+    if len(set(map(type, spec.item_of(fitted[0]).levels))) > 1:
         raise SemanticError(
             "columns that share vectors must have values of one type; "
             f"{_describe_category(fitted[0])} of texts and numbers",
@@ -122,7 +121,8 @@ def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
 
 def _describe_category(category: Fitted) -> str:
     """Return such as `tags: list of vocabulary, 20 ids`."""
-    listed, item = ("list of ", category.category) if isinstance(category, spec.ListOf) else ("", category)
+    item = spec.item_of(category)
+    listed = "list of " if item is not category else ""
     kind = str(item.__struct_config__.tag).replace("_", " ")
     names = ", ".join(map(str, spec.sources(category)))
     return f"{names}: {listed}{kind}, {spec.num_ids(category):,} ids"  # type: ignore[arg-type]
@@ -134,6 +134,6 @@ def _normalize_category(category: Fitted) -> Fitted:
         column: f"f{place}" for place, column in enumerate(dict.fromkeys(map(str, spec.sources(category))))
     }
     renamed = spec.with_columns(category, names)
-    if isinstance(renamed, spec.ListOf):
-        return msgspec.structs.replace(renamed, delimiter=",", weights=":" if renamed.weights else "")
-    return renamed
+    if not renamed.delimiter:
+        return renamed
+    return msgspec.structs.replace(renamed, delimiter=",", weights=":" if renamed.weights else "")

@@ -9,44 +9,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
-
 from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Draft
-from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.columns.inputs import Fitted, one_hot
 
 WIDEST = 1000  # columns of the ids of lists
-RESCALED = (spec.Numeric, spec.Standardize, spec.Normalize, spec.Log, spec.PiecewiseLinear, spec.Periodic)
 
 
 def fit_column(column: Fitted, span: Span | None) -> spec.Feature:
     """Return the column in the form that trees take. Raises SemanticError if they cannot."""
-    if isinstance(column, spec.Embedding):
+    if column.dim:
         raise SemanticError(
             "trees learn no vectors, and so no EMBEDDING",
             span=span,
             hint="write the category itself, such as CATEGORY_HASH(x, 1000)",
         )
-    if isinstance(column, RESCALED):
-        return spec.Raw(column.column)
-    if isinstance(column, spec.Year):
-        return spec.Raw(column.column, "year")
-    if isinstance(column, spec.Vector):
-        return spec.Vector(column.column, column.mean, (), column.delimiter)
-    if isinstance(column, spec.TargetMean | spec.LogCount):
-        return msgspec.structs.replace(column, scaled=False)
-    if isinstance(column, spec.Raw | spec.Codes | spec.Sequence):
+    if not spec.is_category(column) and (column.is_for_trees or column.array == "sequence"):
         return column
-    category = column.category if isinstance(column, spec.OneHot) else column
-    if isinstance(category, spec.DatePart):
-        return spec.Raw(category.column, category.part)
-    if isinstance(category, spec.Bucket) and not category.boundaries:
-        return spec.Raw(category.column)  # present or not: NaN is missing in trees anyway
-    if isinstance(category, spec.ListOf | spec.NGrams | spec.Concat):
+    category = spec.category_of(column) if column.is_one_hot else column
+    if not spec.is_category(category):
+        return _raw(category) if category.computed or category.part else category.tree_form
+    # A bucket without boundaries is present or not: NaN is missing in trees anyway.
+    if category.part or (category.is_ordered and category.size == 1):
+        return _raw(category)
+    if category.has_lists:
         return _count_ids(category, span)
-    return spec.Codes(category)
+    return spec.Codes(category)  # type: ignore[arg-type]  # of one id per row
+
+
+def _raw(column: Fitted) -> spec.Raw:
+    """Return the number of the one column, or the part of its date."""
+    [source] = spec.sources(column)
+    return spec.Raw(source, column.part)  # type: ignore[arg-type]
 
 
 def describe_draft(draft: Draft) -> Draft:
@@ -56,15 +52,15 @@ def describe_draft(draft: Draft) -> Draft:
 
 def wide_decision(column: Fitted) -> Decision | None:
     """Return the decision to leave out a column of lists with more ids than trees take; None of other columns."""
-    category = column.category if isinstance(column, spec.OneHot) else column
-    if not isinstance(category, spec.ListOf | spec.NGrams | spec.Concat) or spec.num_ids(category) <= WIDEST:
+    category = spec.category_of(column) if column.is_one_hot else column
+    if not spec.is_category(category) or not category.has_lists or spec.num_ids(category) <= WIDEST:
         return None
     columns = tuple(spec.source_columns(category))
     why = f"it has lists of {spec.num_ids(category):,} ids, and trees take a column for each, at most {WIDEST:,}"
     return Decision(columns, f"{why}; VOCABULARIZE(x, max_size=500) in COLUMN keeps the frequent ones")
 
 
-def _count_ids(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | None) -> spec.OneHot:
+def _count_ids(category: spec.Category, span: Span | None) -> spec.Feature:
     """Return a column for each id of a list."""
     if spec.num_ids(category) > WIDEST:
         raise SemanticError(
@@ -72,7 +68,7 @@ def _count_ids(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | N
             f"a column for each, at most {WIDEST:,}",
             span=span,
             hint="write fewer buckets, such as NGRAMS(x, 3, 500)"
-            if isinstance(category, spec.NGrams)
+            if category.n
             else "keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer",
         )
-    return spec.OneHot(category)
+    return one_hot(category)

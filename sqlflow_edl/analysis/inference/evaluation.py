@@ -48,9 +48,9 @@ def evaluation(
     trained, errors = _with_known_anomalies(model.spec, statement, schema), list[SQLFlowError]()
     column = ""
     try:
-        if isinstance(trained.label, spec.SeveralLabels):
+        if trained.label.labels:
             trained = _with_labels(trained, trained.label, statement, schema)
-        elif isinstance(trained.label, spec.Unlabelled):
+        elif trained.label.is_unsupervised:
             errors.extend(refuse_labels(statement, reference))
         elif statement.labels:
             column = schema.resolve(statement.labels[0])
@@ -61,7 +61,7 @@ def evaluation(
     needed = [name for name in columns_read(trained) if name != trained.label.column]
     renamed = columns(statement, schema, needed, errors, trained.query)
     names = trained.metrics
-    if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
+    if len(trained.label.quantiles) > 1:
         # the backtest of the training has no share of its own: it calibrates them
         names = (*names, "coverage")
     if "validation.metrics" in attributes:
@@ -89,7 +89,7 @@ def evaluation(
 
 
 def _with_labels(
-    trained: spec.JobSpec, label: spec.SeveralLabels, statement: ast.Statement, schema: Schema
+    trained: spec.JobSpec, label: spec.Label, statement: ast.Statement, schema: Schema
 ) -> spec.JobSpec:
     """Return the JobSpec with the columns of the query that hold the labels, in their order.
 
@@ -129,7 +129,7 @@ def _with_labels(
 
 def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schema: Schema) -> spec.JobSpec:
     """Return the JobSpec of a model of anomalies as a classifier's, if LABEL names the known anomalies."""
-    if not (isinstance(trained.label, spec.AnomalyLabel) and statement.labels):
+    if not (trained.label.tells_anomalies and statement.labels):
         return trained
     label = statement.labels[0]
     column = schema.resolve(label)
@@ -153,11 +153,11 @@ def _report(attribute: Resolved | None, label: spec.Label, errors: list[SQLFlowE
     """Return the kind of report; add an error if the label does not allow it."""
     report: spec.job.Report = attribute.value if attribute else "figures"  # type: ignore[assignment]  # of these choices
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
-    classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
+    classes = len(label.classes)
     if attribute and (classes < least or (report == "roc_curve" and classes > 2)):
         needs = "two classes" if report == "roc_curve" else "classes"
         has = f"{label.column} has {classes}" if classes else f"{label.column} has none"
-        if isinstance(label, spec.SeveralLabels):
+        if label.labels:
             has = f"{label.column} are several labels"
         errors.append(
             SemanticError(

@@ -70,7 +70,7 @@ def explanation(
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, columns_read(trained), errors, trained.query)
-    if isinstance(trained.label, spec.SeveralLabels):
+    if trained.label.labels:
         first = trained.label.labels[0].column
         errors.append(
             SemanticError(
@@ -79,7 +79,7 @@ def explanation(
                 hint=f"train a model of {first} alone to explain it: LABEL {first}",
             )
         )
-    if isinstance(trained.label, spec.Unlabelled):
+    if trained.label.is_unsupervised:
         column = trained.label.column
         what = "clusters" if column == "cluster" else "anomalies"
         errors.append(

@@ -20,7 +20,7 @@ from edl.data import Source
 from edl.data.names import free_name, quote_part, unique_names
 from edl.errors import SemanticError, Span
 from edl.features.arrays import numbers
-from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
+from edl.spec import Forecast, JobSpec, Label
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import use_place_of
 from sqlflow_edl.syntax.ast import Attribute, Constant, Name, Statement
@@ -110,7 +110,7 @@ class ModelFunction:
 
 def is_derived(call: PredictCall, trained: JobSpec) -> bool:
     """Return True if the rows of the call are made here rather than by a statement."""
-    return call.is_derived or (call.function == "EVALUATE" and isinstance(trained.label, ClusterLabel))
+    return call.is_derived or (call.function == "EVALUATE" and bool(trained.label.clusters))
 
 
 # Anomalies -------------------------------------------------------------------------------------------------
@@ -124,10 +124,10 @@ def _anomalies(function: ModelFunction) -> pa.Table:
     mean square of the distances of the training rows to it, as in BigQuery ML.
     """
     label = function.trained.label
-    if isinstance(label, ForecastLabel) and function.trained.forecast is not None:
+    if label.is_forecast and function.trained.forecast is not None:
         function.refuse("contamination", "0.95 AS anomaly_prob_threshold")
         return _of_forecast(function, function.trained.forecast, label)
-    if not isinstance(label, AnomalyLabel | ClusterLabel):
+    if not label.is_unsupervised:
         raise SemanticError(
             f"{function.call.model} tells no anomalies",
             span=function.span,
@@ -135,7 +135,7 @@ def _anomalies(function: ModelFunction) -> pa.Table:
         )
     function.refuse("anomaly_prob_threshold", "0.1 AS contamination")
     share = function.setting("contamination", 0, 0.5)
-    if isinstance(label, AnomalyLabel):
+    if label.tells_anomalies:
         return _of_forest(function, share)
     if share is None:
         raise SemanticError(
@@ -256,7 +256,7 @@ def _explanation(function: ModelFunction) -> pa.Table:
 def _forecasts(function: ModelFunction) -> pa.Table:
     """Return the next steps of each series, with the interval of a confidence level if the model has quantiles."""
     forecast, label = function.trained.forecast, function.trained.label
-    if forecast is None or not isinstance(label, ForecastLabel):
+    if forecast is None or not label.is_forecast:
         raise SemanticError(
             f"{function.call.model} is no forecast",
             span=function.span,
@@ -295,7 +295,7 @@ def _deviation(bounds: Mapping[float, pa.ChunkedArray]) -> pa.Array:
     return _array(np.maximum(width, 0) / (normal.inv_cdf(most) - normal.inv_cdf(least)))
 
 
-def _has_interval(label: ForecastLabel) -> bool:
+def _has_interval(label: Label) -> bool:
     return len(label.quantiles) > 1 and label.quantiles[0] < 0.5 < label.quantiles[-1]
 
 
@@ -307,7 +307,7 @@ def _no_quantiles(function: ModelFunction, span: Span | None) -> SemanticError:
     )
 
 
-def _of_forecast(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
+def _of_forecast(function: ModelFunction, forecast: Forecast, label: Label) -> pa.Table:
     """Return the rows with the probability that a value is nearer to its forecast than theirs, and the interval of it.
 
     The past is read from the training query, up to the first row of the series. Distances are distributed as in a
@@ -353,7 +353,7 @@ def _of_forecast(function: ModelFunction, forecast: Forecast, label: ForecastLab
     return with_columns(rows, added)
 
 
-def _with_past(function: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
+def _with_past(function: ModelFunction, forecast: Forecast, label: Label) -> str:
     """Return the query of the rows to judge, without their values, behind rows of the training query.
 
     The training rows are the rows of each series before its first row to judge.

@@ -68,7 +68,7 @@ def prediction(
     probabilities = among_them or probabilities
     report = _rows_or_report(attributes.get("predict.report"), statement, model, reference, errors)
     raise_all(errors)
-    several = isinstance(trained.label, spec.SeveralLabels)
+    several = bool(trained.label.labels)
     usual = "" if several else trained.label.column
     table, column = _target(statement.target, statement.prefix + usual, query.dialect)
     if several and column != statement.prefix:
@@ -145,9 +145,7 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
         validation=None,
         weights=None,
         search=None,
-        output=spec.Output(
-            column="" if isinstance(trained.label, spec.SeveralLabels) else trained.label.column
-        ),
+        output=spec.Output(column="" if trained.label.labels else trained.label.column),
         trained_model=reference,
         device="cpu",
         threshold=uncertainty.threshold_of_training(model),

@@ -18,7 +18,7 @@ from edl.data.metric_tables import one_row
 from edl.data.names import unique_names
 from edl.errors import SemanticError
 from edl.metrics.names import Kind, kind_of
-from edl.spec import TREES, ClassLabel, ClusterLabel, ForecastLabel, JobSpec
+from edl.spec import TREES, JobSpec, Label
 from edl.spec.extra_outputs import DISTANCES, extra_outputs
 from sqlflow_edl.analysis.inference.model_functions import with_columns
 from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Statement, Value
@@ -96,14 +96,14 @@ def request_settings(call: PredictCall, statement: Statement, trained: JobSpec) 
     """Return the statement of a call with the settings that the columns of the reference need."""
     settings: dict[str, Value] = {}
     span = call.model.span
-    if call.function == "PREDICT" and isinstance(trained.label, ClassLabel):
+    if call.function == "PREDICT" and trained.label.has_classes:
         settings["predict.probabilities"] = Constant(True, span)
-    elif call.function == "PREDICT" and isinstance(trained.label, ClusterLabel):
+    elif call.function == "PREDICT" and trained.label.clusters:
         if DISTANCES in extra_outputs(trained):
             settings["predict.extra_outputs"] = Constant(DISTANCES, span)
     elif call.function == "EVALUATE" and statement.kind == "evaluate" and (figures := _figures_of(trained)):
         metrics = dict.fromkeys(figures.values())
-        if isinstance(trained.label, ForecastLabel):
+        if trained.label.is_forecast:
             of_quantiles = ("coverage",) if len(trained.label.quantiles) > 1 else ()
             metrics |= dict.fromkeys((*trained.metrics, *of_quantiles))
         settings["validation.metrics"] = ListValue(tuple(Constant(name, span) for name in metrics), span)
@@ -140,7 +140,7 @@ def _evaluation(answer: _Answer) -> pa.Table:
     if (rmse := figures.get("rmse")) is not None:
         figures.setdefault("mse", rmse**2)
     row = {name: figures.pop(our_name, None) for name, our_name in names.items()}
-    if isinstance(answer.trained.label, ForecastLabel):
+    if answer.trained.label.is_forecast:
         row |= {name: value for name, value in figures.items() if name != "loss"}  # of the baselines
     return pa.Table.from_batches([one_row(row)])
 
@@ -148,7 +148,7 @@ def _evaluation(answer: _Answer) -> pa.Table:
 def _confusion(answer: _Answer) -> pa.Table:
     """Return a row for each true class, with the number of its rows that each class was predicted for."""
     label = answer.trained.label
-    if not isinstance(label, ClassLabel):
+    if not label.has_classes:
         return answer.rows
     true, predicted, count = (answer.rows.column(place) for place in range(3))
     classes = pa.array(label.classes)
@@ -187,7 +187,7 @@ def _iterations(answer: _Answer) -> pa.Table:
             pa.int64()
         ),
     }
-    if isinstance(trained.label, ClusterLabel):
+    if trained.label.clusters:
         del columns["eval_loss"]
     return pa.table(columns)
 
@@ -197,14 +197,14 @@ def _iterations(answer: _Answer) -> pa.Table:
 
 def _predictions(answer: _Answer) -> pa.Table:
     label, computed = answer.trained.label, answer.computed
-    if isinstance(label, ClassLabel) and len(computed) >= 2 + len(label.classes):
+    if label.has_classes and len(computed) >= 2 + len(label.classes):
         return _with_probabilities(answer, label)
-    if isinstance(label, ClusterLabel) and len(computed) == 3:
+    if label.clusters and len(computed) == 3:
         return _with_distances(answer)
     return answer.rows
 
 
-def _with_probabilities(answer: _Answer, label: ClassLabel) -> pa.Table:
+def _with_probabilities(answer: _Answer, label: Label) -> pa.Table:
     """Return the predictions with a list of each class and its probability; extra outputs stay behind them."""
     predicted, _, *others = answer.computed
     count, rows = len(label.classes), answer.rows
@@ -246,7 +246,7 @@ def _explanations(answer: _Answer) -> pa.Table:
     base, *shares = answer.numbers(computed[-count - 1 :]).T
     values = np.column_stack(shares)
     predicted = rows.column(computed[0])
-    if isinstance(label, ClassLabel) and label.is_binary:
+    if label.is_binary:
         is_first = pc.equal(predicted, pa.scalar(label.classes[0], predicted.type))
         first = pc.fill_null(is_first, False).to_numpy()
         whole = 0.0 if answer.trained.framework in TREES else 1.0
@@ -255,7 +255,7 @@ def _explanations(answer: _Answer) -> pa.Table:
     largest = np.take_along_axis(values, order, axis=1)
     features = pa.array(answer.trained.columns).take(pa.array(order.reshape(-1)))
     columns: dict[str, object] = {computed[0]: predicted}
-    if isinstance(label, ClassLabel):
+    if label.has_classes:
         columns["probability"] = rows.column(computed[1])
     columns |= {
         "top_feature_attributions": _lists({"feature": features, "attribution": largest}, largest),

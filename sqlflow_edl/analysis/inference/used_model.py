@@ -150,7 +150,7 @@ def time_zone_notes(trained: spec.JobSpec, query: spec.Query) -> Iterator[str]:
 def _of_training(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """Return a note on a threshold that the training chose, and not the statement."""
     is_written = any(attribute.key.casefold().endswith("threshold") for attribute in statement.attributes)
-    if used.threshold is None or is_written or not isinstance(trained.label, spec.ClassLabel):
+    if used.threshold is None or is_written or not trained.label.has_classes:
         return ()
     why = f"validation.threshold = {trained.training.threshold} of the training"
     return (f"{trained.label.classes[1]} is predicted from its probability {used.threshold:.4g} on: {why}",)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import Span
-from edl.spec.features import CATEGORY_TYPES
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import CLASSES
@@ -17,7 +16,7 @@ def _assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
     """Take the columns as `columns.trees.fitted` made them, each once."""
-    features = (placed.column for placed in columns if not isinstance(placed.column, CATEGORY_TYPES))
+    features = (placed.column for placed in columns if not spec.is_category(placed.column))
     return {"features": tuple(dict.fromkeys(features))}
 
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import CATEGORY_TYPES
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
 from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
@@ -55,13 +54,13 @@ def assemble(
 
 def _feature(placed: Placed) -> spec.Feature:
     column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
-    if isinstance(column, spec.TargetMean | spec.Embedding | spec.Periodic):
+    if column.needs_label:
         raise SemanticError(
             f"this form of {names} is learned from a label, and the model has none",
             span=placed.span,
             hint="use the number itself, or a category of few values",
         )
-    if not isinstance(column, CATEGORY_TYPES):
+    if not spec.is_category(column):
         return column
     if (ids := spec.num_ids(column)) > LARGEST_ONE_HOT_LINEAR:
         raise SemanticError(
@@ -69,7 +68,7 @@ def _feature(placed: Placed) -> spec.Feature:
             span=placed.span,
             hint="leave it out of the SELECT, or group its values there",
         )
-    return spec.OneHot(column)
+    return one_hot(column)
 
 
 DEEP = (

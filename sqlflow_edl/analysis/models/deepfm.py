@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import DENSE_TYPES
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, embed
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import CLASSES, HIDDEN_LAYERS, deep_size, linear_size
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
@@ -29,7 +28,7 @@ def _assemble(
     """Make every category, indicators too, an embedding of the one length; numbers are unchanged."""
     dim = int(parameters["embedding_dim"])  # type: ignore[arg-type]
     features = tuple(_field(placed, dim) for placed in columns)
-    if not any(isinstance(feature, spec.Embedding) for feature in features):
+    if not any(feature.dim for feature in features):
         raise SemanticError(
             "DeepFM learns from categories, and no column is one",
             span=span,
@@ -40,23 +39,24 @@ def _assemble(
 
 def _field(placed: Placed, dim: int) -> spec.Feature:
     column = placed.column
-    if isinstance(column, DENSE_TYPES) or isinstance(column, spec.Raw | spec.Codes | spec.Sequence):  # noqa: SIM101
+    if spec.is_category(column):
+        return embed(column, dim)
+    category = spec.category_of(column)
+    if column.array != "ids" or not spec.is_category(category):
         return column
-    if isinstance(column, spec.Embedding) and column.dim != dim:
+    if column.dim not in (0, dim):
         raise SemanticError(
             f"DeepFM's categories share one embedding length, {dim}; here it is {column.dim}",
             span=placed.span,
             hint=f"write the category itself, and model.embedding_dim = {column.dim} for all",
         )
-    if isinstance(column, spec.Embedding):
-        return column
-    return spec.Embedding(column.category if isinstance(column, spec.OneHot) else column, dim)
+    return column if column.dim else embed(category, dim)
 
 
 def _values(job: spec.JobSpec) -> dict[str, object]:
     """Return the template values: where numbers end and vectors begin in the concatenated features."""
-    categories = [feature for feature in job.features if isinstance(feature, spec.Embedding)]
-    numbers = sum(spec.width(feature) for feature in job.features if not isinstance(feature, spec.Embedding))
+    categories = list(spec.embeddings(job.features))
+    numbers = sum(spec.width(feature) for feature in job.features if not feature.dim)
     plural = "number" if numbers == 1 else "numbers"
     return {
         "categories": len(categories),

@@ -133,7 +133,7 @@ def _assemble(
 
 
 def _values(job: spec.JobSpec) -> Mapping[str, object]:
-    quantiles = job.label.quantiles if isinstance(job.label, spec.ForecastLabel) else ()
+    quantiles = job.label.quantiles
     return {"known": KNOWN in job.inputs, "forecast": job.forecast, "quantiles": len(quantiles)}
 
 

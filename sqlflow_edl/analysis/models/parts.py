@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from edl import spec
 from edl.errors import Span
-from edl.spec.features import CATEGORY_TYPES, with_tables
-from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embedding_dim
+from edl.spec.features import with_tables
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embed, one_hot
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
 from sqlflow_edl.analysis.settings.dictionary import AttributeRow
 
@@ -82,30 +82,28 @@ def one_input(feature: Callable[[Fitted, spec.Label], spec.Feature]) -> Assemble
 
 def deep_feature(column: Fitted, label: spec.Label) -> spec.Feature:
     """Make a category one-hot while it is small, and a part of a date always; else an embedding."""
-    if not isinstance(column, CATEGORY_TYPES):
+    if not spec.is_category(column):
         return column
     ids = spec.num_ids(column)
-    if ids <= LARGEST_ONE_HOT_DEEP or isinstance(column, spec.DatePart):
-        return spec.OneHot(column)
-    combiner = "mean" if isinstance(column, spec.NGrams) else "sum"  # whatever the length of the text
-    return spec.Embedding(column, embedding_dim(ids), combiner)
+    if ids <= LARGEST_ONE_HOT_DEEP or column.part:
+        return one_hot(column)
+    combiner = "mean" if column.n else "sum"  # whatever the length of the text
+    return embed(column, combiner=combiner)
 
 
 def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
     """Give a category a weight for each id and output: as one-hot while it is small, else as an embedding."""
-    if not isinstance(column, CATEGORY_TYPES):
+    if not spec.is_category(column):
         return column
     few = spec.num_ids(column) <= LARGEST_ONE_HOT_LINEAR
-    return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
+    return one_hot(column) if few else embed(column, label.outputs)
 
 
 def linear_size(features: Iterable[spec.Feature]) -> int:
     """Count the weights of a linear sum over the numbers and the ids, for one output."""
     features = list(features)
-    one_hot = [feature.category for feature in features if isinstance(feature, spec.OneHot)]
-    embedded = [embedding.category for embedding in with_tables(features)]
-    numbers = (feature for feature in features if not isinstance(feature, spec.OneHot | spec.Embedding))
-    return sum(map(spec.num_ids, one_hot + embedded)) + sum(map(spec.width, numbers))
+    embedded = sum(spec.num_ids(embedding.category) for embedding in with_tables(features))
+    return embedded + sum(spec.width(feature) for feature in features if not feature.dim)
 
 
 def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
@@ -123,6 +121,6 @@ def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
 def _embeddings_size(features: Iterable[spec.Feature]) -> int:
     """Count the vectors of ids, and the frequencies and linear functions of periodic embeddings."""
     features = list(features)
-    periodic = (feature.frequencies for feature in features if isinstance(feature, spec.Periodic))
+    periodic = (feature.width for feature in features if feature.array == "periodic")
     vectors = sum(spec.num_ids(embedding.category) * embedding.dim for embedding in with_tables(features))
     return vectors + sum(2 * frequencies * (frequencies + 1) for frequencies in periodic)

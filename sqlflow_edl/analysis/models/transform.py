@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import CATEGORY_TYPES
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.entries import Task
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 
@@ -31,13 +30,13 @@ def assemble(
 
 def _feature(placed: Placed) -> spec.Feature:
     column = placed.column
-    if isinstance(column, spec.TargetMean):
+    if spec.is_encoding(column) and column.needs_label:
         raise SemanticError(
             f"TARGET_ENCODE of {', '.join(map(str, spec.sources(column)))} is a mean of labels, and there are none",
             span=placed.span,
             hint="write it in COLUMN of the models that use the transform",
         )
-    return spec.OneHot(column) if isinstance(column, CATEGORY_TYPES) else column
+    return one_hot(column)
 
 
 def check_predicts(job: spec.JobSpec, reference: str) -> None:

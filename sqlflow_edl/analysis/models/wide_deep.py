@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from edl.spec.features import CATEGORY_TYPES, DENSE_TYPES, LIST_TYPES
-from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, one_hot
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
 from sqlflow_edl.analysis.models.parts import (
     CLASSES,
@@ -35,7 +34,7 @@ def _assemble(
         if "deep" in where:
             deep.append(deep_feature(placed.column, label))
     free = [placed.column for placed in columns if not placed.input]
-    wide = wide or [column for column in free if isinstance(column, DENSE_TYPES)]
+    wide = wide or [column for column in free if not spec.is_category(column) and _is_number(column)]
     deep = deep or [deep_feature(column, label) for column in free]
     for name, features in (("wide", wide), ("deep", deep)):
         if not features:
@@ -46,9 +45,13 @@ def _assemble(
 
 
 def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
-    if isinstance(column, spec.Cross | spec.OneHot):
+    if column.is_one_hot or column.made_of == "columns":  # or a cross
         return ("wide",)
-    return ("wide", "deep") if isinstance(column, CATEGORY_TYPES) else ("deep",)
+    return ("wide", "deep") if spec.is_category(column) else ("deep",)
+
+
+def _is_number(column: spec.Feature) -> bool:
+    return column.array in ("dense", "positions", "periodic") and not column.is_for_trees
 
 
 def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
@@ -57,17 +60,15 @@ def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
     An embedding of length one is that weight.
     """
     column = placed.column
-    if isinstance(column, spec.Embedding) and (column.dim, column.combiner, column.table) == (1, "sum", 0):
-        column = column.category
-    if isinstance(column, spec.Embedding):
+    if (column.dim, column.combiner, column.table) == (1, "sum", 0):
+        column = spec.category_of(column)
+    if column.dim:
         raise SemanticError(
             "the input wide takes numbers, categories and indicators, and no embedding",
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )
-    if isinstance(column, LIST_TYPES):
-        return linear_feature(column, label)
-    return spec.OneHot(column) if isinstance(column, CATEGORY_TYPES) else column
+    return linear_feature(column, label) if column.has_lists else one_hot(column)
 
 
 def _size(job: spec.JobSpec) -> int:

@@ -67,10 +67,10 @@ def evaluate_groups(
     label: spec.Label, name: str, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> spec.Label:
     """Return the label of a trained model in the column `name` of another query; add an error if that has no groups."""
-    if isinstance(label, spec.Unlabelled | spec.SeveralLabels):  # they have their columns, or none
+    if label.is_unsupervised or label.labels:  # they have their columns, or none
         return label
     renamed = msgspec.structs.replace(label, column=name)
-    if not isinstance(renamed, spec.RankingLabel):
+    if not renamed.group:
         return renamed
     group_here = schema.find(renamed.group)
     if group_here is None:

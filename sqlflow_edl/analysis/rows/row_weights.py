@@ -68,9 +68,9 @@ def of_classes(
     attribute = settings.resolved.get(CLASSES)
     if attribute is None:
         return ()
-    if not isinstance(label, spec.ClassLabel):
+    if not label.has_classes:
         hint = f"name a column of weights for the rows: {COLUMN}"
-        what = "found without a label" if isinstance(label, spec.Unlabelled) else "a number"
+        what = "found without a label" if label.is_unsupervised else "a number"
         message = f"{label.column} is {what} and has no classes to weigh"
         errors.append(SemanticError(message, span=attribute.span, hint=hint))
         return ()
@@ -88,9 +88,7 @@ def refuse_classes(settings: TrainSettings, loss: str) -> SemanticError:
     )
 
 
-def _read_weights(
-    label: spec.ClassLabel, by_class: ast.MapValue, errors: list[SQLFlowError]
-) -> tuple[float, ...]:
+def _read_weights(label: spec.Label, by_class: ast.MapValue, errors: list[SQLFlowError]) -> tuple[float, ...]:
     """Return the written weights by class, 1 for other classes."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)
     for name, value in by_class.items:
@@ -107,7 +105,7 @@ def _read_weights(
     return tuple(weights.values())
 
 
-def _balance_weights(label: spec.ClassLabel, column_statistics: ColumnStatistics) -> tuple[float, ...]:
+def _balance_weights(label: spec.Label, column_statistics: ColumnStatistics) -> tuple[float, ...]:
     """Weight classes inversely to their frequency in the training rows, 1 on average; absent classes have weight 1."""
     counts = (
         dict(zip(column_statistics.counts.values, column_statistics.counts.counts, strict=True))

@@ -154,7 +154,7 @@ def check_labels(held_out: HeldOut, label: spec.Label, statistics: Statistics, s
     if not rows(statistics):
         raise SemanticError("the validation query yields no rows", span=held_out.span)
     for one_label in spec.each_label(label):
-        if not isinstance(one_label, spec.Unlabelled):
+        if not one_label.is_unsupervised:
             _check_label(held_out, one_label, statistics[one_label.column], schema)
 
 
@@ -170,7 +170,7 @@ def _check_label(
             span=held_out.span,
             hint=f"add WHERE {condition} to the query",
         )
-    if not isinstance(label, spec.ClassLabel):
+    if not label.has_classes:
         return
     counts = (
         dict(zip(column_statistics.counts.values, column_statistics.counts.counts, strict=True))

@@ -259,7 +259,7 @@ class SearchPlan(RowPlan):
         """Return the metric that chooses. Raises SemanticError if it does not suit the label."""
         attribute = self.written.get(settings.METRIC)
         if attribute is None:
-            return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
+            return "log_loss" if label.has_classes else "rmse"
         with set_missing_spans(attribute.span):
             return metrics.by_name(str(attribute.value), metrics.kind_of(label)).name
 

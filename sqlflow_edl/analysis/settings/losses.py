@@ -28,7 +28,7 @@ def loss(
     errors: list[SQLFlowError],
 ) -> spec.Component:
     """Return the loss with its parameters and the class weights. column_statistics: the statistics of the label."""
-    if isinstance(label, spec.SeveralLabels):
+    if label.labels:
         return settings.own_function("loss") or _of_several(settings, label)
     class_weights = row_weights.of_classes(settings, label, column_statistics, errors)
     if theirs := settings.own_function("loss"):
@@ -38,13 +38,13 @@ def loss(
     named = _resolve_loss(settings, model, errors)
     errors += [*_check_labels(settings, named, label, column_statistics), *_check_smoothing(settings, named)]
     params = catalog.parameters(named, settings.resolved)
-    if isinstance(label, spec.AnomalyLabel):
+    if label.tells_anomalies:
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
     more = {"class_weights": class_weights} if class_weights else {}
     return spec.Component(named.name, {**params, **more})
 
 
-def _of_several(settings: TrainSettings, label: spec.SeveralLabels) -> spec.Component:
+def _of_several(settings: TrainSettings, label: spec.Label) -> spec.Component:
     """Return the loss of several labels: of each its usual one, times its weight."""
     weights_setting = settings.get(LABEL_WEIGHTS)
     weights = weights_setting if isinstance(weights_setting, tuple) else (1.0,) * len(label.labels)
@@ -111,7 +111,7 @@ def _check_labels(
 ) -> list[SQLFlowError]:
     """Return an error if labels are impossible under the distribution that the loss assumes."""
     least = _LEAST.get(loss.name)
-    if least is None or not isinstance(label, spec.RegressionLabel):
+    if least is None or not label.is_number:
         return []
     range_needed = "above 0" if least else "from 0"
     if offset := spec.label_offset(label):  # of the model that USING names

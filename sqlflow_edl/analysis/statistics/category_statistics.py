@@ -29,16 +29,14 @@ Filled = dict[spec.Feature, spec.Feature]
 
 def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     """Return the JobSpec of a training with the statistics of its categories. read: the pinned rows [start, end)."""
-    encodings = [feature for feature in job.features if isinstance(feature, spec.Encoding)]
+    encodings = list(filter(spec.is_encoding, job.features))
     if not encodings:
         return job
     blocks = job.search.folds if job.search is not None else 1
     size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
     folds = Folds(blocks * -(-FOLDS // blocks), size, blocks)
     passes = [_Pass(encoding, folds) for encoding in encodings]
-    labels = (
-        target(job.label) if any(isinstance(encoding, spec.TargetMean) for encoding in encodings) else None
-    )
+    labels = target(job.label) if any(encoding.needs_label for encoding in encodings) else None
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
     row = 0
@@ -61,7 +59,7 @@ class _Pass:
         self._folds = folds
         self._encode = encoder(feature.category)
         self._ids = spec.num_ids(feature.category)
-        outputs = feature.outputs if isinstance(feature, spec.TargetMean) else 0
+        outputs = feature.width if feature.needs_label else 0
         self._counts: Floats = np.zeros(folds.number * self._ids)
         self._sums: Floats = np.zeros((outputs, folds.number * self._ids))
 
@@ -74,10 +72,10 @@ class _Pass:
 
     def ends(self) -> spec.Encoding:
         folds, feature = self._folds, self.feature
-        if isinstance(feature, spec.LogCount):
+        if not feature.needs_label:
             counts = self._counts.reshape(folds.number, self._ids).sum(axis=0)
             return msgspec.structs.replace(feature, counts=_round_values(counts))
-        sums = self._sums.reshape(feature.outputs, folds.number, self._ids).transpose(1, 0, 2)
+        sums = self._sums.reshape(feature.width, folds.number, self._ids).transpose(1, 0, 2)
         return msgspec.structs.replace(
             feature,
             counts=_round_values(self._counts),

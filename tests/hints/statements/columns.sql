@@ -169,7 +169,7 @@ SELECT x, k, y, w FROM t TO TRAIN DNN COLUMN x, «TARGET_ENCODE»(k) LABEL y, w 
 -- take: (COUNT_ENCODE) and EMBEDDING do not
 SELECT k, id % 120 AS c FROM t TO TRAIN DNNClassifier COLUMN «TARGET_ENCODE»(k) LABEL c INTO m;
 
--- site: sqlflow_edl.analysis.columns.encodings _values
+-- site: sqlflow_edl.analysis.columns.categories frequent_values
 -- hint: leave it out
 -- take: leave it out
 SELECT x, NULL::VARCHAR AS e, y FROM t TO TRAIN DNNRegressor COLUMN x«, TARGET_ENCODE(e)» LABEL y INTO m;

@@ -590,7 +590,7 @@ $ sqlflow run --source duckdb:///d.duckdb --create -e "CREATE TABLE t AS SELECT 
 $ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1 LABEL y INTO m'
 $ SQLFLOW_MODEL_PATH=. sqlflow run --source duckdb:///d.duckdb -e 'SELECT x, y FROM t TO TRAIN nets.Net WITH train.epochs = 1, train.activate = better«» LABEL y INTO m'
 
--- site: sqlflow_edl.analysis.uncertainty _explain_missing
+-- site: sqlflow_edl.analysis.uncertainty
 -- hint: leave it out
 -- take: leave it out
 -- then: model_def

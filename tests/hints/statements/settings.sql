@@ -254,7 +254,7 @@ SELECT x, k FROM t TO TRAIN «DNNRegressor» LABEL k INTO m;
 -- as: \2 day
 SELECT day, «k» FROM t «» TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3 LABEL k INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _explain_missing
+-- site: sqlflow_edl.analysis.uncertainty
 -- hint: leave predict.interval out
 -- take: leave predict.interval out
 -- first: SELECT x, w FROM t TO TRAIN KMeans WITH model.n_clusters = 2 INTO groups;

@@ -49,7 +49,7 @@ SELECT day«, sold FROM days» TO TRAIN Forecast WITH forecast.time = day, forec
 -- as: \1store],
 SELECT day, store, sold FROM days TO TRAIN Forecast WITH forecast.time = day, «»forecast.horizon = 3 LABEL sold INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _explain_missing
+-- site: sqlflow_edl.analysis.uncertainty
 -- hint: train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds
 -- take: train it (WITH forecast.quantiles = \[.+?\])
 -- run
@@ -67,7 +67,7 @@ SELECT x, is_new, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p«,
 -- take: leave evaluate.threshold or evaluate.prediction out
 SELECT x, is_new, is_new AS guess, w / 4 AS p FROM t TO EVALUATE WITH evaluate.probability = p, evaluate.prediction = guess«, evaluate.threshold = 0.3» LABEL is_new;
 
--- site: sqlflow_edl.analysis.uncertainty _explain_missing
+-- site: sqlflow_edl.analysis.uncertainty
 -- hint: leave predict.interval out, or train a model of that number alone
 -- take: leave predict.interval out
 -- first: SELECT x, y, w FROM t TO TRAIN DNN WITH model.framework = torch, epochs = 1 LABEL y, w INTO both;
@@ -145,7 +145,7 @@ SELECT x, k, y FROM t TO TRAIN DNNRegressor COLUMN EMBEDDING(«x», 3), k LABEL 
 -- run
 SELECT payload, y FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 2 COLUMN «JSON(payload, '$.user.city')» LABEL y INTO m;
 
--- site: sqlflow_edl.analysis.uncertainty _explain_missing
+-- site: sqlflow_edl.analysis.uncertainty
 -- hint: leave predict.interval out: the columns …_prob_CLASS are the probabilities of the classes
 -- take: leave predict.interval out
 -- first: SELECT x, n FROM t TO TRAIN BoostedTreesClassifier WITH train.num_boost_round = 2 LABEL n INTO of_classes;

@@ -34,7 +34,6 @@ from edl.errors import JobError
 from edl.features import NUMBERS, Entry, Features, Inputs, SeveralTarget
 from edl.frameworks.base import check_model
 from edl.frameworks.heads import in_order
-from edl.spec import Embedding as EmbeddingFeature
 
 if "keras" not in sys.modules:
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -226,7 +225,7 @@ def _block(entry: Entry, tensor: Any) -> Any:
         return _periodic(entry, tensor)
     if entry.kind == "list":
         return _list_vectors(entry, tensor, entry.name)
-    if isinstance(entry.feature, EmbeddingFeature):
+    if entry.feature.dim:
         return _vectors(entry)(tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
 

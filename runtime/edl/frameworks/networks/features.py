@@ -12,29 +12,27 @@ from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Feature,
     Log,
-    LogCount,
     Normalize,
     Numeric,
     Periodic,
     PiecewiseLinear,
     Standardize,
-    TargetMean,
     Year,
+    is_encoding,
 )
 
-NUMBERS = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Periodic)  # features of a number
 _LARGEST = 1e30  # of a feature, as in `edl.features.transform`
 
 
-def dense_values(graph: Graph, feature: Feature) -> GraphValue:
-    """Return the values of a dense feature, float32 (rows, width)."""
-    if isinstance(feature, TargetMean | LogCount):
+def compute_values(graph: Graph, feature: Feature) -> GraphValue:
+    """Return the values of a feature, or the number that the network encodes, float32 (rows, width)."""
+    if is_encoding(feature):
         return graph.cast(statistics(graph, feature), "FLOAT")
-    return column_of(graph, _SCALES[type(feature)](graph, feature))
+    return _narrow(graph, VALUES[type(feature)](graph, feature))
 
 
-def position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
-    """Return the position of a number among its boundaries, float32 (rows, 1)."""
+def _position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
+    """Return the position of a number among its boundaries, float64 (rows,)."""
     value = finite_number(graph, feature.column)
     bounds = np.asarray(feature.boundaries, dtype=np.float64)
     missing = -1.0 if feature.nulls else feature.bins / 2
@@ -49,16 +47,16 @@ def position(graph: Graph, feature: PiecewiseLinear) -> GraphValue:
     slope = graph.add("Gather", graph.constant(1 / np.diff(bounds)), counted)
     inner = (inside - low) * slope + graph.cast(counted, "DOUBLE")
     is_null = graph.add("IsNaN", value)
-    return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), inner))
+    return graph.add("Where", is_null, graph.constant(np.array(missing)), inner)
 
 
-def standardize_input(graph: Graph, feature: Standardize | Periodic) -> GraphValue:
+def _standardize_number(graph: Graph, feature: Standardize | Periodic) -> GraphValue:
     """Return (x - mean) / std, float64 (rows,)."""
     value = _fill_missing(graph, finite_number(graph, feature.column), feature.mean)
     return _scale_value(value, feature.mean, feature.std)
 
 
-def column_of(graph: Graph, value: GraphValue) -> GraphValue:
+def _narrow(graph: Graph, value: GraphValue) -> GraphValue:
     """Narrow numbers (rows,) to float32 (rows, 1); those beyond ±`_LARGEST` become it."""
     without_nan = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
     size = graph.add("Abs", without_nan)
@@ -91,7 +89,7 @@ def _numeric(graph: Graph, feature: Numeric) -> GraphValue:
 
 
 def _standardize(graph: Graph, feature: Standardize) -> GraphValue:
-    scaled = standardize_input(graph, feature)
+    scaled = _standardize_number(graph, feature)
     if not feature.limit:
         return scaled
     part = graph.add("Div", scaled, graph.constant(np.array(feature.limit)))
@@ -114,10 +112,13 @@ def _log(graph: Graph, feature: Log) -> GraphValue:
     return graph.add("Log", graph.add("Where", has_one, value, graph.constant(np.array(feature.mean))) + 1.0)
 
 
-_SCALES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
+VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Numeric: _numeric,
     Standardize: _standardize,
     Normalize: _normalize,
     Year: _year,
     Log: _log,
+    PiecewiseLinear: _position,
+    Periodic: _standardize_number,
 }
+NUMBERS = VALUES.keys()  # features of a number

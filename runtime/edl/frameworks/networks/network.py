@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.features import Entry, Features
-from edl.spec import JobSpec, RegressionLabel
+from edl.spec import JobSpec
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,7 +101,6 @@ def shape_of(spec: JobSpec) -> Shape:
     units = params.get("hidden_units") or ()
     inputs = _inputs(spec)
     label = spec.label
-    std, mean = (label.std, label.mean) if isinstance(label, RegressionLabel) else (1.0, 0.0)
     return Shape(
         inputs.get("deep") or inputs["features"],
         inputs.get("wide"),
@@ -112,8 +111,8 @@ def shape_of(spec: JobSpec) -> Shape:
         bool(params.get("batch_norm")),
         int(params.get("members") or 1),  # type: ignore[arg-type]
         label.outputs,
-        std,
-        mean,
+        label.std,
+        label.mean,
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.frameworks.networks import stored
-from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardize_input
+from edl.frameworks.networks.features import NUMBERS, compute_values
 from edl.frameworks.networks.network import FeatureBlock, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import find_unsupported_column, ids
 from edl.frameworks.onnx.graph import (
@@ -30,8 +30,7 @@ from edl.frameworks.onnx.graph import (
     logits_of,
     of_columns,
 )
-from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels, label_offset
-from edl.spec import Periodic as PeriodicFeature
+from edl.spec import JobSpec, Label, label_offset
 
 
 def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
@@ -54,7 +53,7 @@ class NetworkFile:
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
         label, scores_of_labels = self.spec.label, {}
-        if isinstance(label, SeveralLabels):
+        if label.labels:
             columns = (one_label.column for one_label in label.labels)
             scores_of_labels = dict(zip(columns, label.score_places, strict=True))
         return of_columns(self.spec.columns, label.outputs, self.results, scores_of_labels)
@@ -63,9 +62,9 @@ class NetworkFile:
         """Return the outputs and the scores of the model, float64; numbers have no scores."""
         network = stored.network(self.spec, self.weights)
         outputs = _Graph(graph).outputs(network)
-        if isinstance(self.spec.label, SeveralLabels):
+        if self.spec.label.labels:
             return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
-        outputs_value, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        outputs_value, scores = _results(graph, outputs, network, self.spec.label.has_classes)
         if scores is None:
             return add_centre(graph, outputs_value, self.spec.label), None
         return outputs_value, apply_temperature(graph, scores, self.spec.temperature)
@@ -126,18 +125,12 @@ class _Graph:
 
     def _block(self, block: FeatureBlock) -> GraphValue:
         graph, entry = self._graph, block.entry
-        if entry.kind == "dense":
-            return self._join([dense_values(graph, feature) for feature in entry.features])
-        if entry.kind == "positions":
-            return self._encode(block)
-        if block.periodic is not None:
-            numbers = [
-                column_of(graph, standardize_input(graph, feature))
-                for feature in entry.features
-                if isinstance(feature, PeriodicFeature)
-            ]
-            return self._periodic(self._join(numbers), block.periodic, entry.width)
-        positions = self._ids(block)
+        if entry.kind in ("dense", "positions", "periodic"):
+            values = self._join([compute_values(graph, feature) for feature in entry.features])
+            if entry.kind == "positions":
+                return self._encode(block, values)
+            return values if block.periodic is None else self._periodic(values, block.periodic, entry.width)
+        positions = ids(graph, entry.category)
         if block.table is not None:
             if (shared := id(block.table)) not in self._tables:
                 self._tables[shared] = self._constant(block.table)
@@ -145,17 +138,9 @@ class _Graph:
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
         return graph.add("OneHot", positions, graph.constant(np.array(entry.num_ids)), ends)
 
-    def _ids(self, block: FeatureBlock) -> GraphValue:
-        feature = block.entry.feature
-        if not isinstance(feature, OneHot | Embedding):
-            raise TypeError(f"{type(feature).__name__} has no ids")
-        return ids(self._graph, feature.category)
-
-    def _encode(self, block: FeatureBlock) -> GraphValue:
+    def _encode(self, block: FeatureBlock, positions: GraphValue) -> GraphValue:
         graph = self._graph
         columns, first = block.entry.encodings
-        features = [member for member in block.entry.features if isinstance(member, PiecewiseLinear)]
-        positions = self._join([position(graph, feature) for feature in features])
         of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
         shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
         return graph.add("Clip", shifted, self._constant(np.array(0.0)), self._constant(np.array(1.0)))
@@ -175,7 +160,9 @@ class _Graph:
 
     def _wide(self, block: FeatureBlock, weight: Floats) -> GraphValue:
         if block.entry.kind == "category":
-            return self._graph.add("Gather", self._constant(weight), self._ids(block), axis=0)
+            return self._graph.add(
+                "Gather", self._constant(weight), ids(self._graph, block.entry.category), axis=0
+            )
         return self._graph.add("MatMul", self._block(block), self._constant(weight))
 
     # Arrays --------------------------------------------------------------------------------------------------
@@ -193,13 +180,13 @@ class _Graph:
 _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
-def _of_each(graph: Graph, outputs: GraphValue, label: SeveralLabels) -> Results:
+def _of_each(graph: Graph, outputs: GraphValue, label: Label) -> Results:
     """Return the outputs of several labels, and their numbers and probabilities side by side."""
     parts, scores = [], []
     for one_label, (first, last) in zip(label.labels, label.places, strict=True):
         part = add_centre(graph, graph.columns(outputs, first, last), one_label)
         parts.append(part)
-        if isinstance(one_label, ClassLabel):
+        if one_label.has_classes:
             part = _two(graph, part) if one_label.is_binary else graph.add("Softmax", part, axis=-1)
         scores.append(part)
     if any(map(label_offset, label.labels)):

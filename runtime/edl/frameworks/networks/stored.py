@@ -24,7 +24,7 @@ from edl.frameworks.networks.network import (
     shape_of,
     split_rows,
 )
-from edl.spec import Embedding, JobSpec, Label, SeveralLabels, source_columns
+from edl.spec import JobSpec, Label, SeveralLabels, source_columns
 
 REAL_MLP = "RealMLP"
 MODELS = ("DNN", "DNNLinearCombined", "Linear", REAL_MLP)  # before Classifier or Regressor
@@ -76,9 +76,9 @@ def network(spec: JobSpec, weights: Weights) -> Network:
 
 def _in_units(plain: Network, label: Label) -> Network:
     """Return the network with last layers for several labels in their own units; with one label it is unchanged."""
-    if not isinstance(label, SeveralLabels):
+    if not label.labels:
         return plain
-    target = SeveralTarget(label)
+    target = SeveralTarget(SeveralLabels(label.labels))
     std, mean, last = np.array(target.std), np.array(target.mean), plain.output
     output = Layer(last.weight * std, last.bias * std + mean, last.activation)
     return replace(plain, output=output, wide=tuple((block, weight * std) for block, weight in plain.wide))
@@ -96,7 +96,7 @@ def _check(plain: Network, shape: Shape) -> None:
 
 
 def _is_embedding(entry: Entry) -> bool:
-    return entry.kind == "category" and isinstance(entry.feature, Embedding)
+    return entry.kind == "category" and entry.feature.dim > 0
 
 
 def _refuse_lists(entries: Sequence[Entry]) -> None:

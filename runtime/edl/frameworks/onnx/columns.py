@@ -8,8 +8,9 @@ false; dates and timestamps are seconds since 1970 in UTC, times of day seconds 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,6 @@ from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Bucket,
     CategoryId,
-    Codes,
     Computed,
     DatePart,
     Encoding,
@@ -27,6 +27,8 @@ from edl.spec import (
     Raw,
     Source,
     Vocabulary,
+    is_category,
+    is_encoding,
     num_ids,
     source_columns,
     sources,
@@ -34,22 +36,22 @@ from edl.spec import (
 from edl.spec.computed import is_portable
 from edl.spec.features import Category, category_of
 
-_CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
+TREE_NUMBERS = frozenset({Raw})  # features of trees that are made of a number
 _FROM_ZERO = ("year", "hour", "minute")  # parts with their number as their id
 _DAY = 86_400
 
 
-def find_unsupported_column(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
+def find_unsupported_column(features: Sequence[Feature], numbers: Collection[type] = TREE_NUMBERS) -> str:
     """Return the column that has a feature without an operator, or is needed as text and as a number; empty if none.
 
     A value in a JSON text and a function of a user's own have none.
 
-    `numbers` are types of features that are made of a number.
+    `numbers` are kinds of features that are made of a number.
     """
     text = {name for member in features if is_text(member) for name in source_columns(member)}
     for feature in features:
         names = tuple(source_columns(feature))
-        if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
+        if type(feature) not in numbers and type(category_of(feature)) not in CODES:
             return " and ".join(names)
         if not all(map(is_portable, sources(feature))):
             return " and ".join(names)
@@ -63,7 +65,7 @@ def matrix(graph: Graph, features: Sequence[Feature]) -> GraphValue:
     axis = graph.constant(np.array([1]))
     columns = [
         statistics(graph, feature)
-        if isinstance(feature, Encoding)
+        if is_encoding(feature)
         else graph.add("Unsqueeze", _number(graph, feature), axis)
         for feature in features
     ]
@@ -72,13 +74,13 @@ def matrix(graph: Graph, features: Sequence[Feature]) -> GraphValue:
 
 def _number(graph: Graph, feature: Feature) -> GraphValue:
     """Return the number of a feature by row, NaN if it is missing."""
-    if isinstance(feature, Codes):
-        return code(graph, feature.category)
-    if not isinstance(feature, Raw):
-        raise TypeError(f"{type(feature).__name__} has no operator")
+    category = category_of(feature)
+    if is_category(category):
+        return code(graph, category)
+    [source] = sources(feature)
     if not feature.part:
-        return finite_number(graph, feature.column)
-    part = part_of_time(graph, str(feature.column), feature.part)
+        return finite_number(graph, source)
+    part = part_of_time(graph, str(source), feature.part)
     return part if feature.part in _FROM_ZERO else part + 1
 
 
@@ -114,35 +116,35 @@ def statistics(graph: Graph, feature: Encoding) -> GraphValue:
 
 def code(graph: Graph, category: Category) -> GraphValue:
     """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
-    if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
-        text = graph.input(str(category.column), "STRING", ["rows"])
-        return graph.positions(text, np.array(category.values, dtype=object))
-    if isinstance(category, Bucket | CategoryId):
-        number = finite_number(graph, category.column)
-        return _bucket(number, category) if isinstance(category, Bucket) else _id(number, category.size)
+    if (make := CODES.get(type(category))) is None:
+        raise TypeError(f"{type(category).__name__} has no operator")
+    return make(graph, category)
+
+
+def _vocabulary(graph: Graph, category: Vocabulary) -> GraphValue:
     [column] = source_columns(category)
-    return _code(graph.input(column, "DOUBLE", ["rows"]), category)
+    if is_text(category):
+        text = graph.input(column, "STRING", ["rows"])
+        return graph.positions(text, np.array(category.values, dtype=object))
+    number = graph.input(column, "DOUBLE", ["rows"])
+    return graph.positions(number, np.array(category.values, dtype=np.float64))
 
 
-def _code(number: GraphValue, category: Category) -> GraphValue:
-    if isinstance(category, Vocabulary):
-        return number.graph.positions(number, np.array(category.values, dtype=np.float64))
-    if isinstance(category, DatePart):
-        return _part(number, category.part)
-    raise TypeError(f"{type(category).__name__} has no operator")
+def _date_part(graph: Graph, category: DatePart) -> GraphValue:
+    return part_of_time(graph, category.column, category.part)
 
 
-def _bucket(finite: GraphValue, category: Bucket) -> GraphValue:
-    graph = finite.graph
+def _bucket(graph: Graph, category: Bucket) -> GraphValue:
+    finite = finite_number(graph, category.column)
     axis = graph.constant(np.array([1]))
     bounds = graph.constant(np.array([category.boundaries], dtype=np.float64))
     above = graph.add("GreaterOrEqual", graph.add("Unsqueeze", finite, axis), bounds)
     return graph.add("ReduceSum", graph.cast(above, "DOUBLE"), axis, keepdims=0) + finite * 0.0
 
 
-def _id(number: GraphValue, size: int) -> GraphValue:
+def _category_id(graph: Graph, category: CategoryId) -> GraphValue:
     """Return the numbers that are whole and in [0, size)."""
-    graph = number.graph
+    number, size = finite_number(graph, category.column), category.size
     whole = graph.add("Equal", number, graph.add("Floor", number))
     begun = graph.add("GreaterOrEqual", number, graph.constant(np.array(0.0)))
     ended = graph.add("Less", number, graph.constant(np.array(float(size))))
@@ -205,7 +207,15 @@ _COMPUTED: Mapping[str, Callable[..., GraphValue]] = {
 }
 
 
-def is_text(feature: Feature) -> bool:
+CODES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
+    Bucket: _bucket,
+    CategoryId: _category_id,
+    DatePart: _date_part,
+    Vocabulary: _vocabulary,
+}
+
+
+def is_text(feature: Feature | Category) -> bool:
     """Return True if the feature reads its column as text."""
     category = category_of(feature)
-    return isinstance(category, Vocabulary) and isinstance(category.values[0], str)
+    return bool(category.levels) and isinstance(category.levels[0], str)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edl.frameworks.onnx.graph import Graph, GraphValue, Results, apply_temperature, logits_of, of_columns
-from edl.spec import ClassLabel, JobSpec
+from edl.spec import JobSpec
 
 
 class EnsemblePart(Protocol):
@@ -41,7 +41,7 @@ class EnsembleFile:
             total = added if total is None else total + added
         if total is None:
             raise ValueError("an ensemble without models")
-        if not isinstance(self.spec.label, ClassLabel):
+        if not self.spec.label.has_classes:
             return total, None
         return logits_of(graph, total, self.spec.label.is_binary), apply_temperature(
             graph, total, self.spec.temperature

@@ -53,7 +53,6 @@ from edl.frameworks.torch.optimizer_step import OptimizerSteps
 from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
-from edl.spec import ForecastLabel
 from edl.spec.extra_outputs import EMBEDDING
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -401,7 +400,7 @@ class TorchAdapter(NetworkAdapter):
     def _wanted_shape(self, labels: Array | torch.Tensor) -> tuple[int | None, ...]:
         """Return the shape of the outputs that the labels need; labels of forecasts hold more than what is forecast."""
         label = self._program.spec.label
-        return (len(labels), label.outputs) if isinstance(label, ForecastLabel) else tuple(labels.shape)
+        return (len(labels), label.outputs) if label.is_forecast else tuple(labels.shape)
 
     @contextlib.contextmanager
     def _one_row_normalised(self) -> Iterator[None]:

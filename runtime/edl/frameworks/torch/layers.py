@@ -31,7 +31,6 @@ from edl.embeddings.placement import (
 from edl.features import NUMBERS, Entry, Features, SeveralTarget
 from edl.frameworks.base import check_model
 from edl.frameworks.heads import in_order
-from edl.spec import Embedding as EmbeddingFeature
 
 BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
 
@@ -343,7 +342,7 @@ def _kind(entry: Entry) -> type[nn.Module]:
         return _Periodic
     if entry.kind == "list":
         return _ListRows
-    return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot
+    return _Vectors if entry.feature.dim else _OneHot
 
 
 def joined(outputs: Any, label: SeveralTarget) -> torch.Tensor:

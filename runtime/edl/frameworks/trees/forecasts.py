@@ -22,7 +22,7 @@ from edl.frameworks.trees.engine import Engine
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import LIGHTGBM
 from edl.program import Program
-from edl.spec import ForecastLabel, width
+from edl.spec import width
 from edl.spec.forecast import SHIFTS
 
 MATRIX, SCALE = "features_dense", "scale_dense"
@@ -32,7 +32,7 @@ def forecast_adapter(program: Program, model: Trees, engine: Engine, features: F
     """Return the adapter of a model with its quantiles, which have the parameters of the model."""
     matrix, _, _ = _parts(features)
     others = []
-    for quantile in program.spec.label.quantiles if isinstance(program.spec.label, ForecastLabel) else ():
+    for quantile in program.spec.label.quantiles:
         quantile_model = copy.copy(model)
         quantile_model.params = {**model.params, "objective": "quantile", "alpha": quantile}
         grown = type(engine)(quantile_model, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # LightGBM's takes two

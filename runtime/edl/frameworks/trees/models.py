@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from edl.features import Features
-from edl.spec import Codes, width
+from edl.spec import category_of, is_category, width
 
 
 class Trees:
@@ -46,6 +46,6 @@ class XGBoost(Trees):
 def _categorical(features: Features) -> Iterable[int]:
     position = 0
     for feature in features.columns:
-        if isinstance(feature, Codes) and not feature.is_ordered:
+        if feature.is_for_trees and is_category(category_of(feature)) and not feature.is_ordered:
             yield position
         position += width(feature)

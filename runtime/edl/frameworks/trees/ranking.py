@@ -26,12 +26,11 @@ from edl.frameworks.trees.forecasts import forecast_adapter
 from edl.frameworks.trees.models import Trees
 from edl.metrics import RankingMetric
 from edl.program import Program
-from edl.spec import ForecastLabel, RankingLabel
 
 
 def adapter(program: Program, model: Trees, engine: Engine, features: Features) -> TreeAdapter:
     """Return the adapter that suits the program's label. Raises JobError if the objective does not."""
-    ranks = isinstance(program.spec.label, RankingLabel)
+    ranks = bool(program.spec.label.group)
     if ranks is not engine.objective.ranks:
         name, label = model.params.get("objective"), "one" if ranks else "none"
         raise JobError(
@@ -39,7 +38,7 @@ def adapter(program: Program, model: Trees, engine: Engine, features: Features) 
             "of fc.ranking",
             hint="fc.ranking is the label of objectives that rank, such as lambdarank and rank:ndcg",
         )
-    if isinstance(program.spec.label, ForecastLabel):
+    if program.spec.label.is_forecast:
         return forecast_adapter(program, model, engine, features)
     return (RankingAdapter if ranks else TreeAdapter)(program, model, engine, features)
 

@@ -24,7 +24,7 @@ from edl.models.archive import read_archive
 from edl.program import Program
 from edl.run import job_runner
 from edl.run.training_protocol import TrialRun
-from edl.spec import ClassLabel, JobSpec
+from edl.spec import JobSpec
 from edl.tasks.ranges import partition
 from edl.worker.evaluation.prediction import probabilities
 from edl.worker.evaluation.scoring import Scorer
@@ -97,4 +97,4 @@ def _scores(program: Program, adapter: Adapter, reader: Reader, first: int) -> t
     rate = (reader.rows - first) / max(time.monotonic() - began, 1e-6)
     scores = np.concatenate(parts).astype(np.float64)
     label = program.spec.label
-    return probabilities(scores, label) if isinstance(label, ClassLabel) else scores, rate
+    return probabilities(scores, label) if label.has_classes else scores, rate

@@ -10,7 +10,7 @@ from edl.metrics import AUC, AbsoluteErrors, Metric, PredictedMeans, State
 from edl.metrics.calibration import TemperedLoss, thresholds
 from edl.metrics.classification import ConfusionMatrix
 from edl.metrics.score_curves import ScoreHistogram, score_curve
-from edl.spec import Calibration, ClassLabel, JobSpec, Label, RegressionLabel, Uncertainty
+from edl.spec import Calibration, JobSpec, Label, Uncertainty
 
 # Names that no metric of a program has.
 _ERRORS, _LOSSES, _CURVE, _MEANS = "edl.errors", "edl.losses", "edl.curve", "edl.means"
@@ -27,9 +27,9 @@ def of_label(
 
     metrics: of the program; without any, its scores need not be probabilities.
     """
-    if isinstance(label, RegressionLabel):
+    if label.is_number:
         return {_ERRORS: AbsoluteErrors(), _MEANS: PredictedMeans()}
-    if not isinstance(label, ClassLabel) or (metrics is not None and not metrics):
+    if not label.has_classes or (metrics is not None and not metrics):
         return {}
     chosen: dict[str, Metric] = {}
     if len(label.classes) <= MOST_CLASSES:
@@ -66,7 +66,7 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
 def calibration_notes(spec: JobSpec, measured: Uncertainty | None) -> tuple[str, ...]:
     """Return notes on what the validation rows chose, as far as the statement asks for it."""
     label, metric = spec.label, spec.training.threshold
-    if not isinstance(measured, Calibration) or not isinstance(label, ClassLabel):
+    if not isinstance(measured, Calibration) or not label.has_classes:
         return ()
     notes = []
     if measured.log_loss:

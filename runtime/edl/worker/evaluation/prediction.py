@@ -20,16 +20,10 @@ from edl.features import SeveralTarget, Target, target
 from edl.metrics import decide_class
 from edl.program import Program
 from edl.spec import (
-    AnomalyLabel,
-    ClassLabel,
-    ClusterLabel,
-    ForecastLabel,
     Interval,
     JobSpec,
     Label,
     Output,
-    RegressionLabel,
-    SeveralLabels,
 )
 from edl.spec.extra_outputs import is_number
 
@@ -60,12 +54,7 @@ class Results:
     @property
     def scores(self) -> int:
         """Number of scores per row: one per class, cluster or quantile, or 1 for a number."""
-        spec = self.target.spec
-        if isinstance(spec, ClusterLabel):
-            return spec.clusters
-        if isinstance(spec, ForecastLabel):
-            return spec.outputs
-        return len(spec.classes) if isinstance(spec, ClassLabel) else 1
+        return self.target.spec.scores
 
     def empty(self, rows: pa.Schema) -> pa.RecordBatch:
         """Return the result of no rows that have these columns."""
@@ -86,19 +75,19 @@ class Results:
     def _compute_columns(self, scores: Array) -> Iterator[pa.Array]:
         if isinstance(self.target, SeveralTarget):
             raise RuntimeError("several labels have a format each")
-        if not isinstance(self.target.spec, ClassLabel):
+        label = self.target.spec
+        if not label.has_classes:
             yield self.target.decode(scores)
-            if isinstance(self.target.spec, ClusterLabel):
+            if label.clusters:
                 yield _numbers(scores.min(axis=1))
-            if isinstance(self.target.spec, AnomalyLabel):
+            if label.tells_anomalies:
                 yield _numbers(scores[:, 0])
-            if isinstance(self.target.spec, ForecastLabel):
-                yield from (_numbers(scores[:, place]) for place in range(1, self.target.spec.outputs))
+            yield from (_numbers(scores[:, place]) for place in range(1, 1 + len(label.quantiles)))
             if self.interval is not None:
                 yield _numbers(scores[:, 0] - self.interval.margin)
                 yield _numbers(scores[:, 0] + self.interval.margin)
             return
-        scores = probabilities(scores, self.target.spec)
+        scores = probabilities(scores, label)
         chosen = scores if self.threshold is None else decide_class(scores, self.threshold)
         yield self.target.decode(chosen)
         yield _numbers(np.take_along_axis(scores, chosen.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0])
@@ -155,7 +144,7 @@ def _several_format(target: SeveralTarget, output: Output, scheme: str) -> Sever
 
 def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
     """Return the names of the predicted columns: `column`, or before the name of each of several labels."""
-    if isinstance(label, SeveralLabels):
+    if label.labels:
         return tuple(f"{column}{one_label.column}" for one_label in label.labels)
     return (column or label.column,)
 
@@ -172,11 +161,9 @@ def results_of(spec: JobSpec, own_target: Target) -> Results:
         return _several_format(own_target, output, scheme)
     column = output.column or own_target.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
-    interval = spec.interval if isinstance(own_target.spec, RegressionLabel) else None
+    interval = spec.interval if own_target.spec.is_number else None
     names = added_names(own_target.spec, column, output, keep, scheme, has_interval=interval is not None)
-    threshold = (
-        spec.threshold if isinstance(own_target.spec, ClassLabel) and own_target.spec.is_binary else None
-    )
+    threshold = spec.threshold if own_target.spec.is_binary else None
     return Results(own_target, keep, names, interval, threshold, output.extra)
 
 
@@ -196,13 +183,12 @@ def program_target(program: Program) -> Target:
 
 
 def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
-    if isinstance(label, ClusterLabel):
+    if label.clusters:
         yield f"{column}_distance"
-    if isinstance(label, AnomalyLabel):
+    if label.tells_anomalies:
         yield f"{column}_score"
-    if isinstance(label, ForecastLabel):
-        yield from (f"{column}_q{100 * quantile:g}".replace(".", "_") for quantile in label.quantiles)
-    if not isinstance(label, ClassLabel):
+    yield from (f"{column}_q{100 * quantile:g}".replace(".", "_") for quantile in label.quantiles)
+    if not label.has_classes:
         return
     yield f"{column}_{output.confidence or CONFIDENCE}"
     few = len(label.classes) <= MOST_CLASSES
@@ -214,7 +200,7 @@ def _text(value: str | bool | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def probabilities(scores: Array, label: ClassLabel) -> Array:
+def probabilities(scores: Array, label: Label) -> Array:
     """Return the scores as (n, classes). A program may give only the probability of the second of two classes."""
     if scores.ndim == 2 and scores.shape[1] == 1 and label.is_binary:
         scores = np.concatenate([1 - scores, scores], axis=1)

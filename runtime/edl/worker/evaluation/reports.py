@@ -17,7 +17,7 @@ from edl.metrics import AUC, Metric, OfLabel, at_threshold
 from edl.metrics.classification import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
-from edl.spec import ClassLabel, JobSpec, Label
+from edl.spec import JobSpec, Label
 from edl.tasks.task import Summary
 from edl.worker.evaluation.measuring import compute_figures, merge_states, program_metrics
 
@@ -110,7 +110,7 @@ class ConfusionReport(MetricsReport):
         with np.errstate(invalid="ignore"):  # a class that does not occur has no share
             shares = (weights / weights.sum(axis=1, keepdims=True))[pairs]
         label = self._of.label
-        if not isinstance(label, ClassLabel):
+        if not label.has_classes:
             raise RuntimeError("the compiler lets only classes be confused")
         classes = pa.array(label.classes)
         names = unique_names([label.column, "predicted", "row_count", "share"], taken=())

@@ -15,7 +15,7 @@ from edl.features.labels import learned_labels
 from edl.frameworks import Adapter
 from edl.metrics.calibration import apply_temperature
 from edl.program import Program
-from edl.spec import ENSEMBLE, ClassLabel
+from edl.spec import ENSEMBLE
 from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.evaluation.prediction import probabilities, program_target
@@ -102,7 +102,7 @@ class Scorer:
         """Return the result of the program's `scores`, or the outputs themselves if it has no such function."""
         scores = self._uncalibrated(outputs[0] if len(outputs) == 1 else np.concatenate(outputs))
         label, temperature = self.program.spec.label, self.program.spec.temperature
-        if temperature == 1 or not isinstance(label, ClassLabel) or not self.program.has("scores"):
+        if temperature == 1 or not label.has_classes or not self.program.has("scores"):
             return scores
         return apply_temperature(probabilities(scores, label), temperature)
 

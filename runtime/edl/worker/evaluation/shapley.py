@@ -45,7 +45,7 @@ from edl.frameworks.adapter import ExplainingAdapter
 from edl.jobs.outcome import JobCancelledError
 from edl.models.background import over_columns
 from edl.program import Program
-from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output, label_offset, matrix_columns
+from edl.spec import Explanation, JobSpec, Output, label_offset, matrix_columns
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
 from edl.worker.evaluation.prediction import Results, probabilities, results
 from edl.worker.evaluation.scoring import Scorer
@@ -254,9 +254,9 @@ class Explainer(Scorer):
         """Return the scores, (rows, classes), (rows, 1) for a number, or (rows, 1 + quantiles) of a forecast."""
         scores = super().predict(block)
         label = self.program.spec.label
-        if isinstance(label, ClassLabel):
+        if label.has_classes:
             return probabilities(scores, label).astype(np.float64)
-        if isinstance(label, ForecastLabel):
+        if label.is_forecast:
             return scores.astype(np.float64)
         if scores.size != len(scores):
             raise JobError(
@@ -267,7 +267,7 @@ class Explainer(Scorer):
 
     def _explained_scores(self, scores: Floats) -> npt.NDArray[np.intp]:
         """Return the position of the explained score of each row; of a forecast the first, before its quantiles."""
-        if isinstance(self.program.spec.label, ForecastLabel):
+        if self.program.spec.label.is_forecast:
             return np.zeros(len(scores), dtype=np.intp)
         last = np.full(len(scores), scores.shape[1] - 1)
         return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)

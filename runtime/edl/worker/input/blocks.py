@@ -15,7 +15,7 @@ import numpy as np
 from edl.arrays import Array, Features, arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.data import Reader
 from edl.program import Mode, Program
-from edl.spec import ENSEMBLE, TREES, RankingLabel, label_columns
+from edl.spec import ENSEMBLE, TREES, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
@@ -138,7 +138,7 @@ class Blocks:
         features = checked_features(fed.features, rows, by, exact=exact)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
-        ranking = isinstance(self.program.spec.label, RankingLabel)
+        ranking = bool(self.program.spec.label.group)
         labels = checked_labels(fed.labels, rows, by, ranking=ranking, exact=mode == "evaluate")
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
