@@ -415,8 +415,7 @@ def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
 
 def _count_words(feature: spec.Feature) -> int:
     """Return the number of categories that a feature lists."""
-    category = spec.category_of(feature)
-    return category.size if isinstance(category, spec.Vocabulary) else 0
+    return len(getattr(spec.category_of(feature), "values", ()))
 
 
 def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:

@@ -76,7 +76,7 @@ class Reduction:
         except SQLFlowError:  # which pinning raises in its place
             return None
         names = choose_columns(rows, first.label, kept, count)
-        among = f" among every {step}th" if step > 1 else ""
+        among = f" among one column of {step}" if step > 1 else ""
         notes.append(
             f"{len(names):,} of {total:,} columns are read, by which {first.label} differs most in {rows.num_rows:,} "
             f"rows{among}: a limit of {self.limit.seconds:g} s allows no more here"
