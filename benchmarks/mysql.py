@@ -62,7 +62,7 @@ def _reading(url: str, pinned: Pinned, drivers: Sequence[str], rounds: int, rows
     }
     peers: dict[str, Callable[[], object]] = {"pymysql": lambda: _by_hand(url, pinned)}
     if "connectorx" in drivers:
-        peers["connectorx"] = lambda: _connectorx(url)
+        peers["connectorx"] = lambda: read_by_connectorx(url)
     values = {"pymysql's own values": lambda: _values(url)}
     bare = {f"{driver} by hand": peer for driver, peer in peers.items()}
     seconds = in_turns({**ways, **bare, **values}, rounds)
@@ -188,7 +188,7 @@ def _fetched(url: str) -> Iterator[Sequence[tuple[Any, ...]]]:
             yield rows
 
 
-def _connectorx(url: str) -> None:
+def read_by_connectorx(url: str) -> None:
     import connectorx
 
     connectorx.read_sql(url, f"SELECT {COLUMNS} FROM t", return_type="arrow")

@@ -1,8 +1,12 @@
-"""Fixing the order of the rows of a Parquet file, beside DuckDB reading and hashing all its values.
+"""Fixing the order of rows, beside bare reads of the same rows: of a Parquet file, of PostgreSQL and of MariaDB.
 
 The file has ten rows for each of the benchmark's rows, with five columns: two whole numbers, two fractions and a text.
-Each round is a process of its own. Its processor time counts all its threads; its memory is what it held at most,
-beyond what it held before and beyond the rows themselves.
+DuckDB reads and hashes all its values. Each round is a process of its own. Its processor time counts all its threads;
+its memory is what it held at most, beyond what it held before and beyond the rows themselves.
+
+The servers have the table of `benchmarks.mysql`: an id, six numbers, a text and a time; MariaDB has a quarter of the
+rows. They are pinned in the server, and in a file of this machine, where `pin=file` asks for it. ADBC and connectorx
+read the whole table and order nothing; all take turns in a round.
 """
 
 from __future__ import annotations
@@ -14,25 +18,85 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import duckdb
 
+from benchmarks import mysql, postgresql
+from benchmarks.mysql import in_turns, table_of
 from benchmarks.table import Row
 from edl.data import connect
 from edl.spec import Split
+from tests import mariadb
+from tests import postgresql as postgresql_server
 
 ROWS_OF_FILE = 10  # for each row that is asked for
 COLUMNS = (
     "range AS id, (hash(range) % 1000000) / 1e3 AS price, (hash(range + 7) % 100000)::INT AS quantity,"
     " 'city' || (hash(range * 3) % 500) AS city, (hash(range + 1) % 1000000) / 1e6 AS y"
 )
+LEAST_IN_SERVER = 200_000  # rows a second
 SPLITS = {"no split": None, "a tenth apart": Split("random", "y", 0.1)}
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    rows *= ROWS_OF_FILE
+    lines = _measure_file(folder, rounds, rows * ROWS_OF_FILE)
+    for name, servers in (("postgresql", postgresql_server), ("mysql", mariadb)):
+        place = folder / name
+        place.mkdir()
+        if not servers.is_installed():
+            lines.append(Row(f"pinning: {name}", servers.MISSING))
+            continue
+        with servers.running(place) as server:
+            url = server.url(server.database())
+            lines += _measure_server(name, url, place, rounds, rows // 4 if name == "mysql" else rows)
+    return lines
+
+
+def _measure_server(name: str, url: str, folder: Path, rounds: int, rows: int) -> list[Row]:
+    """Measure both ways to pin the rows of a server, and reads of the same table."""
+    with connect(url) as source:
+        source.stage("t", "given", 0, 0, table_of(rows).to_reader())
+        source.commit("t", "given", 1)
+    in_server, in_file = f"pinning: {name}, in the server", f"pinning: {name}, in a file"
+    peers: dict[str, Callable[[], object]] = {"connectorx": lambda: mysql.read_by_connectorx(url)}
+    if name == "postgresql":
+        peers["ADBC"] = lambda: _read_by_adbc(url)
+    ours = {in_server: url, in_file: f"{url}?pin=file"}
+    ways = {way: partial(_pin, place, folder / "pinned") for way, place in ours.items()}
+    seconds = in_turns({**ways, **peers}, max(rounds, 3))
+    lines: list[Row] = []
+    for way in ours:
+        rate = median(rows / spent for spent in seconds[way])
+        least = LEAST_IN_SERVER if way == in_server else None
+        lines.append(Row(f"{way}, {rows:,} rows", f"{rate:,.0f} rows/s", value=rate, least=least))
+        lines += [
+            Row(
+                f"… of the speed of a read with {peer}",
+                f"{rows / median(seconds[peer]):,.0f} rows/s",
+                [read / spent for read, spent in zip(seconds[peer], seconds[way], strict=True)],
+            )
+            for peer in peers
+        ]
+    return lines
+
+
+def _pin(url: str, folder: Path) -> None:
+    with connect(url) as source:
+        pinned = source.pin(f"SELECT {mysql.COLUMNS} FROM t", folder, seed=1, shuffle=True)
+        source.unpin(pinned, folder)
+
+
+def _read_by_adbc(url: str) -> None:
+    with closing(postgresql.connect_adbc(url)) as driver, closing(driver.cursor()) as cursor:
+        cursor.execute(f"SELECT {mysql.COLUMNS} FROM t")
+        mysql.drain(cursor.fetch_record_batch())
+
+
+def _measure_file(folder: Path, rounds: int, rows: int) -> list[Row]:
     file = folder / "rows.parquet"
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT {COLUMNS} FROM range({rows})) TO '{file}' (FORMAT parquet)")

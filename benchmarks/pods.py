@@ -22,7 +22,7 @@ from edl.cluster import Change, Instance, Room
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.errors import ClusterError
+from edl.errors import SQLFlowError
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
@@ -106,7 +106,7 @@ class Site:
             if crew.running == self.count:
                 all_run.set()
 
-        def refused(instance: Instance, error: ClusterError) -> None:
+        def refused(instance: Instance, error: SQLFlowError) -> None:
             raise error
 
         orders = Scaler(cluster, refused)

@@ -46,7 +46,7 @@ def _measured(server: Server, folder: Path, rounds: int, rows: int) -> Iterator[
 def _reading(url: str, pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[Row]:
     reader = open_reader(pinned, folder / "rows")
     table = pinned.table.name  # type: ignore[union-attr]
-    with closing(_adbc(url)) as driver, closing(driver.cursor()) as cursor:
+    with closing(connect_adbc(url)) as driver, closing(driver.cursor()) as cursor:
 
         def by_hand() -> None:
             cursor.execute(f"SELECT {COLUMNS} FROM {table} ORDER BY sqlflow_edl_place")
@@ -105,7 +105,7 @@ def _writing(url: str, rounds: int, rows: int) -> Iterator[Row]:
             source.commit("written", job, 1)
 
     def by_hand() -> None:
-        with closing(_adbc(url)) as driver, closing(driver.cursor()) as cursor:
+        with closing(connect_adbc(url)) as driver, closing(driver.cursor()) as cursor:
             cursor.adbc_ingest("by_hand", table, mode="replace")
 
     seconds = in_turns({"ours": ours, "hand": by_hand}, rounds)
@@ -131,7 +131,7 @@ def _values(url: str, table: str) -> None:
             pass
 
 
-def _adbc(url: str) -> pa.RecordBatchReader:
+def connect_adbc(url: str) -> pa.RecordBatchReader:
     from adbc_driver_postgresql import dbapi
 
     return dbapi.connect(url, autocommit=True)

@@ -57,12 +57,10 @@ def _search_parts(event: Progress, learnt: Mapping[str, float | None]) -> list[s
 
 def _tally_parts(tally: Tally) -> list[str]:
     """Format the counts of tasks and instances, and of instances that wait for a slot or were relaunched."""
+    tasks = f"tasks {tally.todo:,} todo {tally.doing:,} doing {tally.done:,} done"
     if tally.waits:
-        return [WAITING]
-    parts = [
-        f"tasks {tally.todo:,} todo {tally.doing:,} doing {tally.done:,} done",
-        f"{tally.instances:,} instance{'' if tally.instances == 1 else 's'}",
-    ]
+        return [tasks, WAITING] if tally.doing or tally.done else [WAITING]
+    parts = [tasks, f"{tally.instances:,} instance{'' if tally.instances == 1 else 's'}"]
     if tally.waiting:
         parts.append(f"{tally.waiting:,} waiting for a slot")
     if tally.cut_off:

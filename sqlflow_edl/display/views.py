@@ -331,6 +331,7 @@ _STATES = {
     "ready": "green",
     "failed": "red",
     "died": "red",
+    "unknown": "yellow",
     "damaged": "red",
     "running": "cyan",
     "paused": "yellow",

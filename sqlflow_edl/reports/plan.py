@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from edl.data.source import RowEstimate
 from edl.embeddings.placement import is_outside
 from edl.embeddings.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.models.fitting import ColumnSummary
@@ -41,12 +42,13 @@ Rows = Iterator[tuple[str, str, str]]  # name, value, why
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """TRAIN statement planned up to the pinning of its rows."""
+    """TRAIN statement planned up to the pinning of its rows. read: the rows that were looked at, if they were."""
 
     plan: AnyPlan
     spec: JobSpec
     columns: dict[str, ColumnSummary]
     warnings: tuple[DataWarning, ...] = ()
+    read: RowEstimate | None = None
 
 
 # no sections of a transform

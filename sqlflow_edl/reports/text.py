@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from edl import spec
+from edl.data.source import RowEstimate
 from edl.jobs.trials import Trial
 from edl.models.fitting import ColumnSummary
+from edl.sources.pinning_cost import PinningCost
 from edl.spec.forecast import Step
 from edl.spec.job import ROW_LIMITS, TREES
 from sqlflow_edl.analysis.catalog import MODELS
@@ -381,6 +383,34 @@ def size(count: float) -> str:
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
         count /= 1000
     raise AssertionError  # the last unit returns
+
+
+def pinned_rows(estimate: RowEstimate, cost: PinningCost) -> str:
+    """Describe the rows that a job copies first: about 12,000,000 rows, 520.0 MB; about 14 s and 1.2 GB of memory."""
+    if not estimate.is_counted:
+        about = "up to about" if estimate.is_bound else "about"
+        counted = f"{about} {_round(estimate.rows):,} rows"
+    else:
+        counted = f"{estimate.rows:,} row{'s' * (estimate.rows != 1)}"
+    takes = [] if cost.seconds is None else [_roughly(cost.seconds)]
+    takes += [f"{size(_round(cost.memory))} of memory"] if cost.memory else []
+    costs = f"; {' and '.join(takes)}" if takes else ""
+    return f"{counted}, about {size(_round(estimate.size))}{costs}"
+
+
+def _roughly(seconds: float) -> str:
+    """Format the estimate of a duration."""
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 100:
+        return f"about {_round(seconds)} s"
+    return f"about {_round(seconds / 60)} min" if seconds < 6000 else f"about {_round(seconds / 3600)} h"
+
+
+def _round(number: float) -> int:
+    """Round to two digits, or to a whole number."""
+    unit = int("1" + "0" * (len(str(round(number))) - 2))
+    return round(number / unit) * unit
 
 
 def duration(seconds: float) -> str:

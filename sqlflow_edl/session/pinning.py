@@ -25,6 +25,7 @@ from edl.features import own_functions
 from edl.features.computed import arguments, with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
+from edl.sources.pinning_cost import RowMeter
 from edl.spec.computed import functions
 from sqlflow_edl.analysis import expressions, forecasts, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
@@ -123,13 +124,20 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     trained_on = _row_filter(plan, plan.schema.names)
     with trained_on.place(plan.statement.select_span):
         select = trained_on.of(plan.statement.select)
-        read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
+        meters: list[RowMeter] = []  # of each time that the rows are read
+
+        def read() -> Iterable[pa.RecordBatch]:
+            meters.append(RowMeter())
+            return meters[-1].watch(source.stream(select))
+
         held_out = None
         if isinstance(plan, TrainingPlan) and plan.forecast:
             plan, examples = forecasts.examples(plan, read())
             held_out = examples.rows - examples.training
-            read = partial(examples.read, 0, examples.rows)
-        statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
+            rows: Callable[[], Iterable[pa.RecordBatch]] = partial(examples.read, 0, examples.rows)
+        else:
+            rows = read
+        statistics = _statistics(plan, checks, lambda: times.watch(rows()) if times else rows())
     _hold_out(plan, checks, source.stream)
     label = statistics.get(plan.label) or max(
         statistics.values(), key=lambda column_statistics: column_statistics.rows, default=ColumnStatistics()
@@ -143,7 +151,8 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
         held_out = splits.expected_counts(plan.splitting, label, statistics.get(plan.splitting.mark))
     if plan.splitting.mark:
         splits.check_found(plan.splitting, label.rows, held_out)
-    return _fit_plan(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
+    planned = _fit_plan(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
+    return replace(planned, read=meters[0].estimate())
 
 
 def _fit_plan(

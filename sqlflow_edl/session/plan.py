@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+from edl.data.source import RowEstimate
+from edl.errors import SQLFlowError
 from edl.models.registry.records import split_reference
+from edl.sources.pinning_cost import pinning_cost
 from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import shift_spans
-from sqlflow_edl.reports import models, plan, table
+from sqlflow_edl.reports import models, plan, table, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.activation import current_version, find_comparison
 from sqlflow_edl.session.compiler import Compiler
@@ -33,7 +37,8 @@ def explain(compiler: Compiler, statement: Statement, *, syntax: bool = True) ->
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     planned = compiler.plan(statement)
     compiler.check_rights(statement)
-    return plan.training(planned) + _activation_rows(compiler, planned) + _pinning_rows(compiler)
+    rows = _with_pinning(plan.training(planned), compiler, planned.read, shuffled=planned.plan.shuffle)
+    return rows + _activation_rows(compiler, planned)
 
 
 def _activation_rows(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
@@ -47,33 +52,54 @@ def _activation_rows(compiler: Compiler, planned: plan.Planned) -> list[plan.Row
 
 def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     append = statement.append is not None
-    return plan.use(compiler.job_spec(statement), compiler.source.url, append=append) + _pinning_rows(
-        compiler
-    )
+    rows = plan.use(compiler.job_spec(statement), compiler.source.url, append=append)
+    return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
 def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import measuring
 
-    return measuring.rows_of_plan(compiler, statement) + _pinning_rows(compiler)
+    rows = measuring.rows_of_plan(compiler, statement)
+    return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
 def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import optimizing
 
-    return optimizing.rows_of_plan(compiler, statement) + _pinning_rows(compiler)
+    rows = optimizing.rows_of_plan(compiler, statement)
+    return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
 def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import running
 
-    return list(running.rows_of_plan(compiler, statement))
+    rows = list(running.rows_of_plan(compiler, statement))
+    return _with_pinning(rows, compiler, _estimate(compiler, statement))
 
 
-def _pinning_rows(compiler: Compiler) -> list[plan.Row]:
-    """Describe the cost of pinning the rows, where the source knows one."""
-    cost = compiler.source.how_rows_are_kept()
-    return [("rows", "pinned", cost, "")] if cost else []
+def _estimate(compiler: Compiler, statement: Statement) -> RowEstimate | None:
+    """Estimate the rows of the statement's query. A plan does not fail where that fails, and does not wait for it."""
+    if compiler.only_schema or not statement.select:
+        return None
+    with suppress(SQLFlowError):
+        return compiler.source.estimate_rows(statement.select)
+    return None
+
+
+def _with_pinning(
+    rows: list[plan.Row], compiler: Compiler, estimate: RowEstimate | None, *, shuffled: bool = False
+) -> list[plan.Row]:
+    """Add what is done with the rows before the first step, and what it costs, to the section of the rows."""
+    how = compiler.source.how_rows_are_kept()
+    if estimate is None and not how:
+        return rows
+    cost = ""
+    if estimate is not None:
+        costs = pinning_cost(estimate, compiler.source.pinning_rates(), shuffled=shuffled)
+        cost = text.pinned_rows(estimate, costs)
+    end = next((at for at in range(len(rows), 0, -1) if rows[at - 1][0] == "rows"), len(rows))
+    pinned = ("rows", "pinned", cost or how, how if cost else "")
+    return [*rows[:end], pinned, *rows[end:]]
 
 
 def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:

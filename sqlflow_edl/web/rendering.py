@@ -24,6 +24,7 @@ _SYMBOLS = {
     "ready": "✓",
     "failed": "✕",
     "died": "✕",
+    "unknown": "?",
     "damaged": "✕",
     "paused": "⏸",
     "interrupted": "⏸",

@@ -79,6 +79,7 @@ PRIORITY_CLASS = Kind(
 )
 BUDGET = Kind("poddisruptionbudgets", "PodDisruptionBudget", SPEC, "policy", counts_generations=True)
 QUOTA = Kind("resourcequotas", "ResourceQuota", SPEC, answers_delete_with_object=True)
+LIMIT_RANGE = Kind("limitranges", "LimitRange", ("spec",))
 NETWORK_POLICY = Kind(
     "networkpolicies", "NetworkPolicy", ("spec",), "networking.k8s.io", counts_generations=True
 )
@@ -86,7 +87,7 @@ ENDPOINTS = Kind("endpointslices", "EndpointSlice", ("addressType", "endpoints",
 
 KINDS = (
     *(NAMESPACE, NODE, POD, SERVICE, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, CLAIM, EVENT, JOB, ROLE),
-    *(ROLE_BINDING, PRIORITY_CLASS, BUDGET, QUOTA, ENDPOINTS, NETWORK_POLICY),
+    *(ROLE_BINDING, PRIORITY_CLASS, BUDGET, QUOTA, LIMIT_RANGE, ENDPOINTS, NETWORK_POLICY),
 )
 BY_PATH = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
 BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from tests.kubernetes import errors, quantities
 from tests.kubernetes.controllers import NEVER
-from tests.kubernetes.kinds import KINDS, POD, QUOTA, Key, Kind, Object
+from tests.kubernetes.kinds import KINDS, LIMIT_RANGE, POD, QUOTA, Key, Kind, Object
 from tests.kubernetes.store import Store
 
 TERMINAL = ("Succeeded", "Failed")
@@ -60,6 +60,18 @@ def _counted(store: Store, namespace: str, name: str) -> list[Object]:
     kind = _kind(name)
     found = store.all(kind, namespace) if kind is not None else []
     return [one for one in found if kind is not POD or one["status"]["phase"] not in TERMINAL]
+
+
+def check_ranges(store: Store, kind: Kind, namespace: str, found: Object) -> None:
+    """Refuse a pod with a container above what a LimitRange lets one have. The double looks at maxima only."""
+    for limits in store.all(LIMIT_RANGE, namespace) if kind is POD else ():
+        for entry in limits["spec"]["limits"]:
+            for resource, most in (entry.get("max") or {}).items() if entry["type"] == "Container" else ():
+                for container in found["spec"]["containers"]:
+                    limit = container["resources"].get("limits", {}).get(resource)
+                    if limit is not None and quantities.value(limit) > quantities.value(most):
+                        why = f"maximum {resource} usage per Container is {most}, but limit is {limit}"
+                        raise errors.forbidden(POD, found["metadata"]["name"], why)
 
 
 def _kind(name: str) -> Kind | None:

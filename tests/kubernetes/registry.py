@@ -67,13 +67,14 @@ class Registry:
         if metadata.get("resourceVersion"):
             raise errors.internal("resourceVersion should not be set on objects to be created")
         if kind.namespaced:
-            self.read(Key(NAMESPACE, "", namespace))
+            self._check_namespace(kind, namespace, metadata.get("name", ""))
         self._prepare(kind, namespace, given)
         found = {"kind": kind.name, "apiVersion": kind.api_version, **given}
         key = Key(kind, namespace if kind.namespaced else "", found["metadata"].get("name", ""))
         self._admit(kind, namespace, found)
         validation.check_new(kind, found)
         if kind.namespaced:
+            quotas.check_ranges(self.store, kind, namespace, found)
             quotas.check(self.store, kind, namespace, found)
         existing = self.store.get(key)
         if existing is not None:
@@ -122,6 +123,9 @@ class Registry:
         self._check_preconditions(key, metadata, how)
         if how.dry_run:
             return old, True
+        if key.kind is NAMESPACE:  # which its controller empties first
+            ending = {**metadata, "deletionTimestamp": metadata.get("deletionTimestamp", self.clock.stamp())}
+            return self.store.put(key, {**old, "metadata": ending, "status": {"phase": "Terminating"}}), False
         finalizers = self._finalizers(key.kind, metadata, how)
         grace = self._grace(key.kind, old, how)
         if grace == 0 and not finalizers:
@@ -134,6 +138,11 @@ class Registry:
             changed["deletionTimestamp"] = self.clock.stamp(grace)
             changed["deletionGracePeriodSeconds"] = grace
         return self.store.put(key, {**old, "metadata": changed}), False
+
+    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        if "deletionTimestamp" in self.read(Key(NAMESPACE, "", namespace))["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise errors.forbidden(kind, name, why)
 
     def _take_away(self, key: Key, old: Object) -> Object:
         metadata = old["metadata"]

@@ -43,6 +43,7 @@ from tests.kubernetes.kinds import NAMESPACE
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
+from tests.kubernetes.namespaces import Namespaces
 from tests.kubernetes.network import Network
 from tests.kubernetes.nodes import NODE_NAME, add_node, lose_node
 from tests.kubernetes.queues import Queues
@@ -81,6 +82,7 @@ class Double:
         parts = [
             Jobs(self.registry, events, pace),
             Expiry(self.registry),
+            Namespaces(self.registry),
             Budgets(self.store, self.clock),
             Quotas(self.store),
             self.queues,

@@ -130,7 +130,8 @@ class Keeper:
             raise JobError(
                 f"the master has no room for the checkpoint {sent.name}: {sent.file} has {sent.size:,} bytes, "
                 f"and {max(room, 0):,} are left",
-                hint="keep the job's checkpoints on a volume or in an object store",
+                hint="kubernetes.master_disk gives it more, kubernetes.volume or kubernetes.checkpoints another place; "
+                "training goes on, and resumes from an earlier checkpoint, if there is one",
             )
         partial.touch()
         self._arriving[sent.name, sent.file] = sent, 0

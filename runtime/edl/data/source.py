@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -87,6 +88,28 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise UnfitValueError.of(read)
 
 
+@dataclass(frozen=True, slots=True)
+class RowEstimate:
+    """Rows of a query. size: their bytes in Arrow. seconds: of reading them, None if that is not known.
+
+    is_counted: `rows` is exact. is_bound: there may be fewer.
+    """
+
+    rows: int
+    size: float
+    seconds: float | None = None
+    is_counted: bool = False
+    is_bound: bool = False
+
+
+class PinningRates(NamedTuple):
+    """Seconds of a byte: of copying it, and of ordering it before. They were measured on two cores in November 2026."""
+
+    copy: float
+    order: float
+    in_server: bool = False
+
+
 class Reader(Protocol):
     """Reader of ranges of pinned rows. Cheap to open in another process, safe to use from several threads."""
 
@@ -137,6 +160,10 @@ class Results(Protocol):
         Raises SourceError if a table of that name exists that was not made by a job, or is a sample table and `job` is
         not one that makes them.
         """
+        ...
+
+    def committed_rows(self, target: str, job: str) -> int | None:
+        """Return the number of rows that the job has committed to `target`; None if it is not known to have."""
         ...
 
     def abort(self, target: str, job: str) -> None:
@@ -193,7 +220,18 @@ class Source(Results, Protocol):
         ...
 
     def how_rows_are_kept(self) -> str:
-        """Describe the cost of `pin` for this source, for display in a plan; empty if it is negligible."""
+        """Describe what `pin` does with the rows of this source, for display in a plan; empty if that is usual."""
+        ...
+
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        """Estimate the rows of a query within a fraction of a second; None if that is not possible.
+
+        The user's session and transaction are not touched. Raises SourceError as a query does.
+        """
+        ...
+
+    def pinning_rates(self) -> PinningRates | None:
+        """Return how fast `pin` copies and orders rows of this source; None if that is not known."""
         ...
 
     def unpin_abandoned(self) -> int:

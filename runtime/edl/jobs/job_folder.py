@@ -41,7 +41,9 @@ from edl.jobs.retention import KEEPING, Removal, removal_at_end, removal_later
 from edl.jobs.trials import RECORD, SCREENING_RECORD
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
-State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused", "interrupted"]
+State = Literal[
+    "running", "finished", "done", "failed", "cancelled", "died", "paused", "interrupted", "unknown"
+]
 
 LONGEST = timedelta(days=30)  # maximum duration of a job
 KEPT = timedelta(days=7)  # time in which a training that failed, died or was interrupted can be resumed

@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -101,6 +102,8 @@ def restore_tasks(
         for line in (damaged, *wrong):
             log(line)
     state.digest = state.digest or spec.rows.digest
+    if state.written and not backend.supervised:  # a supervisor resumes jobs that nothing ran of
+        state.seconds += max(0.0, time.time() - state.written)
     if state.digest != spec.rows.digest:
         raise JobError(
             "the files of this job have changed since it began, so its master cannot go on",
@@ -174,6 +177,7 @@ class Master:
             on_tick=self._on_tick,
             clock=backend.clock,
             add_state=self._add_state,
+            date=lambda: 0.0 if self._stopper.has_begun else time.time(),
         )
         self._reporter = StatusReporter(
             spec, tasks, self._instances, backend, curves, self._servers, self._state_loop.obstacles
@@ -219,6 +223,13 @@ class Master:
             self._backend.relayed,
         )
         server, _ = await serve(service, self._backend.address, self._folder.token())
+        try:
+            return await self._manage(loop)
+        finally:
+            await server.stop(0.2)
+
+    async def _manage(self, loop: asyncio.AbstractEventLoop) -> int:
+        """Start and follow the instances until the job is over, or this master must exit. Return the exit code."""
         if self._backend.wishes is not None and (await asyncio.to_thread(self._backend.wishes)).paused:
             self._stopper.begin_stopped()
         else:
@@ -233,13 +244,11 @@ class Master:
             await self._ps_client.start()
         self._on_tick(self._state_loop.now())
         try:
-            code = await self._serve()
+            return await self._serve()
         finally:
             self._scaler.close()
             for task in watched:
                 task.cancel()
-        await server.stop(0.2)
-        return code
 
     async def _serve(self) -> int:
         going_on = asyncio.create_task(self._state_loop.run())
@@ -353,8 +362,16 @@ class Master:
         self._reporter.publish(now)
         self._metrics_server.tick(now)
 
-    def _on_refusal(self, instance: Instance, error: ClusterError) -> None:
-        self._instances.on_refusal(instance, error, self._state_loop.now())
+    def _on_refusal(self, instance: Instance, error: SQLFlowError) -> None:
+        if isinstance(error, ClusterError):
+            self._instances.on_refusal(instance, error, self._state_loop.now())
+        else:  # no instance could be started
+            self._fail(error)
+
+    def _fail(self, error: SQLFlowError) -> None:
+        """Fail the job, which no other master could continue."""
+        self._tasks.fail(to_failed(error, self._folder.shown_log("master")))
+        self._state_loop.notify()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Pass cluster changes to the event loop. Runs in a thread of its own."""
@@ -363,6 +380,7 @@ class Master:
                 self._cluster,
                 changed=lambda change: loop.call_soon_threadsafe(self._on_change, change),
                 report=lambda changes: loop.call_soon_threadsafe(self._found, changes),
+                failed=lambda error: loop.call_soon_threadsafe(self._fail, error),
             )
 
     def _found(self, changes: list[Change]) -> None:
@@ -441,7 +459,7 @@ def _end_instances(backend: Backend) -> None:
         return
     try:
         backend.end_instances()
-    except ClusterError as error:
+    except SQLFlowError as error:
         log(f"instances may remain: {error.message}")
 
 

@@ -390,7 +390,9 @@ class RendezvousManager:
         if back.issuperset(members):
             self._state.vain += 1
             if self._state.vain > 1 and len(members) > 1:
-                self._pause([members[-1][0]], now, "two groups with it failed")
+                names = [name for name, _ in members]
+                those = " and ".join(names) if len(names) == 2 else "these members"
+                self._pause([names[-1]], now, f"two groups of {those} failed, who may not reach each other")
 
     def _pause(self, names: Iterable[str], now: float, why: str) -> None:
         """Exclude instances for a while, once per group."""

@@ -41,6 +41,7 @@ class FileService(MasterServicer):
         self._keeper = keeper
         self._relayed = relayed
         self._log = log
+        self._refuses = False  # files, since one that was stored
 
     async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
         sent = Sent(request.name, request.file, request.size, request.crc)
@@ -49,8 +50,12 @@ class FileService(MasterServicer):
                 context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
             )
         except (JobError, OSError) as error:
-            self._log(f"{sent.file} cannot be stored: {error}")
+            if not self._refuses:  # the next checkpoint would only repeat it
+                hint = f"; {error.hint}" if isinstance(error, JobError) and error.hint else ""
+                self._log(f"{sent.file} cannot be stored: {error}{hint}")
+            self._refuses = True
             return pb.KeepResponse(refused=str(error))
+        self._refuses = self._refuses and upto < sent.size
         return pb.KeepResponse(upto=upto)
 
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802

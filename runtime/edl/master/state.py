@@ -154,7 +154,8 @@ class MasterState(msgspec.Struct):
     that join get names from the number `next_server`, because the cluster knows the incarnations of earlier ones.
     `server_counts` are the counts of earlier processes and generations. `began` is the second from which the job's
     deadline counts: its start, or its last resumption. `digest` is the digest of the rows, the same for all masters of
-    the job.
+    the job. `written` is the date of the last write in seconds since 1970, 0 before a pause: the time without a master
+    is time of the job too.
     """
 
     epoch: int = 0  # epoch of the master
@@ -182,6 +183,7 @@ class MasterState(msgspec.Struct):
     server_change: ServerChange | None = None
     next_server: int = 0
     server_counts: ServerCounts = ServerCounts()
+    written: float = 0.0
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master. From its point of view, every member was seen just now."""

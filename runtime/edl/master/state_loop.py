@@ -36,6 +36,7 @@ class StateLoop:
     """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second.
 
     `add_state` gets the written state, and the name of the checkpoint that is the one to go back to from then on.
+    `date` is that of a write in seconds since 1970, 0 if the time until the next master does not belong to the job.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class StateLoop:
         on_tick: Callable[[float], None] = lambda now: None,
         clock: Callable[[], float] = time.monotonic,
         add_state: Callable[[str, bytes], None] = lambda name, data: None,
+        date: Callable[[], float] = time.time,
     ) -> None:
         self.tasks = tasks
         self._state_store = state_store
@@ -54,6 +56,7 @@ class StateLoop:
         self._on_tick = on_tick
         self._clock = clock
         self._add_state = add_state
+        self._date = date
         self._with_state = ""  # last checkpoint that got its state
         self._offset = tasks.state.seconds - clock()
         self._news = asyncio.Event()
@@ -173,6 +176,7 @@ class StateLoop:
             answered = self._asked
             finished = self.tasks.is_finished
             state, marks = self.tasks.to_store()
+            state.written = self._date()
             data = encoding.encode(state)
             began = time.monotonic()
             await asyncio.to_thread(self._state_store.write, data)

@@ -1,4 +1,4 @@
-"""Counters of the calls that a server has answered since its start."""
+"""Counts of a server for its snapshots: bytes and calls, and the staleness of gradients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from edl.jobs.snapshot import Staleness
 from edl.ps.messages import Figures
 from edl.ps.wire import Array
 
@@ -53,3 +54,27 @@ class Counters:
                 rows_pushed=self._rows_pushed,
                 busy=self._busy,
             )
+
+
+class StalenessMeter:
+    """Staleness of the gradients that a server applied since its start. `bound` is k, 0 for none. Thread-safe."""
+
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
+        self._lock = threading.Lock()
+        self._gradients = self._sum = self._maximum = self._reduced = 0
+
+    def weigh(self, behind: int) -> float:
+        """Count a gradient that is so many updates behind; return the factor of its learning rate."""
+        with self._lock:
+            self._gradients += 1
+            self._sum += behind
+            self._maximum = max(self._maximum, behind)
+            if not self._bound or behind <= self._bound:
+                return 1.0
+            self._reduced += 1
+            return self._bound / behind
+
+    def figures(self) -> Staleness:
+        with self._lock:
+            return Staleness(self._gradients, self._sum, self._maximum, self._reduced)

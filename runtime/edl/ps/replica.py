@@ -17,11 +17,12 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import ModelDefinition, Progress, Version
+from edl.ps.counters import StalenessMeter
+from edl.ps.gradients import Gradients, RowGradients, mean_gradients
 from edl.ps.locks import RWLock
 from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.push_log import PushLog, PushLogState
-from edl.ps.staleness import StalenessMeter
-from edl.ps.store import Gradients, ParameterStore, RowGradients, StoreCut, StoreMark, mean
+from edl.ps.store import ParameterStore, StoreCut, StoreMark
 from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
 
@@ -238,7 +239,7 @@ class Replica:
                     f"server {self.arranged.index} cannot commit round {step}: some of its pushes are missing"
                 )
             pushes = [self._staged[ticket] for ticket in tickets]
-            store.apply(mean([staged.gradients for staged in pushes]))
+            store.apply(mean_gradients([staged.gradients for staged in pushes]))
             for staged in pushes:
                 self.push_log.record(staged.push, staged.state)
             self._staged.clear()  # tickets of the next round are granted after all servers have committed this one

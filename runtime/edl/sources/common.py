@@ -8,10 +8,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from edl.sources.pinning_cost import IN_FILE
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from edl.data.source import Pinned, Results
+    from edl.data.source import Pinned, PinningRates, Results, RowEstimate
     from edl.errors import SourceError
     from edl.spec import Split
 
@@ -60,6 +62,12 @@ class BaseSource(ABC):
     def syntax_error(self, sql: str) -> SourceError | None:
         return None
 
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        return None
+
+    def pinning_rates(self) -> PinningRates | None:
+        return IN_FILE
+
     def __enter__(self) -> Self:
         return self
 
@@ -83,6 +91,9 @@ class BaseSource(ABC):
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         return self._results.commit(target, job, tasks, append=append)
+
+    def committed_rows(self, target: str, job: str) -> int | None:
+        return self._results.committed_rows(target, job)
 
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)

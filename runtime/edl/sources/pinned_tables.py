@@ -20,6 +20,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from edl.data.arrow_types import BATCH_ROWS
 from edl.data.source import PinnedTable, Source
 from edl.errors import SourceError, did_you_mean
 from edl.jobs.job_folder import state_id
@@ -195,10 +196,14 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def place_keys(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield each key, the only column, with its place as the first column; places count from 1."""
+def number_places(keys: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the keys 1 … rows, each with its place; places count from 1. keys: the only column, in their order."""
+    places = np.empty(rows, np.int64)
     start = 1
     for batch in keys:
-        places = pa.array(np.arange(start, start + batch.num_rows))
+        places[batch.column(0).to_numpy() - 1] = np.arange(start, start + batch.num_rows)
         start += batch.num_rows
-        yield pa.RecordBatch.from_arrays([places, batch.column(0)], names=[PLACE, "key"])
+    for first in range(0, rows, BATCH_ROWS):
+        part = places[first : first + BATCH_ROWS]
+        numbers = pa.array(np.arange(first + 1, first + 1 + len(part)))
+        yield pa.RecordBatch.from_arrays([numbers, pa.array(part)], names=["key", PLACE])

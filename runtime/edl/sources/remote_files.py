@@ -42,6 +42,9 @@ class RemoteSource(ParquetSource):
 
         return cls._open_beside(str(url), Path.cwd() / (name + STORE), show)
 
+    def estimate_rows(self, query: str) -> None:
+        return None  # each query reads files, which may be far away
+
     def release(self) -> None:
         """Keep the database open: its connection has the file system."""
 

@@ -180,6 +180,10 @@ class Staging(ABC):
             self._drop_staged(place, job)
         return rows
 
+    def committed_rows(self, target: str, job: str) -> int | None:
+        """Return the number of rows that the job has committed, see `Source.committed_rows`."""
+        return self._books(self._place(target), job).read_committed()
+
     def abort(self, target: str, job: str) -> None:
         """Drop the job's staged rows, see `Source.abort`."""
         place = self._place(target)

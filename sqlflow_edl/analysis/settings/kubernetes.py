@@ -179,6 +179,13 @@ KUBERNETES = (
         low=1,
     ),
     AttributeRow(
+        f"{PLACE}outage_secs",
+        "number",
+        "Seconds that the master, and the client that follows it, wait for an API server that does not answer.",
+        3600.0,
+        low=1,
+    ),
+    AttributeRow(
         f"{PLACE}node_failures",
         "integer",
         "Failures of workers and servers on a node after which the job avoids it, unless all of its "

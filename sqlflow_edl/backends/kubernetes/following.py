@@ -6,29 +6,44 @@ that breaks in between is resumed: the stream of a log, the master's pod, the co
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import exit_reason, names
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
+from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
-from edl.cluster.kubernetes.status_map import read_end
+from edl.cluster.kubernetes.status_map import read_end, read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
-from edl.jobs.events import Output
+from edl.jobs.events import EpochEnd, Output
 from edl.jobs.failure import Failed, to_error
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import strip_time
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
+from sqlflow_edl.backends.kubernetes.remains import GONE, judge_absent
+from sqlflow_edl.backends.kubernetes.waiting import MOST_VAIN, VainMasters, Waits
+from sqlflow_edl.reports.text import duration
 
 LOOK = 2.0  # seconds between two polls of the objects
 START_LOOK = 0.5  # the same until the master runs
+LEAVES = "terminated: "  # of a master that was asked to end
+SAME_LOSS = 1e-6  # share by which two sums of the losses of the same tasks may differ
+DELETED_SECS = 60.0  # a Job that was seen less than this before it was missed was deleted, while it ran
 
 End = Outcome | Failed
+
+
+# Lines of gRPC and other libraries, which stay in the log.
+_OF_LIBRARY = re.compile(r"[IWEF]\d{4} [\d:.]+\s+\d+ \S+\.cc:\d+\] |WARNING: All log messages before absl::")
 
 
 class Following:
@@ -37,18 +52,26 @@ class Following:
     def __init__(
         self,
         objects: JobObjects,
-        job_id: str,
+        folder: JobFolder,
         follower: Follower,
         clock: Callable[[], float] = time.monotonic,
+        date: Callable[[], float] = time.time,  # goes on while this machine sleeps
     ) -> None:
         self._objects = objects
-        self._job_id = job_id
+        self._folder = folder
         self._follower = follower
         self._clock = clock
+        self._date = date
+        self._policy = objects.deployment.policy
         self._logs = MasterLogs(objects, clock)
+        self._outage = Outage(clock)
+        self._epochs: dict[tuple[int, int, bool], EpochEnd] = {}
         self._said: set[str] = set()
+        self._waits = Waits(follower.note, clock)
+        self._vain = VainMasters()
         self._over_at: float | None = None  # time at which the job was seen to be over
-        self._has_looked = self._has_seen_job = False
+        self._has_looked = False
+        self._seen_at: float | None = None  # time at which the Job was last there
         self._has_started = self._is_queued = False
         self._obstructed_since: float | None = None  # time since which the master cannot start
 
@@ -94,19 +117,46 @@ class Following:
             if isinstance(event, Outcome | Failed):
                 return event
             if event is not None:
-                self._follower.progress(event)
+                if not (isinstance(event, EpochEnd) and self._is_repeated(event)):
+                    self._follower.progress(event)
             elif not self._objects.deployment.has_master:
                 self._follower.progress(Output((strip_time(line.rstrip()),)))
-            elif line.strip():
-                self._follower.note(f"master: {strip_time(line.rstrip())}")
+            elif line.strip() and not _OF_LIBRARY.match(line):
+                self._note_line(strip_time(line.rstrip()))
         return None
+
+    def _note_line(self, text: str) -> None:
+        """Pass on a line of the master's log, unless it leaves because the job was cancelled."""
+        if text.startswith(LEAVES):
+            with suppress(ClusterError):
+                self._check_cancelled(self._objects.job())
+        self._follower.note(f"master: {text}")
+
+    def _check_cancelled(self, job: KubernetesJob | None) -> None:
+        """Raise JobCancelledError if `sqlflow cancel` was called for the job."""
+        annotations = (job.metadata.annotations or {}) if job is not None else {}
+        if names.CANCELLED in annotations or self._folder.status().state == "cancelled":
+            raise JobCancelledError("cancelled from another terminal")
+
+    def _is_repeated(self, end: EpochEnd) -> bool:
+        """Return True if an earlier master has told of the same end of an epoch: it could not store that it had."""
+        key = end.epoch, end.step, end.final
+        before = self._epochs.setdefault(key, end)
+        if before is end:
+            return False
+        self._epochs[key] = end
+        if before.loss is None or end.loss is None:
+            return before.loss is end.loss
+        return math.isclose(before.loss, end.loss, rel_tol=SAME_LOSS)
 
     def _poll(self) -> End | None:
         """Return the end of the job if its objects show it."""
+        began = self._clock()
         try:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
-            self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
+            self._on_answer(job)
+            self._check_cancelled(job)
             for pod in pods:
                 if pod.instance is not None:  # made by a master
                     self._has_started = True
@@ -116,26 +166,72 @@ class Following:
             if job is None or job.is_over:
                 return self._end(job, pods)
             self._is_queued = bool(job.queue) and job.spec.suspend
-            self._say_why_it_waits(job, pods)
+            masters = [pod for pod in pods if pod.instance is None]
+            self._say_why_it_waits(job, pods, masters)
+            self._give_up_vain_masters(masters)
             # A job that has started is never given up here.
             why = "" if self._has_started else self._obstacle(pods)
             if why:
                 self._objects.delete()  # no controller gives up such a job
-                raise ClusterError(f"the {self._objects.deployment.first} of the job cannot start: {why}")
+                raise status_text.no_start(self._objects.deployment.first, why)
         except APIUnreachableError as error:
-            if not self._has_looked:
+            self._on_outage(error, began)
+        except APIRefusedError as error:
+            if not error.may_pass:
                 raise
-            self._say(f"{error.message}; retrying, while the job continues")
+            self._on_outage(error, began)
         return None
 
-    def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod]) -> None:
+    def _on_answer(self, job: KubernetesJob | None) -> None:
+        self._has_looked = True
+        if job is not None:
+            self._seen_at = self._date()
+        if secs := self._outage.on_answer():
+            self._follower.note(f"the API server of the cluster answers again, after {duration(secs)}")
+
+    def _on_outage(self, error: APIRefusedError | APIUnreachableError, began: float) -> None:
+        """Tell that the API server does not answer. Raises the error if that has lasted too long, or ever since.
+
+        A refusal of what was allowed before is part of an outage for a minute.
+        """
+        refused = isinstance(error, APIRefusedError)
+        if not self._has_looked or (refused and self._seen_at is None):
+            raise error
+        if refused and self._objects.is_namespace_ending():
+            raise self._deletion()
+        is_due = self._outage.on_failure(began, refused=refused)
+        if self._outage.refused_secs > REFUSAL_SECS or self._outage.secs > self._policy.longest_outage:
+            raise error
+        if is_due:
+            lasts = duration(self._outage.secs)
+            self._follower.note(f"{error.message}; that for {lasts}; retrying, while the job continues")
+
+    def _say_why_it_waits(self, job: KubernetesJob, pods: list[Pod], masters: list[Pod]) -> None:
+        """Tell who waits. Raises ClusterError if the first master can never start."""
         if wishes_of(job.metadata).paused:
-            self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
+            self._say(f"the job is paused; `sqlflow resume {self._folder.id}` continues it")
             return
-        for name, why in status_text.list_waiting(self._objects, job, pods):
-            self._say(status_text.sentence(name, why))
+        waits = list(status_text.list_waiting(self._objects, job, pods))
+        if not self._has_started:
+            for why in (why for name, why in waits if name == status_text.MASTER):
+                if (error := self._waits.never(why)) is not None:
+                    self._objects.delete()  # no controller gives up such a job
+                    raise error
+        if not job.spec.suspend and not waits and (why := self._waits.without_pod(masters)):
+            waits.append((status_text.MASTER, why))
+        self._waits.look(waits)
         for text in status_text.memory_notes(pods):
             self._say(text)
+
+    def _give_up_vain_masters(self, masters: list[Pod]) -> None:
+        """Delete the job and raise its error if its masters end one after another without progress."""
+        if not self._objects.deployment.has_master:
+            return
+        last = self._vain.look(masters, lambda: read_snapshot(self._objects.status()))
+        if last is not None:
+            error = status_text.hopeless(self._objects, last, MOST_VAIN, self._folder.id)
+            self._objects.delete()
+            raise error
 
     def _obstacle(self, pods: list[Pod]) -> str:
         """Return the reason why the first master cannot start; empty if it can, or may be able to later."""
@@ -146,7 +242,7 @@ class Following:
             return ""
         now = self._clock()
         self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
-        patience = self._objects.deployment.policy.image_secs
+        patience = self._policy.image_secs
         return obstruction.words if obstruction.final or now - self._obstructed_since > patience else ""
 
     def _end(self, job: KubernetesJob | None, pods: list[Pod]) -> End | None:
@@ -155,18 +251,37 @@ class Following:
         self._over_at = now if self._over_at is None else self._over_at
         if not self._logs.is_last and now < self._over_at + DRAIN:
             return None
-        if job is None and self._has_seen_job:
-            raise JobCancelledError("the job was deleted from the cluster")
         if job is None:
-            raise UnseenEndError("died", status_text.GONE)
+            return self._judge_absent()
         end = read_end(self._objects.status())
         if end is None and job.condition("Complete") is not None:
             raise UnseenEndError(
                 "done", status_text.SILENT, "check its results with SHOW MODELS, or in its table"
             )
         if end is None:
-            raise status_text.failure(job, pods, self._job_id)
+            raise status_text.failure(job, pods, self._folder.id)
         return end
+
+    def _judge_absent(self) -> End:
+        """Return the end of a job that is gone, by what it left. It was deleted if it ran when it was last seen."""
+        end, why = judge_absent(self._folder)
+        if end is not None:
+            return end
+        status = self._folder.status()
+        if status.state == "done":
+            raise UnseenEndError("done", f"the job is done, and {GONE}")
+        if status.state == "failed":
+            raise ClusterError(status.error)
+        if self._seen_at is not None and self._date() - self._seen_at < DELETED_SECS:
+            raise self._deletion()
+        raise UnseenEndError("unknown", why)
+
+    def _deletion(self) -> JobCancelledError:
+        """Return the error of a job that ran until it was deleted from the cluster."""
+        namespace = self._objects.deployment.namespace
+        if self._objects.is_namespace_ending():
+            return JobCancelledError(f"the namespace {namespace} was deleted, and with it the job")
+        return JobCancelledError("the job was deleted from the cluster")
 
     def _say(self, text: str) -> None:
         """Report each message once."""

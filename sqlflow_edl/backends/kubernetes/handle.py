@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import exit_reason, names
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
@@ -28,6 +28,7 @@ from sqlflow_edl.backends.kubernetes import status_text, steering
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
+from sqlflow_edl.backends.kubernetes.remains import judge_absent
 
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds to retry an API server that does not answer
@@ -56,11 +57,11 @@ class KubernetesJobHandle:
         status = self.folder.status()
         if status.state == "cancelled":
             raise JobCancelledError
-        return self._ending(Following(self._objects, self.folder.id, follower).until_end, "done")
+        return self._ending(Following(self._objects, self.folder, follower).until_end, "done")
 
     def wait_for_start(self, follower: Follower) -> None:
         """Wait until its master runs. Raises the job's error if it ends before."""
-        self._ending(Following(self._objects, self.folder.id, follower).until_start)
+        self._ending(Following(self._objects, self.folder, follower).until_start)
 
     def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
         """Follow, and record the job's end. end: the state if there is no error."""
@@ -85,6 +86,8 @@ class KubernetesJobHandle:
 
     def cancel(self) -> None:
         objects = self._objects
+        with suppress(APIRefusedError):  # for those who follow it; the Job may be gone
+            objects.patch({"metadata": {"annotations": {names.CANCELLED: "true"}}})
         for pod in objects.pods():  # before the Job: a grace period that has begun cannot be shortened
             objects.end(pod, CANCEL_GRACE)
         objects.delete()
@@ -128,7 +131,7 @@ class KubernetesJobHandle:
                 self._objects.delete()
             return self._record_end("died", NOT_STARTED)
         if job is None:
-            return self._record_end("died", status_text.GONE)
+            return self._settle_absent()
         if not job.is_over:
             return self._paused_or_running(status, job)
         end = read_end(self._objects.status())
@@ -142,6 +145,13 @@ class KubernetesJobHandle:
             )
         return self._record_end("done")
 
+    def _settle_absent(self) -> Status:
+        """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
+        end, why = judge_absent(self.folder)
+        if isinstance(end, Failed):
+            return self._record_end("failed", end.message)
+        return self._record_end("unknown", why) if end is None else self._record_end("done")
+
     def _paused_or_running(self, status: Status, job: KubernetesJob) -> Status:
         """Record whether the job is paused: any user of the cluster may pause and resume it."""
         state: State = "paused" if wishes_of(job.metadata).paused else "running"
@@ -149,7 +159,7 @@ class KubernetesJobHandle:
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()
-        if status.is_alive:
+        if status.is_alive or status.state == "unknown":
             status = self.settle(job)
         if job is None:
             return JobDetails(status)
@@ -166,7 +176,8 @@ class KubernetesJobHandle:
     def _record_end(self, state: State, error: str = "") -> Status:
         """Record the end, unless one is recorded already."""
         status = self.folder.status()
-        return self.folder.end(state, error) if status.is_alive else status
+        is_open = status.is_alive or status.state == "unknown"
+        return self.folder.end(state, error) if is_open else status
 
     @property
     def _deployment(self) -> Deployment | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
+from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError, Calls
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition, PodList
 
@@ -75,6 +75,14 @@ class EventList(msgspec.Struct):
     items: list[JobEvent]
 
 
+class NamespaceStatus(msgspec.Struct):
+    phase: str = ""
+
+
+class Namespace(msgspec.Struct):
+    status: NamespaceStatus = msgspec.field(default_factory=NamespaceStatus)
+
+
 class ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
@@ -106,6 +114,16 @@ class JobObjects:
         """Return the data of the ConfigMap NAME-status."""
         config_map = self._read(f"{self._core}/configmaps/{names.status(self.deployment.name)}", ConfigMap)
         return (config_map.data or {}) if config_map is not None else {}
+
+    def is_namespace_ending(self) -> bool:
+        """Return True if the namespace is being deleted, or is gone; False if that cannot be read."""
+        try:
+            answer = self._calls.ask("GET", f"/api/v1/namespaces/{self.deployment.namespace}")
+        except APIRefusedError as error:
+            return error.status == 404
+        except APIUnreachableError:
+            return False
+        return msgspec.json.decode(answer, type=Namespace).status.phase == "Terminating"
 
     def warnings(self, kind: str, name: str) -> list[JobEvent]:
         """Return the warning events of an object; none without permission."""

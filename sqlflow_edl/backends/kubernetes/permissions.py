@@ -9,7 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
-from edl.errors import ClusterError
+from edl.cluster.kubernetes.connect import configured_namespaces
+from edl.cluster.kubernetes.pods import Metadata
+from edl.errors import ClusterError, did_you_mean
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
 GUIDE = "sqlflow help kubernetes lists the required permissions"
@@ -59,6 +61,14 @@ OF_MASTER = (
 ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
 
 
+class _Named(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Names(msgspec.Struct, frozen=True):
+    items: list[_Named]
+
+
 class _Decision(msgspec.Struct, frozen=True):
     allowed: bool = False
 
@@ -73,20 +83,39 @@ def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool
     with_account: its pods have a given service account. with_policy: it gets network policies. Raises ClusterError if
     the namespace is missing, or with the list of all missing permissions.
     """
+    is_known = True
     try:
         calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
     except APIRefusedError as refused:
+        is_known = False
         if refused.status != 403:  # permission to use a namespace may exclude reading it
-            raise explain_refusal(refused, Right("get", "", "namespaces"), namespace) from None
+            error = explain_refusal(refused, Right("get", "", "namespaces"), namespace)
+            if refused.status == 404 and (near := did_you_mean(namespace, _namespaces(calls))):
+                error.hint = near
+            raise error from None
     needed = NEEDED + (() if with_account else WITHOUT_ACCOUNT) + (WITH_POLICY if with_policy else ())
     if lacking := _find_lacking(calls, needed, namespace):
-        raise _not_allowed(lacking, namespace)
+        if is_known or len(lacking) < len(needed):
+            raise _not_allowed(lacking, namespace)
+        error = _not_allowed(lacking, f"{namespace}, or there is no such namespace")
+        if near := did_you_mean(namespace, _namespaces(calls)):
+            error.add_hint(near)
+        raise error
     if (
         not with_account
         and _find_lacking(calls, OF_MASTER, namespace)
         and _find_lacking(calls, ESCALATING, namespace)
     ):
         raise _cannot_give()
+
+
+def _namespaces(calls: Calls) -> list[str]:
+    """Return the namespaces of the cluster, or if they may not be listed those that the user's kubeconfig names."""
+    try:
+        answer = calls.ask("GET", "/api/v1/namespaces")
+    except ClusterError:
+        return configured_namespaces()
+    return [entry.metadata.name for entry in msgspec.json.decode(answer, type=_Names).items]
 
 
 def _find_lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:

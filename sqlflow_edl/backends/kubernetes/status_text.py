@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 
 from edl.cluster import Instance
-from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes import exit_reason, memory, quantities
 from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, KubernetesJob, instance_name
+from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
 
-GONE = "its Job is no longer in the cluster: it was deleted, or its time to live expired"
+MASTER = "the master"
 SILENT = "the job is done, but the result from its master can no longer be read"
+LEAST_MASTER = 256 << 20  # bytes of memory for a master of unknown size
 MOST_ASKED = 5  # pods for which events are requested at a time
 
 # Reasons of events before a container starts that the pod itself does not show.
@@ -29,14 +31,19 @@ _TELLING = frozenset(
 _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
 
 
+_NO_ACCESS = re.compile(
+    r"\b(401|403)\b|unauthorized|authentication required|authorization failed|denied", re.I
+)
+
+
 def list_waiting(objects: JobObjects, job: KubernetesJob, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if job.queue and job.spec.suspend:
-        yield "the master", exit_reason.waits_in_queue(job.queue)
+        yield MASTER, exit_reason.waits_in_queue(job.queue)
         return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         texts = _relevant_messages(objects.warnings("Job", job.metadata.name))
-        yield from (("the master", _POD.sub("its pod", text)) for text in texts)
+        yield from ((MASTER, _POD.sub("its pod", text)) for text in texts)
     asked = 0
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:
@@ -88,6 +95,36 @@ def failure(job: KubernetesJob, pods: list[Pod], job_id: str) -> ClusterError:
             setting = "WITH kubernetes.master_memory" if name == "master" else "--set worker_memory=…"
             hint = f"{setting} sets its memory; {hint}"
     return ClusterError(message, hint=hint)
+
+
+def no_start(name: str, why: str) -> ClusterError:
+    """Return the error of a first pod that cannot start for a reason of its image or its container."""
+    error = ClusterError(f"the {name} of the job cannot start: {why}")
+    if _NO_ACCESS.search(why):
+        error.hint = "name a Secret with credentials of the registry in kubernetes.image_pull_secrets"
+    elif "not found" in why or "InvalidImageName" in why:
+        error.hint = "name an image that the nodes can pull in kubernetes.image"
+    return error
+
+
+def hopeless(objects: JobObjects, last: Pod, times: int, job_id: str) -> ClusterError:
+    """Return the error of a job with so many masters that ended in a row without progress. last: the last of them."""
+    message = f"{times} masters in a row ended without progress; the last {_describe_end(objects, last)}"
+    if exit_reason.ran_out_of_memory(last):
+        more = quantities.memory(2 * memory.of_pod(last).size or LEAST_MASTER)
+        return ClusterError(message, hint=f"WITH kubernetes.master_memory = '{more}' gives it more")
+    return ClusterError(message, hint=f"the job {job_id} was deleted; its statement can be run again")
+
+
+def _describe_end(objects: JobObjects, master: Pod) -> str:
+    """Describe the end of a master, with the last line of its log if it has one."""
+    end = (
+        f"ended with {_end_of(master)}"
+        if not exit_reason.ran_out_of_memory(master)
+        else f"ran {_end_of(master)}"
+    )
+    lines = [line for line in PodLog(objects, master, follow=False) if line.startswith("error: ")]
+    return f"{end}: {lines[-1].removeprefix('error: ')}" if lines else end
 
 
 def memory_notes(pods: list[Pod]) -> Iterator[str]:

@@ -150,7 +150,8 @@ def _wait_for_pause(folder: JobFolder, objects: JobObjects) -> Snapshot | None:
                 f"job {folder.id} has ended before it was paused", hint=f"see `sqlflow job {folder.id}`"
             )
         snapshot = read_snapshot(objects.status())
-        has_begun = any(pod.status.phase == "Running" for pod in objects.pods())
+        # A master that has succeeded ends the job, though the Job's condition may be late.
+        has_begun = any(pod.status.phase in ("Running", "Succeeded") for pod in objects.pods())
         if not has_begun or (snapshot is not None and snapshot.paused):
             return snapshot
         time.sleep(POLL)

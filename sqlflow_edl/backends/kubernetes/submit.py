@@ -74,7 +74,18 @@ def follow_job(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool
             handle.cancel()
         raise
     except (APIRefusedError, APIUnreachableError) as error:
-        raise LostSightError(handle.folder.id, error.message) from None
+        raise _lost_sight(handle.folder.id, error) from None
+
+
+def _lost_sight(job_id: str, error: APIRefusedError | APIUnreachableError) -> LostSightError:
+    """Return the error for the loss of contact with the job."""
+    lost = LostSightError(job_id, error.message)
+    if isinstance(error, APIRefusedError) and error.may_pass:
+        lost.hint = (
+            f"job {job_id} continues, unless its namespace is being deleted; `sqlflow attach {job_id}` follows it when "
+            "you have the right again"
+        )
+    return lost
 
 
 def leave(
@@ -98,7 +109,7 @@ def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
         handle.cancel()
         raise
     except (APIRefusedError, APIUnreachableError) as error:
-        raise LostSightError(handle.folder.id, error.message) from None
+        raise _lost_sight(handle.folder.id, error) from None
 
 
 def _started_on(

@@ -76,7 +76,8 @@ def _wait_for_commit(job: JobFolder) -> None:
 
 def _describe_end(job: JobFolder, outcome: Outcome) -> str:
     measured = f"; {format_figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
-    text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
+    took = f" in {duration(outcome.seconds)}" if outcome.seconds else ""
+    text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows{took}{measured}"
     status = job.status()
     intent = read_intent(job.path) if status.state == "done" else None
     if stored := outcome.stored or (intent.name if intent is not None else ""):

@@ -64,4 +64,8 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
     if not ended:
         print(f"job {job_report.id} continues", file=sys.stderr)
         return exit_codes.INTERRUPTED
-    return exit_codes.FAILED if job_report.state in ("failed", "died", "interrupted") else exit_codes.OK
+    return (
+        exit_codes.FAILED
+        if job_report.state in ("failed", "died", "interrupted", "unknown")
+        else exit_codes.OK
+    )

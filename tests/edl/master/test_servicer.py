@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from pathlib import Path
 
 import pytest
 
+from edl.checkpoints.master_store import Keeper
 from edl.errors import ClusterError
-from edl.master.servicer import Service, serve
+from edl.master.servicer import FileService, Service, serve
 from edl.master.state_loop import StateLoop
 from edl.master.state_store import FileStateStore
 from edl.master.tasks.task_manager import TaskManager
@@ -36,3 +38,25 @@ def test_a_negative_number_of_workers_and_a_job_that_has_ended_are_refused(tmp_p
     state_loop.tasks.cancel("the test ends")
     with pytest.raises(ClusterError, match="the job has ended"):
         asyncio.run(scaled(state_loop, 1))
+
+
+def test_a_checkpoint_without_room_is_told_once_with_the_setting_and_again_after_one_that_had_room(
+    tmp_path: Path,
+) -> None:
+    said: list[str] = []
+    service = FileService(Keeper(tmp_path, most=100), None, said.append)
+
+    def keep(checkpoint: str, size: int) -> pb.KeepResponse:
+        data = b"x" * size
+        request = pb.KeepRequest(
+            name=checkpoint, file="state.safetensors", size=size, crc=zlib.crc32(data), start=0, data=data
+        )
+        return asyncio.run(service.Keep(request, None))
+
+    assert keep("000001", 200).refused
+    assert keep("000002", 200).refused
+    assert len(said) == 1
+    assert "kubernetes.master_disk gives it more" in said[0]
+    assert keep("000003", 50).upto == 50
+    assert keep("000004", 200).refused
+    assert len(said) == 2

@@ -318,3 +318,14 @@ def test_every_checkpoint_gets_the_state_that_refers_to_it_once_that_is_durable(
         ("cut-1", "cut-1"),
     ]
     assert all(writes for _, _, writes in added)
+
+
+def test_a_state_says_when_it_was_written_so_that_the_time_without_a_master_counts() -> None:
+    store = MemoryStateStore()
+
+    async def work() -> None:
+        subject = StateLoop(TaskManager(Plan("predict", LEAST_ROWS)), store, date=lambda: 1000.0)
+        await subject.write()
+
+    run(work())
+    assert store.written[-1].written == 1000.0

@@ -268,6 +268,8 @@ def test_what_is_to_be_saved_once_is_saved_once(
     assert registry.save("m", file_of(b"weights"), RECORD, once="a job") == version
     assert [found.version for found in registry.list()] == [version]
     assert registry.save("m", file_of(b"weights"), RECORD, once="another job") == version + 1
+    made = [registry.version_with_key("m", job) for job in ("a job", "another job", "no job")]
+    assert [one and one.version for one in made] == [version, version + 1, None]
 
 
 # What is not there ------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.checkpoint.content import Mode
+from edl.ps.gradients import Gradients, RowGradients
 from edl.ps.replica import Replica
 from edl.ps.rounds import Rounds
-from edl.ps.store import Gradients, ParameterStore, RowGradients
+from edl.ps.store import ParameterStore
 from edl.spec import RowLimits
 from tests.edl.ps.servers import ADAM, TABLES, definition, first_values, progress
 

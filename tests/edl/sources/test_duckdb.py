@@ -20,6 +20,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.pinned import open_reader
 from edl.errors import SourceError, Span
+from edl.sources.duckdb import engine
 from edl.sources.duckdb.engine import open_database
 from edl.sources.duckdb.source import DuckDBSource
 from tests.privileges import run_without_privileges
@@ -559,3 +560,28 @@ def test_a_limit_that_the_calling_program_has_set_for_a_database_stays(tmp_path:
         with connect(f"duckdb:///{path}") as source:
             assert isinstance(source, DuckDBSource)
             assert limit(source.connection) == limit(own) == 2**30
+
+
+def test_the_rows_of_a_slow_query_are_estimated_by_the_optimizer() -> None:
+    with connect("duckdb:") as source:
+        many = "FROM range(1000000) a, range(1000000) b"
+        found = source.estimate_rows(f"SELECT a.range AS x {many} WHERE hash(a.range, b.range) = 7")
+        assert found is not None
+        assert not found.is_counted
+        assert found.seconds is None
+        assert found.rows > 1
+        assert found.size == 8 * found.rows
+        assert list(source.stream("SELECT 1 AS a").read_all()["a"].to_pylist()) == [1]
+
+
+def test_rows_of_many_columns_have_the_order_that_they_had_and_settings_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ", ".join(f"hash(range, {number}) % 7 AS c{number}" for number in range(engine._WIDE))
+    with connect("duckdb:") as source:
+        source.execute("SET disabled_optimizers = 'top_n'")
+        query = f"SELECT {columns} FROM range(100)"
+        wide = source.pin(query, tmp_path / "wide", seed=1, shuffle=True)
+        assert table(source, "SELECT current_setting('disabled_optimizers') AS a") == [{"a": "top_n"}]
+        monkeypatch.setattr(engine, "_WIDE", engine._WIDE + 1)
+        assert source.pin(query, tmp_path / "usual", seed=1, shuffle=True).digest == wide.digest

@@ -98,9 +98,11 @@ def test_a_later_attempt_replaces_the_rows_of_its_task_and_an_older_one_does_not
 @pytest.mark.variants(1)
 def test_a_repeated_commit_changes_nothing(source: Source) -> None:
     source.stage("result", "one", 0, 0, [batch(1)])
+    assert source.committed_rows("result", "one") is None
     assert source.commit("result", "one", 1) == 1
     source.stage("result", "two", 0, 0, [batch(2, 3)])
     assert source.commit("result", "two", 1) == 2
+    assert [source.committed_rows("result", job) for job in ("one", "two")] == [1, 2]
     assert source.commit("result", "one", 1) == 1
     source.stage("result", "one", 0, 0, [batch(1)])
     assert source.commit("result", "one", 1) == 1

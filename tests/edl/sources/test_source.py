@@ -65,6 +65,39 @@ def test_a_source_names_its_databases(any_source: Source) -> None:
         assert any_source.url.rpartition("/")[2] in found
 
 
+# others say nothing: the question may be billed, or read files far away
+estimating = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "postgres"], indirect=True)
+
+
+@estimating
+def test_a_source_estimates_the_rows_of_a_query(any_source: Source) -> None:
+    fill(any_source, "t", numbers(1000))
+    found = any_source.estimate_rows("SELECT n, x FROM t;")
+    assert found is not None
+    assert (found.rows, found.size) == (1000, pytest.approx(16_000, rel=0.05))
+    fewer = any_source.estimate_rows("SELECT n, x FROM t WHERE n < 500")
+    assert fewer is not None
+    assert fewer.rows == pytest.approx(500, rel=0.1)
+
+
+@estimating
+def test_an_estimate_of_a_query_without_rows_has_none(any_source: Source) -> None:
+    fill(any_source, "t", numbers(10))
+    found = any_source.estimate_rows("SELECT * FROM t WHERE 1 = 0")
+    assert found is not None
+    assert found.rows <= 1  # PostgreSQL expects one row at least
+
+
+@estimating
+def test_an_estimate_leaves_a_transaction_as_it_is(any_source: Source) -> None:
+    fill(any_source, "t", numbers(10))
+    with any_source.transaction():
+        any_source.execute("INSERT INTO t (n) VALUES (10)")
+        any_source.estimate_rows("SELECT * FROM t")
+        assert table(any_source, "SELECT count(*) AS n FROM t") == [{"n": 11}]
+    assert table(any_source, "SELECT count(*) AS n FROM t") == [{"n": 11}]
+
+
 TYPES = {
     "duckdb": [("n", "BIGINT"), ("x", "DOUBLE"), ("k", "VARCHAR")],
     "sqlite": [("n", "INTEGER"), ("x", "REAL"), ("k", "TEXT")],

@@ -43,6 +43,7 @@ def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) ->
             "tasks 9 todo 2 doing 5 done  2 instances  3 waiting for a slot",
         ),
         (Tally(9, 0, 0, waiting=3), "waiting for a slot"),
+        (Tally(9, 0, 4, waiting=3), "tasks 9 todo 0 doing 4 done  waiting for a slot"),
         (
             Tally(9, 0, 0, instances=2, cut_off=1),
             "tasks 9 todo 0 doing 0 done  2 instances  1 cut off (sqlflow job says from what)",

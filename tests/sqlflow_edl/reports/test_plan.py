@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def test_written_values_are_told_from_defaults(session: Session) -> None:
     assert found["training", "steps"] == ("51", "17 per epoch")
     assert found["rows", "total"][0] == "1,200"
     assert found["rows", "validation"] == ("120", "default: a tenth")
+
+
+def test_the_plan_says_what_copying_the_rows_costs(session: Session) -> None:
+    found = explained(session, "SELECT age, income FROM people TO TRAIN DNNRegressor LABEL income INTO m")
+    value, _ = found["rows", "pinned"]
+    assert value.startswith("1,200 rows, about ")
+    assert value.endswith("kB of memory")
 
 
 def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
@@ -145,6 +153,12 @@ def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(models: Se
     assert found["model", "a.m@1"] == "DNNRegressor in keras"
     assert found["features", spelt("X", models)] == "standardize, mean 1, std 2"
     assert found["result", "t"] == f"a table in {models.source.url}"
+
+
+def test_the_plan_of_a_use_estimates_its_rows_where_that_costs_nothing(models: Session) -> None:
+    found = explained(models, "SELECT 1 AS x UNION ALL SELECT 2 TO PREDICT USING b")
+    estimated = re.match(r"(about )?2 rows, about \d+ bytes; less than a second$", found["rows", "pinned"][0])
+    assert bool(estimated) == (models.dialect != "maxcompute")
 
 
 def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:

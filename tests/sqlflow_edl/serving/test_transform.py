@@ -17,8 +17,8 @@ QUERY = "SELECT * FROM sales ORDER BY id LIMIT 40"
 
 def test_a_transform_gives_what_show_features_gives(trained: Models) -> None:
     archive = trained["shared"].archive
-    wanted = next(trained.session.run(f"SHOW FEATURES FOR shared ({QUERY})")).to_arrow()
-    table = next(trained.session.run(QUERY)).to_arrow()
+    wanted = next(trained.session.stream(f"SHOW FEATURES FOR shared ({QUERY})")).to_arrow()
+    table = next(trained.session.stream(QUERY)).to_arrow()
     transform = sqlflow_edl.load_transform("shared@1", source=trained.session)
     assert transform.reference == "shared@1"
     assert transform.columns == tuple(archive.spec.columns)

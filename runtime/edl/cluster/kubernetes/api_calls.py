@@ -8,6 +8,7 @@ the needed fields.
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -15,8 +16,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from edl.cluster.kubernetes.outage import LACKING_SECS, REFUSAL_SECS
 from edl.cluster.kubernetes.pods import Refusal
-from edl.errors import ClusterError
+from edl.errors import ClusterError, JobError
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -27,6 +29,7 @@ CONNECT_SECS, ANSWER_SECS = 5.0, 20.0
 LONGEST_PAUSE = 5.0
 _JSON = "application/json"
 _TYPES = {"PATCH": "application/merge-patch+json"}  # of request bodies
+_MISSING_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -37,6 +40,16 @@ class APIRefusedError(ClusterError):
         super().__init__(message)
         self.status = status
         self.reason = reason
+
+    @property
+    def is_right_missing(self) -> bool:
+        """True if no Role gives the account the right; a quota or a policy refuses in other words."""
+        return self.status == 403 and _MISSING_RIGHT.search(self.message) is not None
+
+    @property
+    def may_pass(self) -> bool:
+        """True for a refusal that a restarted API server may give for a while."""
+        return self.status == 401 or self.is_right_missing
 
 
 class APIUnreachableError(ClusterError):
@@ -58,6 +71,7 @@ class Calls:
         self._api = api
         self._patience = patience
         self._closed = threading.Event()
+        self._has_answered = False
 
     def close(self) -> None:
         """Stop retrying."""
@@ -71,24 +85,38 @@ class Calls:
         query: dict[str, str | int] | None = None,
         *,
         patience: float | None = None,
+        is_needed: bool = False,
     ) -> bytes:
         """Return the answer.
 
         A retried request may have been carried out before; the object that it creates then exists already. Raises
         RefusedError, or UnreachableError without an answer within `patience` seconds, by default this object's
-        `patience`.
+        `patience`. `is_needed`: a missing right is waited for too, `REFUSAL_SECS` if the server has answered before,
+        else `LACKING_SECS`.
         """
         end = time.monotonic() + (self._patience if patience is None else patience)
+        refused_at: float | None = None  # time of the first refusal in a row
         for number in range(1_000_000):
+            pause = random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 0.1 * 2**number)  # noqa: S311
             try:
-                return self._answer(self._send(method, path, body, query, ANSWER_SECS))
+                answer = self._answer(self._send(method, path, body, query, ANSWER_SECS))
             except _PassingError as error:
-                pause = max(error.wait, random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 0.1 * 2**number))  # noqa: S311
+                refused_at, pause = None, max(error.wait, pause)
                 late = time.monotonic() + pause > end
                 if late or self._closed.wait(pause):
                     raise APIUnreachableError(
                         f"the API server of the cluster does not answer: {error}"
                     ) from None
+            except APIRefusedError as error:
+                now = time.monotonic()
+                refused_at = now if refused_at is None else refused_at
+                limit = REFUSAL_SECS if self._has_answered else LACKING_SECS
+                late = now + pause > refused_at + limit
+                if not (is_needed and error.may_pass) or late or self._closed.wait(pause):
+                    raise
+            else:
+                self._has_answered = True
+                return answer
         raise AssertionError
 
     def stream(self, path: str, query: dict[str, str | int], silence: float) -> BaseHTTPResponse:
@@ -154,3 +182,35 @@ def _retry_after(response: BaseHTTPResponse) -> float:
 
 def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
+
+
+# Rights of a master --------------------------------------------------------------------------------------
+
+_LACKING = re.compile(
+    r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+)
+_ACCOUNT = "system:serviceaccount:"
+
+
+class LackingRightError(JobError):
+    """The account of a job lacks a right that its master needs, as any other master would."""
+
+
+def missing_right(refused: APIRefusedError, namespace: str) -> LackingRightError | None:
+    """Return the error for a refusal by the Roles of the account, or None for any other refusal."""
+    if refused.status == 401:
+        return LackingRightError(
+            "the API server does not accept the token of the job's master",
+            hint=f"its service account in the namespace {namespace} was deleted or replaced; run the statement again",
+        )
+    match = _LACKING.search(refused.message) if refused.is_right_missing else None
+    if match is None:
+        return None
+    user, verb, resource, group = match["user"], match["verb"], match["resource"], match["group"]
+    account = user.removeprefix(_ACCOUNT).rpartition(":")[2] if user.startswith(_ACCOUNT) else user
+    named = f"{resource}.{group}" if group else resource
+    return LackingRightError(
+        f"the account {account} of the job's master may not {verb} {named} in the namespace {namespace}",
+        hint=f'grant it by a Role there with apiGroups ["{group}"], resources [{resource}], verbs [{verb}], and a '
+        "RoleBinding; samples/kubernetes/master.yaml has all that a master needs",
+    )

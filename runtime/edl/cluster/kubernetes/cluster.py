@@ -19,12 +19,19 @@ import msgspec
 
 from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.kubernetes import names, pod_manifests
-from edl.cluster.kubernetes.api_calls import PATIENCE, APIRefusedError, APIUnreachableError, Calls
+from edl.cluster.kubernetes.api_calls import (
+    PATIENCE,
+    APIRefusedError,
+    APIUnreachableError,
+    Calls,
+    missing_right,
+)
 from edl.cluster.kubernetes.deployment import Deployment
+from edl.cluster.kubernetes.exit_reason import is_never_admitted
 from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
-from edl.errors import ClusterError
+from edl.errors import ClusterError, JobError
 from edl.logs import log
 
 if TYPE_CHECKING:
@@ -78,6 +85,7 @@ class KubernetesCluster:
         """Create the instance's pod.
 
         Raises NoRoomError also if the server does not answer: repeating the request shows if the pod was created.
+        Raises LackingRightError if the account may not create pods, as `list` does if it may not list them.
         """
         name, incarnation = instance.key
         with self._lock:
@@ -89,13 +97,19 @@ class KubernetesCluster:
             raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
             manifest = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
-            self._calls.ask("POST", self._path, manifest)
+            self._calls.ask("POST", self._path, manifest, is_needed=True)
         except APIUnreachableError as error:
             raise NoRoomError(error.message) from None
         except APIRefusedError as error:
             self._accept(instance, error)
         with self._lock:
             self._newest[name] = max(incarnation, self._newest.get(name, -1))
+
+    @property
+    def _has_run(self) -> bool:
+        """True if an instance of the job has run: others may go on with it."""
+        with self._lock:
+            return self._cache.has_run
 
     @property
     def unfit(self) -> frozenset[str]:
@@ -118,7 +132,10 @@ class KubernetesCluster:
         self._delete(names.pod(self._deployment.name, instance), options)
 
     def list(self) -> list[Change]:
-        pods, version = _read_all(self._calls, self._path, self._selector)
+        try:
+            pods, version = _read_all(self._calls, self._path, self._selector)
+        except APIRefusedError as error:
+            raise missing_right(error, self._deployment.namespace) or error from None
         with self._lock:
             changes = self._cache.replace_pods(pods)
             self._version = version
@@ -185,8 +202,16 @@ class KubernetesCluster:
             if not self._is_ours(names.pod(self._deployment.name, instance)):
                 raise ClusterError(f"{refused.message}, and it belongs to another job")
             return
+        if not self._has_run and is_never_admitted(refused.message):
+            raise JobError(
+                f"the cluster never admits {instance.name}: {refused.message}",
+                hint=f"kubernetes.{instance.role}_memory and kubernetes.{instance.role}_cpu ask for less, or have the "
+                "limit of the namespace raised",
+            )
         if refused.status == 403 and "exceeded quota" in refused.message:
             raise NoRoomError(refused.message)
+        if (lacking := missing_right(refused, self._deployment.namespace)) is not None:
+            raise lacking
         raise ClusterError(f"the cluster refuses {instance.name}: {refused.message}")
 
     def _is_ours(self, name: str) -> bool:
@@ -260,7 +285,7 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
     pods: list[Pod] = []
     while True:
         try:
-            page = _lists.decode(calls.ask("GET", path, query=query))
+            page = _lists.decode(calls.ask("GET", path, query=query, is_needed=True))
         except APIRefusedError as error:
             if error.status != 410:
                 raise

@@ -48,6 +48,15 @@ def default_namespace(context: str = "") -> str:
     return "default"
 
 
+def configured_namespaces() -> list[str]:
+    """Return the namespaces that the contexts of the user's kubeconfig name."""
+    _, config = _library()
+    with contextlib.suppress(config.ConfigException):
+        contexts, _ = config.list_kube_config_contexts(_file())
+        return [name for entry in contexts if (name := entry.get("context", {}).get("namespace"))]
+    return []
+
+
 def current_context() -> str:
     """Return the name of the current context. Raises ClusterError if there is none."""
     _, config = _library()

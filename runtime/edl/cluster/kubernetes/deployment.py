@@ -12,15 +12,18 @@ from edl.errors import SpecError
 from edl.files import replace_file
 from edl.jobs.cluster_folder import DEPLOYMENT as FILE
 
+OUTAGE_SECS = 3600.0
+
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Reaction of the master to stuck pods.
+    """Reaction of the master to stuck pods, and of master and client to an API server that does not answer.
 
     `pending_secs` is the time that a parameter server may wait for a node until a worker takes its place. `image_secs`
     is the time that an image, or another prerequisite of a container, may be missing until the instance counts as
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
     that is empty, up to four times the initial memory. A node is avoided after `node_failures` instances have failed on
-    it, see `edl.cluster.kubernetes.pod_cache`.
+    it, see `edl.cluster.kubernetes.pod_cache`. The API server is waited for as long as `outage_secs`, by default
+    OUTAGE_SECS; earlier versions do not know that field.
     """
 
     pending_secs: float = 300.0
@@ -28,6 +31,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_factor: float = 1.5
     memory_limit: str = ""
     node_failures: int = 3
+    outage_secs: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def longest_outage(self) -> float:
+        """Seconds that an API server without an answer is waited for."""
+        return OUTAGE_SECS if self.outage_secs is msgspec.UNSET else self.outage_secs
 
 
 class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

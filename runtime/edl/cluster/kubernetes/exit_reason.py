@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import msgspec
@@ -11,6 +12,7 @@ from edl.cluster import Change, Instance, Reason
 from edl.cluster.exit_reason import Exit, find_reason
 from edl.cluster.kubernetes import memory, names
 from edl.cluster.kubernetes.pods import Pod
+from edl.cluster.kubernetes.quantities import value
 
 LONGEST = 300  # characters of a server's message
 
@@ -49,6 +51,9 @@ _OBSTACLES = frozenset(
     }
 )
 _FINAL = frozenset({"ErrImageNeverPull", "InvalidImageName"})
+_LIMIT_RANGE = re.compile(r"\b(maximum|minimum) \S+ usage per (Container|Pod) is\b")
+_QUOTA = re.compile(r"exceeded quota: .*?requested: (.*?), used: .*?, limited: (\S*)")
+_AMOUNT = re.compile(r"([\w./-]+)=([^,\s]+)")
 _GATED = "SchedulingGated"  # reason of a condition that stays until the scheduler has looked at a pod without gates
 
 
@@ -121,6 +126,27 @@ def obstacle(pod: Pod) -> Obstacle | None:
             words = _cut(f"{waiting.reason}: {waiting.message}")
             return Obstacle(status.image, words, waiting.reason in _FINAL)
     return None
+
+
+def is_never_admitted(refusal: str) -> bool:
+    """Return True for a refused pod that asks for more than a LimitRange or all of a quota: no room would help."""
+    if _LIMIT_RANGE.search(refusal):
+        return True
+    match = _QUOTA.search(refusal)
+    if match is None:
+        return False
+    requested, limited = (dict(_AMOUNT.findall(amounts)) for amounts in match.groups())
+    try:
+        return any(
+            value(amount) > value(limited[name]) for name, amount in requested.items() if name in limited
+        )
+    except ValueError:
+        return False
+
+
+def lacks_account(refusal: str) -> bool:
+    """Return True for a pod that is refused because its service account does not exist."""
+    return "error looking up service account" in refusal
 
 
 def ran_out_of_memory(pod: Pod) -> bool:

@@ -167,6 +167,11 @@ class PodCache:
         return record[1] if record else None
 
     @property
+    def has_run(self) -> bool:
+        """True if a pod of an instance has run, as far as is known."""
+        return bool(self._ends) or any(entry.change.state != "pending" for entry in self._known.values())
+
+    @property
     def avoided_nodes(self) -> dict[str, int]:
         """Nodes that the next pods avoid, with the failures on them."""
         return self._nodes.avoided_nodes

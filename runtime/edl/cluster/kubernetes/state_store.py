@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls
+from edl.cluster.kubernetes.api_calls import APIRefusedError, Calls, missing_right
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.errors import ClusterError, DamagedError, JobError, SpecError
+from edl.errors import ClusterError, DamagedError, JobError, SpecError, SQLFlowError
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-PATIENCE = 120.0  # seconds without the API server after which a master exits, for its successor to try
 LIMIT = (1 << 20) - 1024  # bytes in a ConfigMap besides the other key
 KEY = "state.1"  # includes the version
 HOLDER = "holder"
@@ -32,13 +31,17 @@ _Map = dict[str, Any]
 class ConfigMapStateStore:
     """State store of a job, taken over by this master.
 
-    Raises ClusterError if the ConfigMap is unavailable, or another master has taken it over.
+    Raises ClusterError if the ConfigMap is unavailable, or another master has taken it over, and JobError if it is gone
+    or the account lacks a right to it. `patience` is the number of seconds to wait for the API server, by default those
+    of the deployment's policy: training goes on meanwhile.
     """
 
-    def __init__(self, api: ApiClient, deployment: Deployment, patience: float = PATIENCE) -> None:
-        self._calls = Calls(api, patience)
+    def __init__(self, api: ApiClient, deployment: Deployment, patience: float | None = None) -> None:
+        self._calls = Calls(api, deployment.policy.longest_outage if patience is None else patience)
         folder = f"/api/v1/namespaces/{deployment.namespace}/configmaps"
         self._path = f"{folder}/{names.state_store(deployment.name)}"
+        self._namespace = deployment.namespace
+        self._job = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
         self._holder = secrets.token_hex(8)
         self._map = self._get()
         while not self._put({**(self._map.get("binaryData") or {})}):
@@ -82,20 +85,40 @@ class ConfigMapStateStore:
 
     def _get(self) -> _Map:
         try:
-            config_map: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
+            config_map: _Map = msgspec.json.decode(self._calls.ask("GET", self._path, is_needed=True))
         except APIRefusedError as error:
-            if error.status == 404:  # the Job's objects go before the pod of its master ends
-                raise ClusterError("the job was deleted from the cluster") from None
-            raise ClusterError(f"the state of the job cannot be read: {error.message}") from None
+            if error.status == 404:
+                raise self._absence() from None
+            raise self._refusal(error, "read") from None
         return config_map
 
     def _put(self, kept: dict[str, str]) -> bool:
         """Write; return False after a conflict, with another writer or with an own write after a lost answer."""
         body = {**self._map, "data": {HOLDER: self._holder}, "binaryData": kept}
         try:
-            self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body))
+            self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body, is_needed=True))
         except APIRefusedError as error:
+            if error.status == 404:
+                raise self._absence() from None
             if error.status == 409:
                 return False
-            raise ClusterError(f"the state of the job cannot be written: {error.message}") from None
+            raise self._refusal(error, "written") from None
         return True
+
+    def _refusal(self, error: APIRefusedError, what: str) -> SQLFlowError:
+        lacking = missing_right(error, self._namespace)
+        return lacking or ClusterError(f"the state of the job cannot be {what}: {error.message}")
+
+    def _absence(self) -> SQLFlowError:
+        """Return the error of a missing ConfigMap. Those of a deleted Job go before the pod of its master ends."""
+        try:
+            job = msgspec.json.decode(self._calls.ask("GET", self._job))
+        except ClusterError:  # it is gone too, or may not be read
+            return ClusterError("the job was deleted from the cluster")
+        if "deletionTimestamp" in job["metadata"]:
+            return ClusterError("the job was deleted from the cluster")
+        name = self._path.rpartition("/")[2]
+        return JobError(
+            f"the ConfigMap {name} is gone, and with it the state of the job",
+            hint="who deleted it is in the audit log of the cluster; run the statement again",
+        )

@@ -91,9 +91,11 @@ class StatusMap:
     def _write(self, data: dict[str, str]) -> None:
         """Replace the data. Only this master writes them. A conflict is a change of labels or owners."""
         while True:
-            config_map: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
+            config_map: dict[str, Any] = msgspec.json.decode(
+                self._calls.ask("GET", self._path, is_needed=True)
+            )
             try:
-                self._calls.ask("PUT", self._path, {**config_map, "data": data})
+                self._calls.ask("PUT", self._path, {**config_map, "data": data}, is_needed=True)
                 return
             except APIRefusedError as error:
                 if error.status != 409:

@@ -21,6 +21,9 @@ class LakeSource(FileSource):
 
     version_option: ClassVar[str]
 
+    def estimate_rows(self, query: str) -> None:
+        return None  # each query reads files, which may be far away
+
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
         """Open the source. `create` has no effect: tables of a lake house are not written."""

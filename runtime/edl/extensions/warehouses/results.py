@@ -97,6 +97,10 @@ class WarehouseResults:
         self._end(record)  # behind the record: without the new table nobody knows whether rows were added
         return rows
 
+    def committed_rows(self, target: str, job: str) -> int | None:
+        record = self._read_record(StageRecord(self._source.place(target), job))
+        return record.rows if record is not None else None
+
     def abort(self, target: str, job: str) -> None:
         self._end(StageRecord(self._source.place(target), job))
 

@@ -30,11 +30,11 @@ def skip_compiler_import() -> None:
     for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
         _replace(Optimizer, name, inspect.unwrap)
     for kind in vars(torch.optim).values():
-        if isinstance(kind, type) and issubclass(kind, Optimizer) and _keeps_gradients_out(kind):
+        if isinstance(kind, type) and issubclass(kind, Optimizer) and _has_use_grad_wrapper(kind):
             _replace(kind, "step", lambda step: torch.no_grad()(inspect.unwrap(step)))
 
 
-def _keeps_gradients_out(kind: type[Optimizer]) -> bool:
+def _has_use_grad_wrapper(kind: type[Optimizer]) -> bool:
     """Return True if the optimizer's step has the wrapper that consults the compiler and controls differentiability."""
     step = vars(kind).get("step")
     return getattr(step, "__name__", "") == "step" and step.__code__.co_name == "_use_grad"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from edl.cluster import Cluster, Instance
-from edl.errors import ClusterError
+from edl.errors import SQLFlowError
 from edl.master.instances.slots import ScaleAction
 
 AT_ONCE = 32
@@ -25,7 +25,7 @@ class Scaler:
     def __init__(
         self,
         cluster: Cluster,
-        refused: Callable[[Instance, ClusterError], None],
+        refused: Callable[[Instance, SQLFlowError], None],
         *,
         retry_secs: float = RETRY_SECS,
     ) -> None:
@@ -64,7 +64,7 @@ class Scaler:
             action = waiting.popleft()
             try:
                 await asyncio.get_running_loop().run_in_executor(self._threads, self._carry_out, action)
-            except ClusterError as error:
+            except SQLFlowError as error:
                 if action.stop:
                     waiting.appendleft(action)
                     await asyncio.sleep(self._retry_secs)

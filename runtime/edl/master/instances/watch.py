@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from edl.cluster import Change, Cluster, Order, Room
-from edl.errors import ClusterError
+from edl.errors import ClusterError, SQLFlowError
 
 RETRY_SECS = 1.0  # seconds between two attempts to reach the cluster
 
@@ -15,9 +15,13 @@ def follow(
     cluster: Cluster,
     changed: Callable[[Change | Room | Order], object],
     report: Callable[[list[Change]], object],
+    failed: Callable[[SQLFlowError], object] = lambda error: None,
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Pass on changes and orders until the cluster is closed; after a broken watch, the cluster's list first."""
+    """Pass on changes and orders until the cluster is closed; after a broken watch, the cluster's list first.
+
+    `failed` gets an error after which there is nothing to follow: the job's account may not list its pods.
+    """
     broken = False
     while True:
         try:
@@ -29,3 +33,6 @@ def follow(
         except ClusterError:
             broken = True
             pause(RETRY_SECS)
+        except SQLFlowError as error:
+            failed(error)
+            return

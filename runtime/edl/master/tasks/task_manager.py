@@ -217,12 +217,12 @@ class TaskManager:
         self._ticked = self.state.seconds = now
         self._awake = True
         if self._looks_due.is_due(now, len(self.state.members)):
-            self._look(now)
+            self._expire_leases(now)
         self.job.tick(now)
         self.rendezvous.tick(now)
 
-    def _look(self, now: float) -> None:
-        """Look at all workers: give up those that are silent or hang, and find tasks that take too long."""
+    def _expire_leases(self, now: float) -> None:
+        """Give up workers that are silent for the time of a lease, or hang; find tasks that take too long."""
         longest = self.worker_lease_secs
         for name, member in self.state.members.items():
             if not member.gone and now - member.seen > longest:

@@ -160,6 +160,10 @@ class Registry(ABC):
         name, selector = split_reference(reference)
         return any(version.is_selected(selector) for version in self._versions(name))
 
+    def version_with_key(self, name: str, key: str) -> ModelVersion | None:
+        """Return the version, ready or failed, that was stored `once` with this key, or None."""
+        return next((version for version in self._versions(name) if version.archive == key), None)
+
     def list(self, like: str | None = None) -> Versions:
         """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""
         return _visible(self._list_versions(like))

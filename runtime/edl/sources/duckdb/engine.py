@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
@@ -14,6 +16,9 @@ from edl.jobs.cores import available_cores
 
 MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and a training runs beside it
 LIMIT_VARIABLE = "SQLFLOW_MEMORY_LIMIT"  # of the environment; for the order of rows of servers, too
+
+_WIDE = 200  # columns
+_PROPAGATION = "statistics_propagation"
 
 
 def open_database(
@@ -63,3 +68,19 @@ def _usual_limit() -> str:
 def _limit(connection: duckdb.DuckDBPyConnection) -> str:
     [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     return str(limit)
+
+
+@contextmanager
+def planning_wide_hashes(connection: duckdb.DuckDBPyConnection, columns: int) -> Iterator[None]:
+    """Plan hashes of many columns inside the context without statistics, whose propagation is quadratic in them."""
+    if columns < _WIDE:
+        yield
+        return
+    settings = connection.cursor()  # of all connections of the database, also of one that reads a result
+    [(before,)] = settings.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    settings.execute("SET disabled_optimizers = ?", (f"{before},{_PROPAGATION}".lstrip(","),))
+    try:
+        yield
+    finally:
+        settings.execute("SET disabled_optimizers = ?", (before,))
+        settings.close()

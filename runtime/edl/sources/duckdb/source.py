@@ -21,13 +21,14 @@ import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS, cast_batch, normal_schema
 from edl.data.names import check_unique, format_name, join_quoted
-from edl.data.source import MissingRightError, Pinned
+from edl.data.source import MissingRightError, Pinned, RowEstimate
 from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
-from edl.sources.duckdb.engine import is_read_only, open_database
+from edl.sources.duckdb.engine import is_read_only, open_database, planning_wide_hashes
 from edl.sources.duckdb.errors import opening_error, raise_interrupt, translate_error, while_reading
+from edl.sources.duckdb.estimating import estimate_rows
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.duckdb.syntax import syntax_error
 from edl.sources.row_order.ordered import Column, OrderedRows, keyed_query, order_rows
@@ -163,9 +164,17 @@ class DuckDBSource(Transactional, EmbeddedSource):
             rows = OrderedRows(self._reader(select, BATCH_ROWS))
             return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=False)
         keyed = keyed_query(select, columns, split=split)
-        reader = self._reader(keyed.text, BATCH_ROWS)
+        with planning_wide_hashes(self.connection, len(columns)):
+            reader = self._reader(keyed.text, BATCH_ROWS)
         with order_rows(reader, reader.schema, keyed.keys, seed, folder, split) as rows:
             return rows.pin(folder, source=self.url, select=query, seed=seed, shuffled=True)
+
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        if self.in_transaction or self.has_open_transaction:  # an interruption would end it
+            return None
+        query = query.rstrip().rstrip(";")
+        with self._errors(query):
+            return estimate_rows(self.connection, query)
 
     # Statements ------------------------------------------------------------------------------------------
 

@@ -139,6 +139,9 @@ class MaxComputeResults:
         self.abort(target, job)
         return rows
 
+    def committed_rows(self, target: str, job: str) -> int | None:
+        return self._read_committed(ResultNames.of(target, job), job)
+
     def abort(self, target: str, job: str) -> None:
         self._end(ResultNames.of(target, job))
 

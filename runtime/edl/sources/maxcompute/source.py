@@ -104,6 +104,9 @@ class MaxComputeSource(BaseSource):
     def how_rows_are_kept(self) -> str:
         return "all rows are copied once into a table of the project, where one process sorts training rows"
 
+    def pinning_rates(self) -> None:
+        return None  # they are the project's
+
     def unpin_abandoned(self) -> int:
         return pinning.unpin_abandoned(self)
 

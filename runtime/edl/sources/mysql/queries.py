@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
+
+import pyarrow as pa
 
 from edl.data.names import format_name
-from edl.sources.mysql.connection import MySQLConnection, literal
+from edl.data.source import RowEstimate
+from edl.sources.mysql.connection import ERRORS, MySQLConnection, literal
+from edl.sources.mysql.types import columns, schema
+from edl.sources.pinning_cost import PROBE_SECS, SAMPLED_ROWS, row_size
 
 OURS = "sqlflow_edl_"
+_TOP = (b"SIMPLE", b"PRIMARY", b"UNION")  # parts of a query that yield its rows
+_READ_SECS = 40e-9  # of a byte
 
 # Reserved words, which must be quoted as names.
 RESERVED = frozenset(
@@ -36,6 +45,52 @@ RESERVED = frozenset(
 def wrap_query(query: str) -> str:
     """Return a statement with the query's columns and no rows, valid only for a query."""
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query LIMIT 0"
+
+
+def estimate_rows(connection: MySQLConnection, query: str) -> RowEstimate:
+    """Estimate the rows of the query: counted while that is quick, else at most as many as its tables have.
+
+    Raises pymysql.err.Error as the query does.
+    """
+    rows, seconds = _most_rows(connection, query), None
+    width = _row_size(connection, query)
+    is_counted = False
+    began = time.monotonic()
+    with suppress(*ERRORS):
+        [(counted,)] = connection.fetch_all(_limited(f"COUNT(*) FROM (\n{query}\n) AS sqlflow_edl_query"))
+        rows, is_counted = int(counted), True
+        seconds = time.monotonic() - began + rows * width * _READ_SECS
+    return RowEstimate(rows, rows * width, seconds, is_counted=is_counted, is_bound=not is_counted)
+
+
+def _most_rows(connection: MySQLConnection, query: str) -> int:
+    """Return how many rows the server expects without grouping and limits: the product of those of the tables."""
+    total: dict[bytes, float] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {query}")
+        names = [name for name, *_ in cursor.description]
+        steps = [dict(zip(names, step, strict=True)) for step in cursor.fetchall()]
+    for step in steps:
+        if step["rows"] is not None and step["select_type"] in _TOP:
+            share = float(step.get("filtered") or 100) / 100
+            total[step["id"]] = total.get(step["id"], 1) * int(step["rows"]) * share
+    return round(sum(total.values()))
+
+
+def _row_size(connection: MySQLConnection, query: str) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(_limited(f"* FROM (\n{query}\n) AS sqlflow_edl_query LIMIT {SAMPLED_ROWS}"))
+        kinds = schema(columns(cursor._result.fields)).types
+        rows = cursor.fetchall()
+    texts = [pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in kinds]
+    sizes = [row_size(value if text else 0 for value, text in zip(row, texts, strict=True)) for row in rows]
+    return sum(sizes) / max(1, len(sizes))
+
+
+def _limited(selected: str) -> str:
+    """Return a query that the server stops when it has taken too long."""
+    mariadb = f"/*M! SET STATEMENT max_statement_time = {PROBE_SECS} FOR */"
+    return f"{mariadb} SELECT /*+ MAX_EXECUTION_TIME({round(1000 * PROBE_SECS)}) */ {selected}"
 
 
 def prepare_query(query: str, connection: MySQLConnection) -> str:

@@ -24,7 +24,7 @@ from edl.data.arrow_types import BATCH_ROWS, rechunk_rows
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
-from edl.data.source import Pinned
+from edl.data.source import Pinned, PinningRates, RowEstimate
 from edl.errors import SourceError
 from edl.sources.common import BaseSource, pin_file
 from edl.sources.mysql import errors, pinning, queries, upload
@@ -44,6 +44,7 @@ from edl.sources.mysql.rights import check_may_replace, check_rights
 from edl.sources.mysql.syntax import syntax_error
 from edl.sources.mysql.types import MySQLColumn
 from edl.sources.pinned_tables import DeniedError
+from edl.sources.pinning_cost import IN_FILE
 from edl.sources.second_connection import SecondConnection
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended_result_error
@@ -163,6 +164,17 @@ class MySQLSource(Transactional, BaseSource):
         why = "the URL says so" if asked else "this user cannot create tables in the database"
         return f"all rows are copied into the job's folder once, over one connection: {why}"
 
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        connection = self._second.get()
+        if connection is None:
+            return None
+        with suppress(*ERRORS):  # of a table or a setting that only the user's session has
+            return queries.estimate_rows(connection, _one(query))
+        return None
+
+    def pinning_rates(self) -> PinningRates:
+        return IN_FILE if self.how_rows_are_kept() else pinning.RATES
+
     def unpin_abandoned(self) -> int:
         return pinning.drop_abandoned(self)
 
@@ -232,8 +244,8 @@ class MySQLSource(Transactional, BaseSource):
         """Return the number that an internal query yields."""
         return int(self.read_few_rows(query)[0][0])
 
-    def create(self, sql: str) -> None:
-        """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks.
+    def create(self, sql: str, settings: str = "") -> None:
+        """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks. settings: of this statement alone.
 
         Raises DeniedError without the right.
         """
@@ -242,7 +254,7 @@ class MySQLSource(Transactional, BaseSource):
             try:
                 connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 with self._runs():
-                    connection.run(sql)
+                    connection.run(settings + sql)
             except ERRORS as error:
                 if code(error) in errors.DENIED:
                     raise DeniedError(str(error.args[-1])) from None

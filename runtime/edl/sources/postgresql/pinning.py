@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +26,10 @@ from msgspec import UNSET
 from edl.data.arrow_types import fields, rechunk_rows, schema_of
 from edl.data.names import free_name, join_quoted, quote_part
 from edl.data.server_url import ServerURL, parse_server
-from edl.data.source import Pinned, PinnedTable
+from edl.data.source import Pinned, PinnedTable, PinningRates
 from edl.errors import SourceError
 from edl.sources import pinned_tables
-from edl.sources.pinned_tables import PLACE, LostTableError, TableReader, place_keys
+from edl.sources.pinned_tables import PLACE, LostTableError, TableReader, number_places
 from edl.sources.postgresql import types
 from edl.sources.postgresql.connection import USUAL_FORMS, PostgreSQLConnection, arguments, state
 from edl.sources.postgresql.results import text
@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 4 << 20  # of ADBC's batches
 
+RATES = PinningRates(copy=26e-9, order=35e-9, in_server=True)
+
 _BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
+# settings with which a scan yields the rows of a table in the order in which they were written
+_AS_WRITTEN = ("SET synchronize_seqscans = off", "SET max_parallel_workers_per_gather = 0")
 
 
 class Fetching:
@@ -67,6 +71,11 @@ class Fetching:
             cursor.adbc_statement.set_options(**{_BATCH_SIZE: str(BATCH_BYTES)})
             cursor.execute(query)
             return cursor.fetch_record_batch()
+
+    def run(self, statement: str) -> None:
+        """Run a statement without rows. Raises the same errors."""
+        with _errors(), self._driver.cursor() as cursor:
+            cursor.execute(statement)
 
     def clone(self) -> Fetching:
         """Return another connection to the same server. It need not read the types of the server again."""
@@ -108,11 +117,8 @@ class PostgreSQLRowReader(TableReader[Fetching]):
         table: PinnedTable,
         schema: pa.Schema,
         rows: int,
-        expressions: Mapping[str, str] | None = None,
     ) -> None:
-        """expressions: what is read in place of columns, by their names."""
         super().__init__(table, schema, rows)
-        self._expressions = expressions or {}
         self._url = url
         self._first: Fetching | None = None
         self._opening = threading.Lock()
@@ -141,8 +147,7 @@ class PostgreSQLRowReader(TableReader[Fetching]):
             yield from rechunk_rows((_convert_batch(batch, schema) for batch in reader), schema)
 
     def _select(self, names: Sequence[str]) -> str:
-        values = [self._expressions.get(name, quote_part(name)) for name in names]
-        return f"SELECT {', '.join(values) or '1'} FROM {self._table.name}"
+        return f"SELECT {', '.join(map(quote_part, names)) or '1'} FROM {self._table.name}"
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> PostgreSQLRowReader:
@@ -183,6 +188,7 @@ class PostgreSQLPinning:
             if shuffle and rows > 1:
                 validation = self._order(tables, rows, seed, split, unfit)
                 final = tables[1]
+            self._index(final)
             digest = self._digest(final)
         except BaseException:
             with suppress(SourceError):
@@ -206,9 +212,7 @@ class PostgreSQLPinning:
         """Store the query's rows in their order, numbered from 1. Return their number."""
         values = [f"row_number() OVER () AS {quote_part(table.key)}"]
         values += [types.stored_expression(column, "q") for column in self.columns]
-        rows = self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
-        self._index(table)
-        return rows
+        return self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
 
     def _order(
         self,
@@ -225,30 +229,49 @@ class PostgreSQLPinning:
         """
         snapshot, ordered, places = tables
         key = quote_part(snapshot.key)
-        self._create(places, f" ({PLACE} bigint, {key} bigint)")
-        schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
-        nothing = {
-            field.name: types.null_expression(field.name, field.type)
-            for field in schema
-            if field.name in unfit
-        }
-        reader = PostgreSQLRowReader(self.url, snapshot, schema, rows, nothing)
-        batches = pa.RecordBatchReader.from_batches(schema, reader.read(0, rows))
+        self._create(places, f" ({key} bigint, {PLACE} bigint)")
         with (
-            shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
+            shuffled_keys(
+                self._read_snapshot(snapshot, unfit), seed, self.folder, snapshot.key, split
+            ) as keys,
             self.source.transaction(),
         ):
-            self.source.append(places.name, [PLACE, snapshot.key], place_keys(keys.reader))
+            self.source.append(places.name, [snapshot.key, PLACE], number_places(keys.reader, rows))
         names = ", ".join(f"s.{quote_part(name)}" for name in self.schema.names)
-        self.source.execute(f"ANALYZE {places.name}")
+        self.source.execute(f"ANALYZE {places.name} ({key})")
         self._create(
             ordered,
             f" AS SELECT p.{PLACE} AS {key}, {names} FROM {places.name} p"
             f" JOIN {snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
         )
         self.source.execute(f"DROP TABLE {places.name}, {snapshot.name}")
-        self._index(ordered)
         return keys.validation
+
+    def _read_snapshot(self, table: PinnedTable, unfit: Collection[str]) -> pa.RecordBatchReader:
+        """Read all rows as they were written, with their keys last. `unfit`: columns that are read as NULL.
+
+        The table has no index yet: of two that are read once each, the first one is not worth one.
+        """
+        schema = self.schema.append(pa.field(table.key, pa.int64()))
+        nothing = {
+            field.name: types.null_expression(field.name, field.type)
+            for field in schema
+            if field.name in unfit
+        }
+        values = ", ".join(nothing.get(name, quote_part(name)) for name in schema.names)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            connection = connect(self.url)
+            try:
+                for setting in _AS_WRITTEN:
+                    connection.run(setting)
+                reader = connection.fetch(f"SELECT {values} FROM {table.name}")
+                with _errors():
+                    yield from rechunk_rows((_convert_batch(batch, schema) for batch in reader), schema)
+            finally:
+                connection.end()
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
     def _create(self, table: PinnedTable, definition: str) -> int:
         """Create an unlogged table of ours. Return the number of its rows."""
@@ -260,8 +283,9 @@ class PostgreSQLPinning:
 
     def _index(self, table: PinnedTable) -> None:
         """Let ranges of the rows be read."""
-        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({quote_part(table.key)})")
-        self.source.execute(f"ANALYZE {table.name}")
+        key = quote_part(table.key)
+        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({key})")
+        self.source.execute(f"ANALYZE {table.name} ({key})")
 
     def _unfit(self, table: PinnedTable) -> dict[str, SourceError]:
         """Return the columns with a value that is none of the column's Arrow type, and the error of reading it."""
@@ -283,7 +307,8 @@ class PostgreSQLPinning:
     def _digest(self, table: PinnedTable) -> str:
         """Return the digest of the types and of all rows with their places."""
         halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
-        query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
+        # OFFSET: each text is made once for both. It has no type: with a number the server uses one process alone.
+        query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET '0') AS rows"
         with self.source.transaction():
             self.source.look_up(PostgreSQLConnection.run, USUAL_FORMS)
             [row] = self.source.look_up(_fetch_few_rows, query)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 
+from edl.data.source import RowEstimate
 from edl.sources.postgresql.connection import PostgreSQLConnection
 
 # The schema of new tables, and True if the connection may have temporary tables.
@@ -22,6 +24,7 @@ TABLES = (
     " AND NOT starts_with(relname, 'sqlflow_edl_')"
     " AND has_schema_privilege(n.oid, 'USAGE') ORDER BY pg_table_is_visible(c.oid) DESC, nspname, relname"
 )
+_READ_SECS = 15e-9  # of a byte
 _RELATIONS = " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE "
 _COMMENT = "coalesce(obj_description(c.oid, 'pg_class'), '')"
 
@@ -29,6 +32,15 @@ _COMMENT = "coalesce(obj_description(c.oid, 'pg_class'), '')"
 def wrap_query(query: str) -> str:
     """Return a statement with the query's columns, valid only for a query."""
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
+
+
+def estimate_rows(connection: PostgreSQLConnection, query: str) -> RowEstimate:
+    """Estimate the rows of the query by the statistics of the server, which does not run it."""
+    [(plans,)] = connection.fetch_all(f"EXPLAIN (FORMAT JSON) {query}")
+    [plan] = json.loads(plans) if isinstance(plans, str) else plans
+    rows = int(plan["Plan"]["Plan Rows"])
+    size = rows * int(plan["Plan"]["Plan Width"])
+    return RowEstimate(rows, size, size * _READ_SECS)
 
 
 def list_relations(

@@ -24,11 +24,12 @@ import pyarrow as pa
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import quote_part
 from edl.data.server_url import ServerURL
-from edl.data.source import Pinned
+from edl.data.source import Pinned, PinningRates, RowEstimate
 from edl.errors import SourceError, did_you_mean
 from edl.sources import pinned_tables
 from edl.sources.cursors import CursorSource
 from edl.sources.pinned_tables import PREFIX, DeniedError
+from edl.sources.pinning_cost import IN_FILE
 from edl.sources.postgresql import errors, pinning, queries, types, upload
 from edl.sources.postgresql.connection import (
     ERRORS,
@@ -123,6 +124,17 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
             "the URL says so" if asked else f"this user cannot create tables in the schema {self.schema_name}"
         )
         return f"all rows are copied into the job's folder once, over one connection: {why}"
+
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        connection = self._second.get()
+        if connection is None:
+            return None
+        with suppress(*ERRORS):  # of a table or a setting that only the user's session has
+            return queries.estimate_rows(connection, _one(query))
+        return None
+
+    def pinning_rates(self) -> PinningRates:
+        return IN_FILE if self.how_rows_are_kept() else pinning.RATES
 
     def unpin_abandoned(self) -> int:
         rows = self.look_up(queries.tables_of_ours, PREFIX)

@@ -17,7 +17,7 @@ from edl.data.arrow_types import BATCH_ROWS, Watched, cast_batch
 from edl.data.names import free_name, quote_part
 from edl.data.pinned import pin_rows
 from edl.data.source import Pinned
-from edl.sources.duckdb.engine import open_database
+from edl.sources.duckdb.engine import open_database, planning_wide_hashes
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
 from edl.sources.row_order.places import KeyColumn, find_places
 from edl.sources.row_order.store import RowStore
@@ -144,7 +144,10 @@ def _read_ordered(
 ) -> Iterator[OrderedRows]:
     """Yield the ordered rows with `schema`."""
     watched = Watched(reader)
-    with open_database(temporary=folder / "shuffle") as connection:
+    with (
+        open_database(temporary=folder / "shuffle") as connection,
+        planning_wide_hashes(connection, len(reader.schema)),
+    ):
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
         query = keyed_query("FROM incoming", _columns(connection, reader.schema), key, split)
         keyed = connection.sql(query.text)

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS
 from edl.data.pinned import check_disk, disk_full
+from edl.sources.pinning_cost import ROWS_IN_MEMORY
 
 Ints = npt.NDArray[np.int64]
 
-IN_MEMORY = 1 << 30  # bytes of rows; also of a part that is gathered from a file
 _CHUNK = 8  # batches that are joined: a column's memory is its own then, and can be freed by itself
 FILE = "incoming.arrow"
 
@@ -31,10 +31,10 @@ FILE = "incoming.arrow"
 class RowStore:
     """Rows of a schema, in the order in which they are added. A context manager, which removes its file."""
 
-    def __init__(self, schema: pa.Schema, folder: Path, most: int = IN_MEMORY) -> None:
+    def __init__(self, schema: pa.Schema, folder: Path, most: int = ROWS_IN_MEMORY) -> None:
         self.schema = schema
         self._path = folder / "shuffle" / FILE
-        self._most = most
+        self._most = most  # bytes of rows in memory; also of a part that is gathered from a file
         self._waiting: list[pa.RecordBatch] = []
         self._columns: list[list[pa.Array]] = [[] for _ in schema]
         self._writer: pa.ipc.RecordBatchFileWriter | None = None

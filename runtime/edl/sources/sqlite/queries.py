@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from edl.data.names import format_name, quote_part
+from edl.data.source import RowEstimate
+from edl.sources.pinning_cost import PROBE_SECS, SAMPLED_ROWS, row_size
 from edl.sources.sqlite.types import SQLiteColumn, declared_kind, observe_kinds, scan
 
 VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
+_READ_SECS = 0.5e-6  # of a value
+_STEPS = 10_000  # of SQLite's machine, after which the time is looked at
 SCANNED = 400  # a query of SQLite has 2,000 results by default, and there are up to five for each column
 _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
 
@@ -25,6 +30,28 @@ RESERVED = frozenset(
         " then to transaction union unique update using values when where",
     )
 )
+
+
+def estimate_rows(connection: sqlite3.Connection, query: str) -> RowEstimate | None:
+    """Count the rows of the query, and read some for their size; None if that takes too long.
+
+    Raises sqlite3.Error as the query does.
+    """
+    began = time.monotonic()
+    connection.set_progress_handler(lambda: time.monotonic() - began > PROBE_SECS, _STEPS)
+    try:
+        [(rows,)] = connection.execute(f"SELECT count(*) FROM (\n{query}\n)").fetchall()
+        counting = time.monotonic() - began
+        sample = connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT {SAMPLED_ROWS}").fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
+    width = sum(map(row_size, sample)) / max(1, len(sample))
+    values = rows * len(sample[0]) if sample else 0
+    return RowEstimate(rows, rows * width, counting + values * _READ_SECS, is_counted=True)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from edl.data.displayed_rows import DisplayedRows, join_small_batches
 from edl.data.names import check_unique, quote_part
-from edl.data.source import Pinned
+from edl.data.source import Pinned, RowEstimate
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS, CursorSource
@@ -110,6 +110,12 @@ class SQLiteSource(CursorSource[SQLiteColumn]):
         errors = {column.name: column.error for column in self._columns(query) if column.error is not None}
         unfit = {name: (error.message, error.hint or "") for name, error in errors.items()}
         return msgspec.structs.replace(pinned, unfit=unfit or msgspec.UNSET)
+
+    def estimate_rows(self, query: str) -> RowEstimate | None:
+        check_query(query)
+        self._end_result()
+        with self._errors(query):
+            return queries.estimate_rows(self.connection, query.rstrip().rstrip(";"))
 
     # Statements ------------------------------------------------------------------------------------------
 

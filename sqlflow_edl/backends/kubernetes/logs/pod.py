@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from edl.cluster.kubernetes.api_calls import APIRefusedError, APIUnreachableError
+from edl.cluster.kubernetes.outage import REFUSAL_SECS, Outage
 from edl.cluster.kubernetes.pods import Pod
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects
 
@@ -38,6 +39,7 @@ class PodLog:
         self._closed = threading.Event()
         self._seen = Seen()
         self._heard_at = 0.0
+        self._outage = Outage(clock)
 
     def close(self) -> None:
         self._closed.set()
@@ -56,6 +58,9 @@ class PodLog:
         try:
             pod = self._objects.pod(self._pod.metadata.name)
         except APIUnreachableError:
+            return False
+        except APIRefusedError as error:
+            self._pass_over(error)
             return False
         return pod is None or pod.metadata.uid != self._pod.metadata.uid or pod.has_ended
 
@@ -82,13 +87,21 @@ class PodLog:
         """Open the stream, or return None if there is nothing to read now."""
         since = math.ceil(self._clock() - self._heard_at) + MARGIN if self._heard_at else None
         try:
-            return self._objects.log(self._pod, follow=self._follow, since_secs=since)
+            response = self._objects.log(self._pod, follow=self._follow, since_secs=since)
         except APIUnreachableError:
             return None
         except APIRefusedError as error:
-            if error.status in (400, 404):  # its container has not started, or it is gone
-                return None
-            raise
+            if error.status not in (400, 404):  # its container has not started, or it is gone
+                self._pass_over(error)
+            return None
+        self._outage.on_answer()
+        return response
+
+    def _pass_over(self, error: APIRefusedError) -> None:
+        """Raise a refusal, unless an API server that has just started may give it, and another look will follow."""
+        self._outage.on_failure(self._clock(), refused=True)
+        if not (self._follow and error.may_pass) or self._outage.refused_secs > REFUSAL_SECS:
+            raise error
 
 
 class Seen:

@@ -15,7 +15,7 @@ import msgspec
 
 from edl import exit_codes
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
+from edl.cluster.kubernetes.deployment import OUTAGE_SECS, Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
 from edl.data.server_url import parse_server
 from edl.data.url import SERVERS
@@ -145,6 +145,7 @@ class JobManifests:
                 settings.number("memory_factor"),
                 settings.text("most_memory"),
                 settings.whole("node_failures"),
+                msgspec.UNSET if (outage := settings.number("outage_secs")) == OUTAGE_SECS else outage,
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

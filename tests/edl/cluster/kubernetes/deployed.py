@@ -138,9 +138,10 @@ def deploy(
     secrets: dict[str, str],
     folder: Path,
     state_store: dict[str, str] | None = None,
+    lacks: tuple[str, str] = ("", ""),
 ) -> Deployed:
     """Make the objects of the job. Its folder is complete but for how it is run.
-    state_store: the data of its ConfigMap.
+    state_store: the data of its ConfigMap. lacks: a resource and the verb that its account may not use on it.
     """
     ClusterFolder(job.path).write_run_spec(spec)
     name = names.job_name("test", job.id)
@@ -149,7 +150,7 @@ def deploy(
     uid = made.make_job()
     deployment = Deployment(name, made.namespace, job.id, made.pod("worker"), made.pod("ps"), uid=uid)
     write_deployment(job.path, deployment)
-    made.make_rest(job.path, secrets, state_store or {})
+    made.make_rest(job.path, secrets, state_store or {}, lacks)
     batch = client.BatchV1Api(double.client())
     batch.patch_namespaced_job(name, made.namespace, {"spec": {"suspend": False}})
     return Deployed(double, deployment, folder)
@@ -217,7 +218,9 @@ class _Objects:
         }
         return str(self._make("/apis/batch/v1", "jobs", self.name, spec=spec)["metadata"]["uid"])
 
-    def make_rest(self, job: Path, secrets: dict[str, str], state_store: dict[str, str]) -> None:
+    def make_rest(
+        self, job: Path, secrets: dict[str, str], state_store: dict[str, str], lacks: tuple[str, str]
+    ) -> None:
         data = {_key(path): (job / path).read_text() for path in self.files}
         self._make("/api/v1", "configmaps", names.files(self.name, 0), data=data)
         self._make("/api/v1", "configmaps", names.state_store(self.name), binaryData=state_store)
@@ -237,7 +240,11 @@ class _Objects:
         maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"]}
         maps["resourceNames"] = [names.state_store(self.name), names.status(self.name)]
         jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]}
-        self._make(RBAC, "roles", self.name, rules=[pods, maps, jobs])
+        rules = [pods, maps, jobs]
+        for rule in rules:
+            if lacks[0] in rule["resources"]:
+                rule["verbs"] = [verb for verb in rule["verbs"] if verb != lacks[1]]
+        self._make(RBAC, "roles", self.name, rules=rules)
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name}
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
         self._make(

@@ -12,11 +12,12 @@ import pytest
 
 from edl.cluster import Instance, NoRoomError
 from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import LackingRightError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Policy, Priorities
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap, read_end
-from edl.errors import ClusterError
+from edl.errors import ClusterError, JobError
 from edl.jobs.failure import Failed
 from tests.edl.cluster.kubernetes.conftest import SECONDS, Following, Site, pod_manifest
 from tests.kubernetes.faults import Fault
@@ -157,12 +158,45 @@ def test_what_the_server_does_not_take_is_said_in_its_words(site: Sites) -> None
         place.cluster(worker=template).start(worker())
 
 
+@pytest.mark.parametrize(("verb", "method"), [("create", "POST"), ("list", "GET")])
+def test_a_right_that_every_instance_needs_is_named(
+    site: Sites, monkeypatch: pytest.MonkeyPatch, verb: str, method: str
+) -> None:
+    monkeypatch.setattr("edl.cluster.kubernetes.api_calls.LACKING_SECS", 0.3)
+    place = site()
+    words = (
+        f'pods is forbidden: User "system:serviceaccount:team:robot" cannot {verb} resource "pods" '
+        'in API group "" in the namespace "team"'
+    )
+    place.double.go_wrong(Fault("status", f"{method} .*/pods", times=1000, status=403, message=words))
+    cluster = place.cluster()
+    with pytest.raises(LackingRightError, match=f"the account robot of the job's master may not {verb} pods"):
+        cluster.start(worker()) if verb == "create" else cluster.list()
+
+
 def test_a_quota_that_is_used_up_is_no_room(site: Sites) -> None:
     place = site()
     words = 'pods "p" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2'
     place.double.go_wrong(Fault("status", "POST.*/pods", status=403, message=words))
     with pytest.raises(NoRoomError, match="exceeded quota: small"):
         place.cluster().start(worker())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'pods "p" is forbidden: exceeded quota: q, requested: memory=2Gi, used: memory=0, limited: memory=1Gi',
+        'pods "p" is forbidden: maximum memory usage per Container is 1Gi, but limit is 1792Mi',
+    ],
+    ids=["quota", "limit range"],
+)
+def test_a_pod_that_no_room_would_help_ends_a_job_of_which_nothing_has_run(site: Sites, words: str) -> None:
+    place = site()
+    cluster = place.cluster()
+    place.double.go_wrong(Fault("status", "POST.*/pods", status=403, message=words))
+    with pytest.raises(JobError, match="the cluster never admits worker-0: ") as raised:
+        cluster.start(worker())
+    assert "kubernetes.worker_memory" in (raised.value.hint or "")
 
 
 def test_a_server_that_stays_away_is_no_room_for_now(site: Sites) -> None:

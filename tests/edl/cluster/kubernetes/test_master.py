@@ -155,6 +155,30 @@ def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(
+    "lacks",
+    [("pods", "list"), ("pods", "create"), ("configmaps", "get"), ("configmaps", "update")],
+    ids=lambda right: " ".join(reversed(right)),
+)
+def test_a_job_whose_account_lacks_a_right_ends_with_the_right_and_the_account(
+    kubernetes: Cluster, source: Source, tmp_path: Path, lacks: tuple[str, str]
+) -> None:
+    intent = Intent("train", source.url, "d.m", RECORD)
+    changes = {"cluster": ClusterSpec(workers=1)}
+    job = job_of(source, "SELECT x, y FROM t", intent, Rows(True, TABLE, TABLE, 0), changes=changes)
+    how = RunSpec("torch", master_arguments=("--lease-secs", "3"))
+    deployed = deploy(kubernetes, job, how, {source.url: PASSWORD}, tmp_path, lacks=lacks)
+    assert deployed.until(lambda: deployed.conditions().get("Failed")) == "PodFailurePolicy"
+    [end] = [event for event in deployed.events() if isinstance(event, Failed)]
+    resource, verb = lacks
+    name, namespace = deployed.deployment.name, deployed.deployment.namespace
+    right = f"may not {verb} {resource} in the namespace {namespace}"
+    assert end.message == f"the account {name} of the job's master {right}"
+    assert f"resources [{resource}], verbs [{verb}]" in (end.hint or "")
+    assert "Traceback" not in deployed.log()
+
+
+@pytest.mark.soak
 def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_follows(
     kubernetes: Cluster, source: Source, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import LackingRightError
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.errors import ClusterError, JobError, SpecError
 from tests.edl.cluster.kubernetes.conftest import Site
+from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 
 Sites = Callable[..., Site]
@@ -122,9 +125,55 @@ def test_one_that_cannot_be_read_is_said_to_be(site: Sites, key: str, said: str)
 def test_a_master_says_that_its_job_is_deleted(site: Sites) -> None:
     place = site()
     running = state_store(place)
-    name = names.state_store(place.deployment.name)
-    place.double.ask("DELETE", f"/api/v1/namespaces/{place.namespace}/configmaps/{name}")
+    path = f"/apis/batch/v1/namespaces/{place.namespace}/jobs/{place.deployment.name}"
+    place.double.ask("DELETE", path, {"propagationPolicy": "Background"})
+    wait_until(lambda: not place.double.ask("GET", f"/api/v1/namespaces/{place.namespace}/pods")["items"])
+    delete_state(place)
     with pytest.raises(ClusterError, match="the job was deleted from the cluster"):
         running.write(b"late")
     with pytest.raises(ClusterError, match="the job was deleted from the cluster"):
         state_store(place)
+
+
+def test_a_master_says_that_only_its_state_is_gone_and_that_no_other_master_can_go_on(site: Sites) -> None:
+    place = site()
+    running = state_store(place)
+    delete_state(place)
+    for late in (lambda: running.write(b"late"), lambda: state_store(place)):
+        with pytest.raises(JobError, match=r"the ConfigMap \S+-state is gone, and with it the state"):
+            late()
+
+
+def delete_state(site: Site) -> None:
+    name = names.state_store(site.deployment.name)
+    with contextlib.suppress(AssertionError):  # it went with the Job
+        site.double.ask("DELETE", f"/api/v1/namespaces/{site.namespace}/configmaps/{name}")
+
+
+LACKING = (
+    'configmaps "s" is forbidden: User "system:serviceaccount:team:robot" cannot {} resource "configmaps" '
+    'in API group "" in the namespace "team"'
+)
+
+
+@pytest.mark.parametrize(("verb", "method"), [("get", "GET"), ("update", "PUT")])
+def test_a_right_that_stays_away_is_named_with_the_account_and_the_role(
+    site: Sites, monkeypatch: pytest.MonkeyPatch, verb: str, method: str
+) -> None:
+    monkeypatch.setattr("edl.cluster.kubernetes.api_calls.LACKING_SECS", 0.3)
+    monkeypatch.setattr("edl.cluster.kubernetes.api_calls.REFUSAL_SECS", 0.3)
+    place = site()
+    refusal = LACKING.format(verb)
+    place.double.go_wrong(Fault("status", f"{method}.*-state", times=1000, status=403, message=refusal))
+    with pytest.raises(LackingRightError, match=f"the account robot .* may not {verb} configmaps") as raised:
+        state_store(place)
+    assert f"resources [configmaps], verbs [{verb}]" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_right_that_an_api_server_forgets_while_it_starts_is_waited_for(site: Sites, status: int) -> None:
+    place = site()
+    mine = state_store(place)
+    place.double.go_wrong(Fault("status", WRITE, times=3, status=status, message=LACKING.format("update")))
+    mine.write(b"one")
+    assert state_store(place).read() == b"one"

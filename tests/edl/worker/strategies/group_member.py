@@ -185,7 +185,7 @@ class Member:
         if what == "leaves":
             self._leaves_at = at
         elif what:
-            adapter.done_share = befallen  # type: ignore[method-assign]
+            adapter.share = befallen  # type: ignore[method-assign]
 
     # The rendezvous -----------------------------------------------------------------------------------------
 

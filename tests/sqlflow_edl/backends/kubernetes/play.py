@@ -46,14 +46,25 @@ class Play:
         suspend: bool = False,
         image: str = "ours",
         image_secs: float = 120.0,
+        outage_secs: float = 3600.0,
         queue: str = "",
+        memory: str = "",
+        account: str = "",
     ) -> None:
         container: dict[str, Any] = {
             "name": "master",
             "image": image,
             "command": ["sh", "-c", MASTER, "sh", str(self._pipe_path)],
         }
-        spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
+        spec: dict[str, Any] = {
+            "restartPolicy": "Never",
+            "containers": [container],
+            "terminationGracePeriodSeconds": 1,
+        }
+        if memory:
+            container["resources"] = {"requests": {"memory": memory}, "limits": {"memory": memory}}
+        if account:
+            spec["serviceAccountName"] = account
         template = {"metadata": {"labels": names.labels(self.name, self.folder.id, "master")}, "spec": spec}
         labels = {**names.labels(self.name, self.folder.id), **({names.QUEUE: queue} if queue else {})}
         body = {
@@ -65,7 +76,7 @@ class Play:
         self._post(
             "configmaps", {"metadata": {"name": names.status(self.name), "ownerReferences": [self.owner]}}
         )
-        policy = Policy(image_secs=image_secs)
+        policy = Policy(image_secs=image_secs, outage_secs=outage_secs)
         write_deployment(
             self.folder.path,
             Deployment(self.name, self.namespace, self.folder.id, {}, {}, uid=self.uid, policy=policy),
@@ -108,6 +119,14 @@ class Play:
 
     def pods(self) -> list[Any]:
         return self.cluster.ask("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]  # type: ignore[no-any-return]
+
+    def limit_memory(self, most: str, kind: str = "resourcequotas") -> None:
+        """Make a quota of the namespace, or a LimitRange of its containers."""
+        by_kind = {
+            "resourcequotas": {"hard": {"requests.memory": most}},
+            "limitranges": {"limits": [{"type": "Container", "max": {"memory": most}}]},
+        }
+        self._post(kind, {"metadata": {"name": "few"}, "spec": by_kind[kind]})
 
     def delete_job(self) -> None:
         path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{self.name}"

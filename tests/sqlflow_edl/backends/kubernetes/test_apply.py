@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.deployment import read_deployment
 from edl.data.server_url import SECRETS
 from edl.errors import ClusterError
@@ -353,3 +354,24 @@ def test_without_a_namespace_of_the_context_it_is_the_default_one(
     kubeconfig(kubernetes.url, kubernetes.administrator)
     assert applying.namespace_of(settings()) == "default"
     assert applying.namespace_of(settings(("namespace", "n"))) == "n"
+
+
+def test_a_namespace_that_does_not_exist_is_told_with_the_nearest_name(kubernetes: Cluster) -> None:
+    kubernetes.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "marketing"}})
+    with pytest.raises(ClusterError, match="the cluster has no namespace marketting") as refused:
+        permissions.check(Calls(kubernetes.client()), "marketting", with_account=False)
+    assert refused.value.hint == "did you mean marketing?"
+    path = "/api/v1/namespaces/marketing"
+    kubernetes.ask("DELETE", path)
+
+
+def test_someone_who_may_not_read_namespaces_is_told_that_there_may_be_none(
+    kubernetes: Cluster, namespace: str, kubeconfig: Callable[..., Path]
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    kubernetes.ask("POST", path, {"metadata": {"name": "guest"}})
+    token = kubernetes.ask("POST", f"{path}/guest/token", {"spec": {}})["status"]["token"]
+    kubeconfig(kubernetes.url, token, "marketing")
+    with pytest.raises(ClusterError, match="or there is no such namespace") as refused:
+        permissions.check(Calls(kubernetes.client(token)), "marketting", with_account=True)
+    assert (refused.value.hint or "").endswith("did you mean marketing?")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import itertools
 
+import pytest
+from msgspec.structs import replace
+
+from edl.cluster.kubernetes import names
 from edl.errors import ClusterError, SemanticError
 from edl.jobs.events import EpochEnd, Tally
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import add_time
-from sqlflow_edl.backends.base import UnseenEndError
+from sqlflow_edl.backends.base import LostSightError, UnseenEndError
 from sqlflow_edl.backends.find import summaries
+from sqlflow_edl.backends.kubernetes.following import Following
+from sqlflow_edl.backends.kubernetes.submit import follow_job
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
@@ -86,6 +92,33 @@ def test_the_end_is_in_the_config_map_when_no_log_says_it(play: Play, told: Told
     assert play.handle.follow(told) == DONE
 
 
+def test_a_job_that_is_cancelled_from_another_terminal_is_said_to_be(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    path = f"/apis/batch/v1/namespaces/{play.namespace}/jobs/{play.name}"
+
+    def cancel() -> None:
+        """As `sqlflow cancel` begins, and the master answers to its signal."""
+        job = play.cluster.ask("GET", path)
+        job["metadata"]["annotations"] = {names.CANCELLED: "true"}
+        play.cluster.ask("PUT", path, job)
+        play.says(add_time("terminated: the next master continues from here"))
+
+    told.on(FIRST, cancel)
+    with pytest.raises(JobCancelledError, match="cancelled from another terminal"):
+        play.handle.follow(told)
+    assert told.notes == []
+    assert play.folder.status().state == "cancelled"
+
+
+def test_lines_of_libraries_stay_in_the_log(play: Play, told: Told) -> None:
+    play.start()
+    handshake = "E0000 00:00:1795999663.063471   14249 ssl_transport_security.cc:2563] Handshake failed"
+    play.says(handshake, "WARNING: All log messages before absl::InitializeLog() is called", "ours", DONE)
+    assert play.handle.follow(told) == DONE
+    assert told.notes == ["master: ours"]
+
+
 def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> None:
     play.start()
     play.says(FIRST)
@@ -95,14 +128,26 @@ def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> No
     assert play.folder.status().state == "cancelled"
 
 
-def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: Told) -> None:
+def test_the_end_of_a_job_that_was_gone_before_anybody_looked_is_unknown(play: Play, told: Told) -> None:
     play.start()
     play.delete_job()
-    wait_until(lambda: play.handle.details().status.state == "died")
+    wait_until(lambda: play.handle.details().status.state == "unknown")
     play.folder.update(state="running")
     with pytest.raises(UnseenEndError, match="no longer in the cluster"):
         play.handle.follow(told)
-    assert play.folder.status().state == "died"
+    assert play.folder.status().state == "unknown"
+
+
+def test_a_follower_that_slept_through_the_end_of_a_job_does_not_say_that_it_was_deleted(
+    play: Play, told: Told
+) -> None:
+    dates = itertools.count(0.0, 3600.0)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, play.delete_job)
+    objects = play.handle._objects
+    with pytest.raises(UnseenEndError, match="nothing shows whether it was done"):
+        Following(objects, play.folder, told, date=lambda: next(dates)).until_end()
 
 
 def test_a_job_that_is_done_has_not_failed_though_nothing_tells_what_it_came_to(
@@ -174,17 +219,94 @@ def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(
     play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sqlflow_edl.backends.kubernetes.handle.PATIENCE", 0.0)
+    monkeypatch.setattr("edl.cluster.kubernetes.outage.TELL_SECS", 0.0)
     play.start()
     play.says(FIRST)
 
     def fall_silent() -> None:
         play.cluster.go_wrong(Fault("drop", "GET", times=1000))
 
-    def answer() -> None:
-        play.cluster.go_wrong()
-        play.says(DONE)
-
     told.on(FIRST, fall_silent)
-    told.on("the API server of the cluster does not answer", answer)
+    told.on("the API server of the cluster does not answer", play.cluster.go_wrong)
+    told.on("the API server of the cluster answers again", lambda: play.says(DONE))
     assert play.handle.follow(told) == DONE
-    assert len(told.notes) == 1
+    assert len(told.notes) == 2
+
+
+RESTARTED = (
+    Fault(
+        "status",
+        "GET .*/(jobs|pods)",
+        times=1000,
+        status=403,
+        message='jobs.batch "j" is forbidden: User "ann" cannot get resource "jobs" in API group "batch"',
+    ),
+    Fault("status", "GET .*/(jobs|pods)", times=1000, status=401, message="Unauthorized"),
+)
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize("refusal", RESTARTED, ids=["403", "401"])
+def test_an_api_server_that_has_just_started_may_refuse_what_it_allowed_before(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch, refusal: Fault
+) -> None:
+    monkeypatch.setattr("edl.cluster.kubernetes.outage.TELL_SECS", 0.0)
+    play.start()
+    play.says(FIRST)
+
+    def restart() -> None:
+        play.cluster.go_wrong(refusal)
+        play.cluster.cut_watches()
+
+    told.on(FIRST, restart)
+    told.on(refusal.message, play.cluster.go_wrong)
+    told.on("the API server of the cluster answers again", lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+    assert refusal.message in told.notes[0]
+    play.cluster.go_wrong()
+
+
+def test_a_client_whose_right_is_withdrawn_says_so_after_a_minute(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.following.REFUSAL_SECS", 0.5)
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.cluster.go_wrong(RESTARTED[0]))
+    with pytest.raises(LostSightError, match="cannot get resource") as raised:
+        follow_job(play.handle, told, cancels=False)
+    assert "unless its namespace is being deleted" in (raised.value.hint or "")
+    play.cluster.go_wrong()
+
+
+def test_an_outage_is_waited_for_as_long_as_the_setting_says(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.handle.PATIENCE", 0.0)
+    play.start(outage_secs=0.5)
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.cluster.go_wrong(Fault("drop", "GET", times=1000)))
+    with pytest.raises(LostSightError, match="does not answer"):
+        follow_job(play.handle, told, cancels=False)
+    assert play.folder.status().is_alive
+    play.cluster.go_wrong()
+
+
+@pytest.mark.soak
+def test_epochs_that_a_second_master_tells_again_are_passed_on_once(play: Play, told: Told) -> None:
+    play.start()
+    retrained = replace(SECOND, loss=0.3)
+    play.says(FIRST, SECOND, "exit 1", replace(FIRST, seconds=9.0), retrained, DONE)
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND, retrained]
+
+
+def test_a_namespace_that_is_deleted_is_named(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    path = f"/api/v1/namespaces/{play.namespace}"
+    told.on(FIRST, lambda: play.cluster.ask("DELETE", path))
+    with pytest.raises(JobCancelledError, match=f"the namespace {play.namespace} was deleted"):
+        play.handle.follow(told)
+    assert play.folder.status().state == "cancelled"

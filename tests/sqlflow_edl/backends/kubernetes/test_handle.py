@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from edl.data import connect
 from edl.jobs.events import EpochEnd
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Counts, Row, Snapshot
+from edl.models.pending import Intent, write_intent
+from edl.models.registry.factory import open_registry
+from edl.models.registry.records import ModelRecord
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.edl.cluster.local.conftest import wait_until
@@ -114,14 +120,57 @@ def test_jobs_that_have_ended_when_nobody_looked_are_listed_as_they_ended(
     assert play.folder.status().error == "the loss is not finite"
 
 
-def test_a_job_that_is_not_in_the_cluster_any_more_has_died(
+def test_the_end_of_a_job_that_left_nothing_is_unknown(
     play: Play, told: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started(play, told)
     play.delete_job()
     wait_until(lambda: listed(capsys)["state"] != "running")
-    assert listed(capsys)["state"] == "died"
+    assert listed(capsys)["state"] == "unknown"
     assert "no longer in the cluster" in play.folder.status().error
+    assert main(["attach", play.folder.id]) == exit_codes.FAILED
+    assert "nothing shows whether it was done" in capsys.readouterr().err
+
+
+def test_a_job_whose_model_is_stored_is_done_though_it_is_not_in_the_cluster_any_more(
+    play: Play, told: Told, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    started(play, told)
+    url = f"sqlite:///{tmp_path}/shop.db"
+    record = ModelRecord("DNNRegressor", "torch", 5400, {"loss": 0.25}, "SELECT …")
+    write_intent(play.folder.path, Intent("train", url, "m", record))
+    play.delete_job()
+    wait_until(lambda: listed(capsys)["state"] == "unknown")
+    archive = tmp_path / "model.zip"
+    archive.write_bytes(b"weights")
+    with closing(connect(url, create=True)) as source:
+        open_registry(source).save("m", archive, record, once=play.folder.id)
+    assert main(["job", play.folder.id]) == exit_codes.OK
+    assert play.folder.status().state == "done"
+    assert main(["attach", play.folder.id]) == exit_codes.OK
+    assert "stored m@1" in capsys.readouterr().err
+
+
+def test_a_job_whose_rows_are_in_their_table_is_done_and_one_whose_training_failed_has_failed(
+    play: Play, told: Told, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    started(play, told)
+    url, batch = f"sqlite:///{tmp_path}/shop.db", pa.record_batch({"y": [1, 2]})
+    with closing(connect(url, create=True)) as source:
+        source.stage("scores", play.folder.id, 0, 0, [batch])
+        source.commit("scores", play.folder.id, 1)
+        record = ModelRecord("DNNRegressor", "torch", 5400, {}, "SELECT …")
+        open_registry(source).record_failure("m", record, "the loss is not finite", once=play.folder.id)
+    write_intent(play.folder.path, Intent("predict", url, "scores"))
+    play.delete_job()
+    wait_until(lambda: listed(capsys)["state"] == "done")
+    assert main(["attach", play.folder.id]) == exit_codes.OK
+    assert "predict, 2 rows; stored scores" in capsys.readouterr().err
+    write_intent(play.folder.path, Intent("train", url, "m", record))
+    play.folder.update(state="running")
+    assert listed(capsys)["state"] == "failed"
+    assert main(["attach", play.folder.id]) == exit_codes.FAILED
+    assert "the loss is not finite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["run", "--source", "duckdb:", "-e", "SELECT 1"]])

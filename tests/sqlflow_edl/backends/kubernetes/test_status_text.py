@@ -10,7 +10,7 @@ import pytest
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodCondition
 from sqlflow_edl.backends.kubernetes.job_status import JobEvent, JobObjects, JobStatus, KubernetesJob
-from sqlflow_edl.backends.kubernetes.status_text import failure, list_waiting, memory_notes
+from sqlflow_edl.backends.kubernetes.status_text import failure, list_waiting, memory_notes, no_start
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,25 @@ def test_masters_that_ran_out_of_memory_are_told_with_what_helps() -> None:
     error = failure(KubernetesJob(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
     assert error.message.endswith("; the last time: out of memory (limit 1Gi)")
     assert error.hint.startswith("WITH kubernetes.master_memory sets its memory; ")
+
+
+@pytest.mark.parametrize(
+    ("why", "hint"),
+    [
+        (
+            "ErrImagePull: failed to authorize: … 401 Unauthorized",
+            "name a Secret with credentials of the registry",
+        ),
+        (
+            "ErrImagePull: pull access denied, repository does not exist",
+            "name a Secret with credentials of the registry",
+        ),
+        ("ErrImagePull: team/models:8: not found", "name an image that the nodes can pull"),
+        ("CreateContainerError: no such device", ""),
+    ],
+)
+def test_a_registry_that_refuses_is_told_with_the_setting_for_its_credentials(why: str, hint: str) -> None:
+    error = no_start("master", why)
+    assert error.message == f"the master of the job cannot start: {why}"
+    assert (error.hint or "").startswith(hint)
+    assert bool(error.hint) == bool(hint)

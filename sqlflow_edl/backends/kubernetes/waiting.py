@@ -1,0 +1,123 @@
+"""What a followed job waits for, told at once and then every minute, and the masters that will never run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from edl.cluster import Instance
+from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes.pods import Pod
+from edl.errors import ClusterError
+from edl.jobs.snapshot import Snapshot
+from sqlflow_edl.backends.kubernetes import status_text
+from sqlflow_edl.reports.text import duration
+
+AGAIN_SECS = 60.0  # until a wait is told again
+ACCOUNT_SECS = 30.0  # for which a service account may be missing
+SILENCE_SECS = 10.0  # without a pod of the master until that is told
+MOST_VAIN = 3  # ends of masters without progress between them after which the job has failed
+
+NO_POD = "the cluster's job controller has not made its pod yet"
+NO_NEXT_POD = (
+    "the Job has not made its next pod yet, which Kubernetes delays by 10 s, and twice as long each time"
+)
+
+
+class Waits:
+    """Waits of one job. `clock` returns seconds."""
+
+    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._tell, self._clock = tell, clock
+        self._said: set[str] = set()
+        self._since: dict[str, float] = {}  # by name
+        self._told: dict[str, float] = {}
+        self._podless: float | None = None  # time since which there is no pod of a master
+        self._account: float | None = None  # time since which its account is missing
+
+    def look(self, waits: Iterable[tuple[str, str]]) -> None:
+        """Tell who waits and why: each reason once, and each wait again every minute."""
+        now, present = self._clock(), dict(waits)
+        for name in self._since.keys() - present.keys():
+            del self._since[name], self._told[name]
+        for name, why in present.items():
+            sentence = status_text.sentence(name, why)
+            since, told = self._since.setdefault(name, now), self._told.setdefault(name, now)
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._tell(sentence)
+            elif now - told >= AGAIN_SECS:
+                self._tell(f"for {duration(now - since)}, {sentence}")
+            else:
+                continue
+            self._told[name] = now
+
+    def without_pod(self, masters: list[Pod]) -> str:
+        """Return why no pod of a master is there or on its way, once that has lasted; empty if there is one."""
+        now = self._clock()
+        if any(not pod.has_ended for pod in masters):
+            self._podless = None
+            return ""
+        self._podless = now if self._podless is None else self._podless
+        if now - self._podless < SILENCE_SECS:
+            return ""
+        return NO_NEXT_POD if masters else NO_POD
+
+    def never(self, why: str) -> ClusterError | None:
+        """Return the error of a first master that can never start for this reason, or None if it may."""
+        if exit_reason.is_never_admitted(why):
+            return ClusterError(
+                f"the master of the job can never start: {why}",
+                hint="ask for less with kubernetes.master_memory and kubernetes.master_cpu, or have the limit of the "
+                "namespace raised",
+            )
+        if not exit_reason.lacks_account(why):
+            self._account = None
+            return None
+        now = self._clock()
+        self._account = now if self._account is None else self._account
+        if now - self._account < ACCOUNT_SECS:
+            return None
+        return ClusterError(
+            f"the master of the job cannot start: {why}",
+            hint="name an account of the namespace with kubernetes.service_account; "
+            "kubectl get serviceaccounts lists them",
+        )
+
+
+class VainMasters:
+    """Masters that failed in a row without progress of the job."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()  # uids of masters that have failed
+        self._count = 0
+        self._progress: tuple[int, ...] | None = None
+
+    def look(self, masters: list[Pod], snapshot: Callable[[], Snapshot | None]) -> Pod | None:
+        """Return the last failed master if it is one too many.
+
+        Those that had failed before the first look count if the job has made no progress at all.
+        """
+        failed = [pod for pod in masters if _has_failed(pod)]
+        new = [pod for pod in failed if pod.metadata.uid not in self._seen]
+        self._seen |= {pod.metadata.uid for pod in failed}
+        if not new:
+            return None
+        progress = _progress(snapshot())
+        if progress != self._progress:
+            self._count, self._progress = 0, progress
+            new = new[-1:] if any(progress) else new
+        self._count += len(new)
+        return new[-1] if self._count >= MOST_VAIN else None
+
+
+def _has_failed(master: Pod) -> bool:
+    if not master.has_ended:
+        return False
+    reason = exit_reason.to_change(master, Instance("master", "worker")).reason
+    return reason not in ("done", "preempted", "lost", "stopped")
+
+
+def _progress(snapshot: Snapshot | None) -> tuple[int, ...]:
+    if snapshot is None:
+        return (0,)
+    return (snapshot.rows, snapshot.step, sum(counts.done for counts in snapshot.tasks.values()))

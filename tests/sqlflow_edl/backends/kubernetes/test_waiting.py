@@ -1,0 +1,113 @@
+"""Waits of a followed job: told at once, and again; and masters that can never start, or end in vain."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from edl.errors import ClusterError
+from edl.jobs.outcome import Outcome
+from edl.jobs.snapshot import Snapshot
+from sqlflow_edl.backends.kubernetes.waiting import NO_POD, Waits
+from tests.edl.cluster.local.conftest import wait_until
+from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
+
+DONE = Outcome("train", 20, 2.0)
+ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+class Hours:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_wait_is_told_again_every_minute_with_its_length_and_its_present_reason() -> None:
+    told: list[str] = []
+    clock = Hours()
+    waits = Waits(told.append, clock)
+    for second in range(130):
+        clock.now = float(second)
+        waits.look([("worker-1", ROOM)])
+    waits.look([])
+    waits.look([("worker-1", ROOM)])
+    clock.now += 60.0
+    waits.look([("worker-1", ROOM)])
+    assert told == [
+        f"worker-1 waits: {ROOM}",
+        f"for 60.0 s, worker-1 waits: {ROOM}",
+        f"for 2 min 0 s, worker-1 waits: {ROOM}",
+        f"for 60.0 s, worker-1 waits: {ROOM}",
+    ]
+
+
+def test_a_master_without_a_pod_is_told_after_a_while() -> None:
+    clock = Hours()
+    waits = Waits(lambda text: None, clock)
+    assert waits.without_pod([]) == ""
+    clock.now = 11.0
+    assert waits.without_pod([]) == NO_POD
+
+
+@pytest.mark.variants(1)
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("resourcequotas", "exceeded quota: few, requested: requests.memory=512Mi"),
+        ("limitranges", "maximum memory usage per Container is 300Mi, but limit is 512Mi"),
+    ],
+)
+def test_a_master_that_no_room_would_help_ends_the_job_with_the_words_of_the_cluster(
+    play: Play, told: Told, kind: str, why: str
+) -> None:
+    play.limit_memory("300Mi", kind)
+    if kind == "resourcequotas":
+        path = f"/api/v1/namespaces/{play.namespace}/resourcequotas/few"
+        wait_until(lambda: play.cluster.ask("GET", path).get("status", {}).get("hard"))
+    play.start(memory="512Mi")
+    with pytest.raises(ClusterError, match="the master of the job can never start: ") as raised:
+        play.handle.follow(told)
+    assert why in raised.value.message
+    assert "kubernetes.master_memory" in (raised.value.hint or "")
+    assert play.folder.status().state == "failed"
+    wait_until(lambda: play.pods() == [])
+
+
+def test_a_service_account_that_does_not_exist_ends_the_job_after_a_while(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.waiting.ACCOUNT_SECS", 0.5)
+    play.start(account="nobody")
+    with pytest.raises(ClusterError, match='serviceaccount "nobody" not found') as raised:
+        play.handle.follow(told)
+    assert "kubernetes.service_account" in (raised.value.hint or "")
+
+
+def test_three_masters_that_fail_without_progress_end_the_job_with_the_reason(play: Play, told: Told) -> None:
+    play.start(retries=20)
+    play.says(*["error: there is no room", "exit 1"] * 3)
+    with pytest.raises(
+        ClusterError, match="3 masters in a row ended without progress; the last ended with exit code 1"
+    ) as raised:
+        play.handle.follow(told)
+    assert raised.value.message.endswith(": there is no room")
+    assert play.folder.status().state == "failed"
+
+
+@pytest.mark.soak
+def test_masters_that_fail_between_steps_of_progress_do_not_end_the_job(play: Play, told: Told) -> None:
+    play.start(retries=20)
+
+    def advance(rows: int) -> None:
+        play.writes(snapshot_json=Snapshot("", "", rows=rows))
+        play.says(f"failure {rows}", "exit 1")
+
+    for rows in range(1, 4):
+        told.on(f"master: failure {rows}", partial(advance, rows + 1))
+    told.on("master: failure 4", lambda: play.says(DONE))
+    advance(1)
+    assert play.handle.follow(told) == DONE
