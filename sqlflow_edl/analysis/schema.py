@@ -44,7 +44,8 @@ class Schema:
     """Names and types of a query's columns, in order. Names match exactly, else without case.
 
     dialect: of the query, in which hints are written. unfit: columns that no feature can use, as they hold a value that
-    their type cannot hold, each with the message and the hint of the error of reading it.
+    their type cannot hold, each with the message and the hint of the error of reading it. left_out: columns that are
+    not among the names, as there is no time for them.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Schema:
         self._types = {field.name: field.type for field in reversed(list(arrow))}
         self._of_database = _of_database(arrow)
         self.unfit = dict(unfit or {})
+        self.left_out: frozenset[str] = frozenset()
         self._folded = {name.casefold(): name for name in reversed(self.names)}
 
     def with_column(self, name: str, *, text: bool = False) -> Schema:
@@ -68,6 +70,12 @@ class Schema:
         extended._of_database = {key: value for key, value in self._of_database.items() if key != name}
         extended.unfit = {key: value for key, value in self.unfit.items() if key != name}
         return extended
+
+    def narrow(self, names: Sequence[str]) -> Schema:
+        """Return the columns without the others, as far as features are derived from them."""
+        narrow = copy.copy(self)
+        narrow.names, narrow.left_out = names, frozenset(self.names) - frozenset(names)
+        return narrow
 
     def find(self, name: str) -> str | None:
         return name if name in self._types else self._folded.get(name.casefold())

@@ -26,7 +26,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
 from edl.run.idle_processes import IdleProcesses
 from edl.run.training_client import TrainingProcess
-from edl.spec import JobSpec
+from edl.spec import ENSEMBLE, JobSpec
 from sqlflow_edl.backends.base import Follower
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ class Submitter:
     def warm(self, framework: str) -> None:
         """Start a training process of the framework in advance; return at once."""
         self._local.warm(framework)
+
+    def prepare_trials(self, framework: str) -> None:
+        """Start a process for the trials of a search in advance, whose own one is warm; return at once."""
+        self._local.prepare_trials(framework)
 
     def starting(self, spec: JobSpec, on: KubernetesSettings | None) -> str:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
@@ -184,6 +188,11 @@ class LocalSubmitter:
         elif process is not None:
             process.close()
         self._process = self._idle.take(framework)
+
+    def prepare_trials(self, framework: str) -> None:
+        """Start a process for trials of the framework in advance, if the one for the search itself runs."""
+        if self._process is not None and self._process.framework == ENSEMBLE:
+            self._process.prepare(framework)
 
     def is_loading(self, framework: str) -> bool:
         """Return True if a job of the framework must wait for its import, as far as is known here."""

@@ -29,6 +29,7 @@ from edl.spec import JobSpec
 from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.analysis.checks.duplicates import row_hashes
 from sqlflow_edl.analysis.rows.repeatable import is_repeatable, reads_other_tables
+from sqlflow_edl.analysis.search.table_probe import select_part
 from sqlflow_edl.reports.text import format_count
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
@@ -251,7 +252,7 @@ class SeenRowsFinder:
         split = msgspec.structs.replace(trained.split, since="") if trained.split is not None else None
         with TemporaryDirectory(prefix="trained-", dir=self.job.path) as name:
             folder = Path(name)
-            select, seed = trained.query.select, trained.training.seed
+            select, seed = select_part(trained.query), trained.training.seed
             pinned = self.source.pin(select, folder, seed=seed, shuffle=shuffle, split=split)
             try:
                 is_same = pinned.digest == trained.rows.digest

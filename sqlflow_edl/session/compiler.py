@@ -43,7 +43,9 @@ from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
+from sqlflow_edl.analysis.search.limits import Clock
 from sqlflow_edl.analysis.search.plan import AnyPlan
+from sqlflow_edl.analysis.search.table_probe import TableProbe
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.search import KINDS
 from sqlflow_edl.analysis.train_settings import checked_settings
@@ -95,7 +97,8 @@ class Compiler:
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
     of a schema file. retrained: model that is trained again; its training tells how files are read. runs_here: the
-    account and the machine that compile will also run the jobs.
+    account and the machine that compile will also run the jobs. clock: of the statement, if its job runs within its
+    time limit.
     """
 
     source: Source
@@ -109,6 +112,7 @@ class Compiler:
     only_schema: bool = False
     retrained: str = ""
     runs_here: bool = True
+    clock: Clock | None = None
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -144,14 +148,14 @@ class Compiler:
         try:
             if searches:
                 search.check_without_columns(statement)
-                if not (self.workers or self._has_master):
+                if not (self.workers or self.has_master):
                     warm(spec.ENSEMBLE)
             else:
                 settings = checked_settings(statement, parent)
                 framework = settings.framework
                 others = [name for name in settings.choice.example.frameworks if is_installed(name)]
                 shared = (
-                    self.workers or self._has_master or complete_settings(running.cluster(settings)).workers
+                    self.workers or self.has_master or complete_settings(running.cluster(settings)).workers
                 )
                 if not (shared or settings.only_fits) and is_installed(framework):
                     warm(framework)
@@ -171,7 +175,10 @@ class Compiler:
         if isinstance(self.source, TextSource):
             query = stored_readings.differing_query(self.source.readings, query)
         if searches:
-            return self._with_held_out(search.plan(statement, query, schema, self.load_reused(statement)))
+            probe = TableProbe(self.source, statement.select, tuple(schema.names))
+            return self._with_held_out(
+                search.plan(statement, query, schema, self.load_reused(statement), self.clock, probe)
+            )
         last, models = self._last_query(statement, parent), self.load_reused(statement)
         planned = train.plan(statement, query, schema, parent, self.workers, last, models=models)
         if parent is not None:
@@ -469,7 +476,7 @@ class Compiler:
             return job_spec
         workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self.priority is None else self.priority
-        workers = max(workers, int(self._has_master))
+        workers = max(workers, int(self.has_master))
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",
@@ -516,7 +523,7 @@ class Compiler:
                 certificates.check(cluster, self.place.settings(statement.attributes))
 
     @property
-    def _has_master(self) -> bool:
+    def has_master(self) -> bool:
         """True if every job has a master, whatever its statement says."""
         return self.detached or self.place is not None or bool(self.deadline)
 

@@ -7,6 +7,7 @@ same JobSpec from a look at the queries and pins nothing.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
-from sqlflow_edl.analysis.search.plan import AnyPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.encoding_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -59,7 +60,13 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     checks = plan.checks()
     observer.doing("pinning the rows")
     plan = _without_skipped_rows(source, plan)
+    began = time.monotonic()
     pinned, plan, classes = _pin(source, plan, job)
+    if isinstance(plan, SearchPlan):
+        smaller = plan.reduce_after_pinning(pinned.rows, time.monotonic() - began)
+        if smaller is not None:
+            source.unpin(pinned, job.rows)
+            pinned, plan, classes = _pin(source, smaller, job)
     try:
         return _fit(source, plan, pinned, classes, checks, job, observer)
     except UnfitValueError:  # after which the plan leaves the column out
@@ -303,7 +310,7 @@ def _pin(
 def _pin_rows(source: data.Source, plan: AnyPlan, job: JobFolder, split: spec.Split | None) -> data.Pinned:
     """Pin the rows of the plan. Columns that it leaves out are pinned, too, unless the source cannot copy them."""
     pin = partial(source.pin, folder=job.rows, seed=plan.seed, shuffle=plan.shuffle, split=split)
-    trained_on = _row_filter(plan)
+    trained_on = _row_filter(plan, plan.schema.names if plan.schema.left_out else ())
     try:
         with trained_on.place(plan.statement.select_span):
             return pin(trained_on.of(plan.statement.select))
@@ -324,17 +331,19 @@ def _row_filter(plan: AnyPlan, names: Sequence[str] = ()) -> RowFilter:
 
     names: columns of the query, of which those without unfit values are read.
     """
-    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions)
+    conditions = (*increments.conditions(plan), *BadRows.of(plan).conditions, *filter(None, [plan.sample]))
     return RowFilter(conditions, _fitting_columns(plan, names))
 
 
 def _fitting_columns(plan: AnyPlan, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a query without values that their types cannot hold, as it writes them; none if all are."""
-    if plan.schema.unfit.keys().isdisjoint(names):
+    """Return the columns of a query that are read, as it writes them; none if all are.
+
+    Others hold values that their types cannot hold, or there is no time for them.
+    """
+    without = plan.schema.unfit.keys() | plan.schema.left_out
+    if without.isdisjoint(names) and not plan.schema.left_out:
         return ()
-    return tuple(
-        expressions.quote(name, plan.schema.dialect) for name in names if name not in plan.schema.unfit
-    )
+    return tuple(expressions.quote(name, plan.schema.dialect) for name in names if name not in without)
 
 
 def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 from edl import data
@@ -42,7 +44,8 @@ from sqlflow_edl.analysis.checks.query_errors import NoRowsError
 from sqlflow_edl.analysis.inference import confidence, used_model
 from sqlflow_edl.analysis.inference.evaluation import UNSEEN_ONLY, unseen_only
 from sqlflow_edl.analysis.inference.explanation import one_row_explanation
-from sqlflow_edl.analysis.search.plan import AnyPlan
+from sqlflow_edl.analysis.search.limits import Clock
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
@@ -79,6 +82,7 @@ class _Ready:
     on: KubernetesSettings | None
 
 
+LEAST_LEFT = 0.25  # of the time limit of a search by workers
 _NOT_STORED = "interrupted before its model was stored"
 
 
@@ -102,9 +106,12 @@ class JobRunner:
         self._store = store
         self._file = file
         self._continues = False  # the job does not end with the statement
+        self._began = 0.0  # second, as of `time.time`, from which the time limit of a search counts
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
+        self._began = time.time()
+        self._compiler = replace(self._compiler, clock=Clock())
         if not statement.traits.generated:
             with self._job(statement) as job:
                 return without_program()[statement.kind](self._compiler, statement, job, self._observer)
@@ -114,13 +121,15 @@ class JobRunner:
     def _train(self, statement: Statement, on: KubernetesSettings | None) -> Result:
         registry = self._compiler.registry
         plan = self._compiler.training_plan(statement, self._submitter.warm)
+        if isinstance(plan, SearchPlan) and not (self._compiler.workers or self._compiler.has_master):
+            self._submitter.prepare_trials(plan.first_plan.settings.framework)
         name = str(statement.into[0])
         with set_missing_spans(statement.into[0].span), with_other_store():
             registry.check_save(name)
         with self._job(statement) as job:
             pin = partial(pin_and_fit, self._source, job=job, observer=self._observer)
             plan, fixed = self._compiler.run_plan(statement, plan, pin)
-            fitted = self._compiler.with_workers(fixed.spec)
+            fitted = _with_remaining_time(self._compiler.with_workers(fixed.spec), time.time() - self._began)
             warnings = tuple(map(str, fixed.warnings))
             report(self._observer, plan.notes, warnings)
             start = job.model if fitted.trained_model else None
@@ -327,6 +336,8 @@ class JobRunner:
 
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
+        if ready.spec.search is not None and not ready.spec.cluster.workers:
+            ready.folder.begin_search(self._began)
         generate(ready.spec).write(ready.folder.program)
         if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
             write_intent(ready.folder.path, ready.intent)
@@ -483,6 +494,20 @@ def _remainder(job: JobFolder, state: job_folder.State) -> Iterator[str]:
         yield f"the rows are in {job.results}; `edl fetch {job.id} --output FILE.csv` writes them"
     elif job.can_resume:
         yield f"`sqlflow resume {job.id}` continues the training"
+
+
+def _with_remaining_time(job_spec: JobSpec, seconds: float) -> JobSpec:
+    """Return a search by workers with the limit that is left of the statement: its clock begins with the first worker.
+
+    seconds: that the statement has taken.
+    """
+    search = job_spec.search
+    if search is None or not (search.time_limit and job_spec.cluster.workers):
+        return job_spec
+    left = max(search.time_limit - seconds, LEAST_LEFT * search.time_limit)
+    return msgspec.structs.replace(
+        job_spec, search=msgspec.structs.replace(search, time_limit=round(left, 1))
+    )
 
 
 def _record(job_spec: JobSpec) -> ModelRecord:

@@ -31,10 +31,12 @@ from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
 from edl.logs import log as write
-from edl.run.training_protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
+from edl.run.training_client import TrainingProcess
+from edl.run.training_protocol import LOG, Cancel, Event, Prepare, Ready, Request, Run, to_line, to_request
 from edl.spec.job import Framework
 
 GRACE = 5.0  # seconds for a job to stop once its parent is gone
+TRIAL_THREADS = 1  # of a process that is prepared for trials: several train at once
 KEEP_SECS = 60.0  # the same for a training that writes a checkpoint
 
 
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server.warm_up(options.framework)
     signal.signal(signal.SIGTERM, lambda number, frame: requests.interrupt())
     while (job := requests.next()) is not None:
-        server.run(*job)
+        server.run(*job, requests.take_prepared())
         gc.collect()  # closes connections that readers left in cycles, while nobody waits; see `frameworks._keep`
     return exit_codes.OK
 
@@ -85,6 +87,7 @@ class Requests:
         self._jobs: queue.SimpleQueue[tuple[Run, Stop] | None] = queue.SimpleQueue()
         self._number, self._stop, self._is_trial = 0, Stop(), False  # of the last job
         self._runs = False
+        self.prepared: TrainingProcess | None = None  # for a trial of a search
         threading.Thread(target=self._listen, name="edl-requests", daemon=True).start()
 
     def next(self) -> tuple[Run, Stop] | None:
@@ -95,6 +98,11 @@ class Requests:
         request = self._jobs.get()
         self._runs = request is not None
         return request
+
+    def take_prepared(self) -> TrainingProcess | None:
+        """Return the process that was prepared, once."""
+        prepared, self.prepared = self.prepared, None
+        return prepared
 
     def interrupt(self) -> None:
         """Interrupt the job; without one, and in a trial of a search, end this process. For a signal handler."""
@@ -116,7 +124,9 @@ class Requests:
             abandon.start()
 
     def _take(self, request: Request) -> None:
-        if isinstance(request, Run):
+        if isinstance(request, Prepare):
+            self.prepared = self.prepared or TrainingProcess.start(request.framework, TRIAL_THREADS)
+        elif isinstance(request, Run):
             self._number, self._stop, self._is_trial = request.number, Stop(), request.trial is not None
             self._jobs.put((request, self._stop))
         elif request.number == self._number:
@@ -152,14 +162,14 @@ class JobServer:
             traceback.print_exc()
         self.tell(Ready(time.monotonic() - began))
 
-    def run(self, request: Run, stop: Stop) -> None:
-        """Run one job and report its end in any case."""
+    def run(self, request: Run, stop: Stop, prepared: TrainingProcess | None = None) -> None:
+        """Run one job and report its end in any case. prepared: a process for its first trial."""
         self._stop = stop
         job = JobFolder(Path(request.job))
         log = job.path / LOG
         log_to(log)
         try:
-            outcome = self._run(request, job, stop)
+            outcome = self._run(request, job, stop, prepared)
         except JobCancelledError as error:
             end = JobInterruptedError() if stop.interrupted.is_set() else error
             write(end.message)
@@ -174,7 +184,7 @@ class JobServer:
             write(f"{outcome.kind}: {outcome.rows:,} rows in {outcome.seconds:.1f} s")
             self.tell(outcome)
 
-    def _run(self, request: Run, job: JobFolder, stop: Stop) -> Outcome:
+    def _run(self, request: Run, job: JobFolder, stop: Stop, prepared: TrainingProcess | None) -> Outcome:
         from edl.program import read_spec
         from edl.run import job_runner
         from edl.run.search import driver, explaining, trial
@@ -196,6 +206,7 @@ class JobServer:
                     observer=self._observe,
                     cancelled=stop.cancelled,
                     interrupted=stop.interrupted,
+                    prepared=prepared,
                 )
             if request.trial is not None:
                 if request.trial.explained:

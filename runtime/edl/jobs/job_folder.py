@@ -21,6 +21,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from edl.errors import JobError, LaterVersionError, SemanticError, SpecError, did_you_mean
-from edl.files import replace_file
+from edl.files import make_folders, replace_file, sync
 from edl.jobs import script_run
 from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
@@ -153,6 +154,18 @@ class JobFolder:
     def search_began(self) -> Path:
         """File with the second at which a search began; the time in which it did not run does not count."""
         return self.search / "began"
+
+    def begin_search(self, second: float) -> float:
+        """Record the second at which the search began, as of `time.time`, unless one is recorded; return that."""
+        path = self.search_began
+        make_folders(path.parent)
+        partial = path.with_name(f"{path.name}.{time.time_ns()}")
+        partial.write_text(repr(second), encoding="ascii")
+        sync(partial)
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(partial)
+        partial.unlink()
+        return float(path.read_text(encoding="ascii"))
 
     @property
     def ended_trials(self) -> int:

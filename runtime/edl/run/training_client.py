@@ -23,6 +23,7 @@ from edl.run.training_protocol import (
     LOG,
     Cancel,
     Interrupt,
+    Prepare,
     Ready,
     Request,
     Run,
@@ -45,9 +46,15 @@ class TrainingProcess:
     """Training process started by this client. `run` from one thread at a time; `cancel` from any."""
 
     def __init__(
-        self, framework: str, process: subprocess.Popen[bytes], events: IO[bytes], output: IO[bytes]
+        self,
+        framework: str,
+        threads: int,
+        process: subprocess.Popen[bytes],
+        events: IO[bytes],
+        output: IO[bytes],
     ) -> None:
         self.framework = framework
+        self.threads = threads
         self._process = process
         self._requests = cast(IO[bytes], process.stdin)
         self._events = events
@@ -81,7 +88,7 @@ class TrainingProcess:
             raise
         finally:
             os.close(writing)
-        return cls(framework, process, os.fdopen(reading, "rb"), output)
+        return cls(framework, threads, process, os.fdopen(reading, "rb"), output)
 
     @property
     def pid(self) -> int:
@@ -144,10 +151,19 @@ class TrainingProcess:
             raise to_error(end)
         return end
 
+    def prepare(self, framework: str) -> None:
+        """Let the process start one for the trials of the search that it is to run; a no-op if it has died."""
+        with contextlib.suppress(JobError):
+            self._send(Prepare(framework), None)
+
     def cancel(self) -> None:
         """Stop the running job between two minibatches; a no-op without one."""
         with contextlib.suppress(JobError):
             self._send(Cancel(self._number), None)
+
+    def kill(self) -> None:
+        """Kill the process with what it runs, and return at once. From any thread."""
+        self._signal_kill()
 
     def close(self) -> None:
         """End the process, cancelling a running job; at once after an interrupt. Idempotent."""

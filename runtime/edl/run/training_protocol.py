@@ -20,9 +20,10 @@ LOG = "logs/worker-0.log"  # in the job folder
 class TrialRun(msgspec.Struct, frozen=True):
     """Deviations of a trial of a search from its program.
 
-    `time_limit` in seconds, 0 for the program's; `rotation` of the rows. With `epochs` the model is trained on all rows
-    for so many epochs, and no rows validate. `left_out` training rows, the last ones, are not learned from. With
-    `explained`, the trained model of the trial is explained for so many seconds, and nothing is trained.
+    `time_limit` in seconds from `began`, a second as of `time.time`; 0 for the program's. `rotation` of the rows. With
+    `epochs` the model is trained on all rows for so many epochs, and no rows validate. `left_out` training rows, the
+    last ones, are not learned from. With `explained`, the trained model of the trial is explained for so many seconds,
+    and nothing is trained.
     """
 
     time_limit: float = 0.0
@@ -30,6 +31,7 @@ class TrialRun(msgspec.Struct, frozen=True):
     epochs: int = 0
     left_out: int = 0
     explained: float = 0.0
+    began: float = 0.0
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
@@ -44,6 +46,12 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     job: str
     weights: str = ""
     trial: TrialRun | None = None
+
+
+class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
+    """Request to start a process for the trials of a search that follows, which imports the framework meanwhile."""
+
+    framework: str
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -62,7 +70,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     seconds: float
 
 
-Request = Run | Cancel | Interrupt
+Request = Run | Prepare | Cancel | Interrupt
 Event = Ready | ProcessEvent | Outcome | Failed
 
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

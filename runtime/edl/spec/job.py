@@ -64,8 +64,19 @@ class Increment(Struct, frozen=True):
     until: int | str | None = None
 
 
+class QueryPart(Struct, frozen=True):
+    """Part of a query that a search had time for: one of so many `parts` of the rows, by a hash of their values.
+
+    columns: those that are read; empty for all.
+    """
+
+    parts: int
+    columns: tuple[str, ...] = ()
+
+
 class Query(Struct, frozen=True):
     """Origin of the rows. `source` is a URL without a password. `increment`: the part of them that is trained on.
+    `part`: unset if all of the query is read.
 
     `readings`: how columns of CSV files are read (`edl.data.files.csv_readings`), where `schema` does not tell it;
     unset if it tells all.
@@ -77,6 +88,7 @@ class Query(Struct, frozen=True):
     schema: tuple[Field, ...] = ()
     increment: Increment | None = None
     readings: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    part: QueryPart | msgspec.UnsetType = msgspec.UNSET
 
 
 class Rows(Struct, frozen=True):

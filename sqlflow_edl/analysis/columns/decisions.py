@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edl import spec
@@ -28,10 +28,10 @@ class Decision:
         """Sentence on columns that are left out."""
         return f"{', '.join(self.columns)} is left out: {self.why}"
 
-    def note_of(self, candidates: Sequence[spec.Candidate]) -> str:
-        """Sentence on columns that some candidates leave out; empty if none does."""
+    def note_of(self, candidates: Sequence[Collection[str]]) -> str:
+        """Sentence on columns that some candidates leave out; empty if none does. candidates: the columns of each."""
         names = {name for columns in self.columns for name in columns.split(", ")}
-        without = sum(names.isdisjoint(candidate.spec.columns) for candidate in candidates)
+        without = sum(names.isdisjoint(columns) for columns in candidates)
         if without == len(candidates):
             return self.note
         some = f"{', '.join(self.columns)} is left out by {without:,} of {len(candidates):,} candidates: {self.why}"

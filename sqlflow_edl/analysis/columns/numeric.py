@@ -7,7 +7,7 @@ from dataclasses import replace
 from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.columns.binning import DEFAULT_BINS, boundaries
+from sqlflow_edl.analysis.columns.binning import DEFAULT_BINS
 from sqlflow_edl.analysis.columns.categories import category_ids, one_hot
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, require_statistics
@@ -48,7 +48,7 @@ def draft_bins(column: str, span: Span | None = None, *, bins: int = DEFAULT_BIN
 
     def fit(statistics: Statistics) -> spec.PiecewiseLinear:
         column_statistics = statistics[column]
-        cuts = boundaries(column_statistics.sample, bins)
+        cuts = column_statistics.boundaries(bins)
         if len(cuts) < 2:
             raise SemanticError(
                 f"{column} is {'the same' if len(cuts) else 'NULL'} in every training row, and bins need two values",
@@ -66,7 +66,7 @@ def in_bins_too(column: str, bins: int, why: str) -> Draft:
     def applies(statistics: Statistics) -> bool:
         column_statistics = statistics[column]
         return column_statistics.min < column_statistics.max and (
-            column_statistics.nulls > 0 or len(boundaries(column_statistics.sample, 2)) > 2
+            column_statistics.nulls > 0 or len(column_statistics.boundaries(2)) > 2
         )
 
     return replace(draft_bins(column, bins=bins, why=why), applies=applies)

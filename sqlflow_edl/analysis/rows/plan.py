@@ -36,6 +36,7 @@ class RowPlan:
     more_labels: Mapping[str, Span] = field(default_factory=dict)  # behind the first, with their places
     # their distinct values in all rows
     more_classes: Mapping[str, labels.Values] = field(default_factory=dict)
+    sample: str = ""  # condition in SQL of the rows of the query for which a search has time; empty: all
     notes: list[str] = field(default_factory=list)
 
     @property

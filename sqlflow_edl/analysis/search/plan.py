@@ -26,6 +26,8 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
+from sqlflow_edl.analysis.search.limits import Clock, Table, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
@@ -35,8 +37,6 @@ from sqlflow_edl.errors.spans import set_missing_spans
 from sqlflow_edl.syntax import ast
 
 MODEL = "Ensemble"
-SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
-MOST_SECONDS = 300.0
 # training rows from which candidates are trained on a ninth of them first
 SCREENED_ROWS, SCREENING = 50_000, 9
 
@@ -54,6 +54,8 @@ class SearchPlan(RowPlan):
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
+    reduction: Reduction | None = None  # None if all candidates are planned and fitted
+    candidate_count: int = 0  # candidates before those without time for their plans were left out
     models: Models | None = None  # of FEATURES(m) in COLUMN
 
     @property
@@ -101,22 +103,26 @@ class SearchPlan(RowPlan):
         ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group", "column")
         if ordered and self.folds not in (None, 1):
             raise self._not_at_random()
+        limit = None if self.reduction is None else self.reduction.limit
+        in_folds = limit is None or self.folds is not None or limit.allows_folds
         divided = divide(
             rows,
             self.held_out.test_rows(rows.validation),
             is_written=TEST in self._names,
-            folds=1 if ordered or self.held_out.query or self.validates else self.folds,
+            folds=self.folds if in_folds and not (ordered or self.held_out.query or self.validates) else 1,
             columns=len(self.columns),
         )
         if not divided.rows.validation:
             raise self._too_few(rows.total)
         candidates: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
-        tried_first = 0
+        tried_first = words = 0
         label = expressions.name(self.label, self.query.dialect)
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
         for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+            if limit is not None and not limit.allows_fit(len(candidates), words):
+                break
             draft, training_plan = self._encode_texts(drafted, planned, statistics)
             plan = replace(training_plan, held_out=held_out, splitting=self.splitting)
             try:
@@ -124,21 +130,46 @@ class SearchPlan(RowPlan):
             except SQLFlowError as error:
                 failed.append(error)
                 continue
+            fitted = msgspec.structs.replace(fitted, query=self._part_of(fitted.query))
             text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
             name = draft.name(draft.model or fitted.model.name)
             job = msgspec.structs.replace(fitted, statement=text)
             candidates.append(spec.Candidate(name, job, draft.point))
             tried_first += number <= self.ordered
+            words += sum(map(_count_words, fitted.features))
+        columns = [frozenset(candidate.spec.columns) for candidate in candidates]
         partly = {
-            decision.note: decision.note_of(candidates)
-            for decision in self.decisions
-            if decision.fitted is None
+            decision.note: decision.note_of(columns) for decision in self.decisions if decision.fitted is None
         }
         notes = (note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         self.notes.extend(dict.fromkeys(filter(None, (partly.get(note, note) for note in notes))))
         if not candidates:
             raise failed[0]
+        if len(candidates) + len(failed) < self.candidate_count:
+            self.notes.append(note_on_candidates(len(candidates), self.candidate_count))
+        if self.reduction is not None:
+            self.notes.extend(self.reduction.notes())
         return self._spec(candidates, divided, tried_first)
+
+    def _part_of(self, query: spec.Query) -> spec.Query:
+        """Return the query with the part of it that is read."""
+        parts = 1 if self.reduction is None else self.reduction.parts
+        columns = tuple(self.schema.names) if self.schema.left_out else ()
+        if parts == 1 and not columns:
+            return query
+        return msgspec.structs.replace(query, part=spec.QueryPart(parts, columns))
+
+    def reduce_to(self, reduction: Reduction) -> SearchPlan:
+        """Return the plan that reads the rows of the reduction."""
+        return replace(self, reduction=reduction, sample=reduction.condition)
+
+    def reduce_after_pinning(self, rows: int, seconds: float) -> SearchPlan | None:
+        """Return the plan that reads fewer rows, if the pinning shows that there is no time for all it has pinned.
+
+        rows, seconds: that pinning has pinned and taken.
+        """
+        again = self.reduction.sample_again(rows, seconds) if self.reduction is not None else None
+        return None if again is None else self.reduce_to(again)
 
     def _encode_texts(
         self, draft: CandidateDraft, training_plan: train.TrainingPlan, statistics: Statistics
@@ -289,32 +320,45 @@ def check_without_columns(statement: ast.Statement) -> None:
 
 
 def plan(
-    statement: ast.Statement, query: spec.Query, schema: Schema, models: Models | None = None
+    statement: ast.Statement,
+    query: spec.Query,
+    schema: Schema,
+    models: Models | None = None,
+    clock: Clock | None = None,
+    table: Table | None = None,
 ) -> SearchPlan:
     """Check the statement of a search against its query's columns; raises all errors of one candidate together.
 
-    models: the models of FEATURES(m) in COLUMN.
+    models: the models of FEATURES(m) in COLUMN. clock: of the statement, so that the plan fits into its time limit.
+    table: the rows of the query, which are looked at for that.
     """
     notes: list[str] = []
     drafts, ordered, resolved = drafts_of(statement, notes, columns=len(schema.names))
-    plans = [train.plan(draft.statement, query, schema, models=models) for draft in drafts]
-    if plans[0].query.increment is not None:
+    reduction = find_reduction(statement, resolved, schema, clock, table)
+    before = clock.seconds if clock is not None else 0.0
+    first = train.plan(drafts[0].statement, query, schema, models=models)
+    planning = clock.seconds - before if clock is not None else 0.0
+    if first.query.increment is not None:
         raise SemanticError(
             f"{INCREMENTAL} is for the trainings of one model, and a search trains several",
-            span=plans[0].settings.span(INCREMENTAL),
+            span=first.settings.span(INCREMENTAL),
             hint="leave it out, or write one value for each attribute",
         )
-    texts = _texts(schema, plans[0])
+    if reduction is not None and (narrow := reduction.narrow(schema, first, planning, notes)) is not None:
+        schema, first = narrow, train.plan(drafts[0].statement, query, narrow, models=models)
+    texts = _texts(schema, first)
     drafts = tuple(draft.with_encodings(texts, query.dialect) for draft in drafts)
-    plans = [
-        train.plan(draft.statement, query, schema, models=models) if draft.encoded else plan
-        for draft, plan in zip(drafts, plans, strict=True)
-    ]
+    plans: list[train.TrainingPlan] = []
+    for draft in drafts:
+        if reduction is not None and not reduction.limit.allows_plan(len(plans)):
+            break
+        is_first = not plans and not draft.encoded
+        plans.append(first if is_first else train.plan(draft.statement, query, schema, models=models))
+    candidate_count, drafts = len(drafts), drafts[: len(plans)]
     trials = value_of(resolved, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
     folds = value_of(resolved, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
-    first = plans[0]
     search_plan = SearchPlan(
         statement=statement,
         query=query,
@@ -329,13 +373,15 @@ def plan(
         plans=tuple(plans),
         written=resolved,
         trials=trials,
-        ordered=ordered,
+        ordered=ordered if ordered < len(drafts) else 0,
         folds=folds,
+        reduction=reduction,
+        candidate_count=candidate_count,
         notes=notes,
         models=models,
     )
     _check_validation(search_plan)
-    return search_plan
+    return search_plan if reduction is None else search_plan.reduce_to(reduction.sample(len(schema.names)))
 
 
 def _check_validation(plan: SearchPlan) -> None:
@@ -367,14 +413,14 @@ def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
     ]
 
 
+def _count_words(feature: spec.Feature) -> int:
+    """Return the number of categories that a feature lists."""
+    return len(getattr(spec.category_of(feature), "values", ()))
+
+
 def _is_useless(column: str, column_statistics: ColumnStatistics) -> bool:
     return (
         column_statistics.constant
         or column_statistics.nulls == column_statistics.rows
         or is_id(column, column_statistics)
     )
-
-
-def default_seconds(rows: int) -> float:
-    """Return the time limit of a search by the number of its rows; wide rows count several times."""
-    return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)

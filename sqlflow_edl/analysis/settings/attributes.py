@@ -71,8 +71,8 @@ TRAIN = (
     AttributeRow(
         "train.time_limit",
         "number",
-        "Seconds after which training ends, at the end of the current epoch or round; a search ends "
-        "with its finished trials. By default none; for a search 30 to 300, by the number of rows.",
+        "Seconds after which training ends, at the end of the current epoch or round; of a search, the "
+        "seconds of its whole statement. By default none; for a search 30 to 300, by the number of rows.",
         low=0.001,
         aliases=("time_limit", "auto.time_limit", "train.time_limit_secs", "budget_seconds"),
     ),

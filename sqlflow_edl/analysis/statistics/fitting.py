@@ -15,7 +15,9 @@ Only the statistics that a feature wants (`Want`) are collected, because they ta
 
 from __future__ import annotations
 
+import bisect
 import enum
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +31,7 @@ from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers,
 from edl.features.lists import Lists
 from edl.models.fitting import Bins, Histogram
 from sqlflow_edl.analysis.checks.warning import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.columns.binning import boundaries
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.statistics.accumulators import (
     Calendar,
@@ -76,9 +79,9 @@ class ValueCounts:
 
     def vocabulary(self, *, max_size: int | None = None, min_count: int = 1) -> tuple[str | int, ...]:
         """Return the values for a Vocabulary, booleans as 'true' and 'false': at most the `max_size` most frequent."""
-        counted: Iterable[tuple[str | int, int]] = zip(self.values, self.counts, strict=True)
-        frequent = [_word(value) for value, count in counted if count >= min_count]
-        return tuple(frequent[:max_size])
+        frequent = bisect.bisect_right(self.counts, -min_count, key=operator.neg)
+        values = self.values[: frequent if max_size is None else min(frequent, max_size)]
+        return tuple(map(_word, values)) if values and isinstance(values[0], bool) else values
 
     @property
     def classes(self) -> Values:
@@ -116,6 +119,8 @@ class ColumnStatistics:
     error: SemanticError | None = None  # of the first cell of several values that cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
     state: str = ""  # of a function of a user's own, fitted to the rows
+    # number of bins -> their boundaries, which the candidates of a search have in common
+    _boundaries: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def constant(self) -> bool:
@@ -132,6 +137,12 @@ class ColumnStatistics:
         if not len(self.sample):
             return ()
         return tuple(np.quantile(self.sample, probabilities).tolist())
+
+    def boundaries(self, bins: int) -> tuple[float, ...]:
+        """Return the boundaries of so many bins of the sample; see `binning.boundaries`."""
+        if bins not in self._boundaries:
+            self._boundaries[bins] = boundaries(self.sample, bins)
+        return self._boundaries[bins]
 
 
 def collect(

@@ -5,14 +5,12 @@ The program of a search holds its candidates' programs in `candidates/0`, `candi
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from functools import partial
 
 import msgspec
 
-from edl.files import make_folders, sync
 from edl.jobs.events import Observer, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobInterruptedError, Outcome
@@ -25,8 +23,10 @@ from edl.run.search import explaining
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import estimate_refit_time, refits
+from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
+from edl.run.training_client import TrainingProcess
 from edl.spec import JobSpec, Search
 
 ROWS_OF_ONE_SLOT = 500_000  # training rows from which trials run one after another
@@ -41,15 +41,16 @@ def run(
     observer: Observer,
     cancelled: threading.Event,
     interrupted: threading.Event | None = None,
+    prepared: TrainingProcess | None = None,
 ) -> Outcome:
     """Run the search of a program in its folder and write the archive of the model that it finds.
 
     `cancelled` ends the search early with the trials that have ended; if `interrupted` is set before, it ends without a
-    model, and workers can continue it. Raises JobCancelledError if there is no trial, JobError if no candidate could be
-    trained, JobInterruptedError.
+    model, and workers can continue it. prepared: a process for trials, which is ended with the search. Raises
+    JobCancelledError if there is no trial, JobError if no candidate could be trained, JobInterruptedError.
     """
     with keeping_search(job, slots_of(program.spec, threads)):
-        return _run(program, job, threads, observer, cancelled, interrupted or threading.Event())
+        return _run(program, job, threads, observer, cancelled, interrupted or threading.Event(), prepared)
 
 
 def _run(
@@ -59,16 +60,18 @@ def _run(
     observer: Observer,
     cancelled: threading.Event,
     interrupted: threading.Event,
+    prepared: TrainingProcess | None,
 ) -> Outcome:
-    began, judge = began_at(job), Judge(program, job)
+    began, judge = job.begin_search(time.time()), Judge(program, job)
     search, slots = judge.search, slots_of(program.spec, threads)
+    search_time = SearchTime(search.time_limit, time.time() - began)
 
     def left() -> float | None:
-        return pool.remaining_seconds if search.time_limit else None
+        return max(0.0, search_time.seconds_left) if search.time_limit else None
 
     def progress() -> None:
         done, limit = len(judge.trials()), search.time_limit
-        passed = limit - pool.remaining_seconds if limit else 0.0
+        passed = limit - search_time.seconds_left if limit else 0.0
         observer(Progress("search", min(search.count, done), search.count, 0.0, seconds=passed, limit=limit))
 
     def ended(turn: int, number: int, result: TrialResult) -> float | None:
@@ -87,15 +90,17 @@ def _run(
         search,
         program.folder / CANDIDATES,
         job,
+        search_time,
         slots=slots,
         threads=max(1, threads // slots),
         ended=ended,
         screened=screened,
         least_error=judge.least_error,
-        reserved=partial(estimate_refit_time, judge, slots),
+        reserved=partial(estimate_refit_time, judge, slots, search_time.given),
         tick=progress if search.time_limit else lambda: None,
+        prepared=prepared,
     )
-    ensembling = Ensembling(program, job, judge, began)
+    ensembling = Ensembling(program, job, judge, began, search_time)
     progress()
     try:
         pool.run(cancelled)
@@ -107,7 +112,7 @@ def _run(
         refitted = {} if ends_early else pool.refit(refits(judge, weights), cancelled)
         _check(interrupted)
         explains = not ends_early and can_be_explained(search.candidates[0].spec)
-        explained = pool.explain(list(weights), explaining.budget(search), cancelled) if explains else {}
+        explained = pool.explain(list(weights), cancelled) if explains else {}
         _check(interrupted)
     finally:
         pool.close()
@@ -118,19 +123,6 @@ def _run(
 def _check(interrupted: threading.Event) -> None:
     if interrupted.is_set():
         raise JobInterruptedError
-
-
-def began_at(job: JobFolder) -> float:
-    """Return the second at which the search began, as of `time.time`: now, if no process of it has called this."""
-    path = job.search_began
-    make_folders(path.parent)
-    partial = path.with_name(f"{path.name}.{time.time_ns()}")
-    partial.write_text(repr(time.time()), encoding="ascii")
-    sync(partial)
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(partial)
-    partial.unlink()
-    return float(path.read_text(encoding="ascii"))
 
 
 def event(search: Search, trial: Trial, *, best: bool = False, left: float | None = None) -> TrialEnd:

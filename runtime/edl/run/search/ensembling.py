@@ -29,6 +29,7 @@ from edl.run.archive import save
 from edl.run.background import background_rows
 from edl.run.search.judge import Judge
 from edl.run.search.selection import select
+from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import folder_of, refit_folder_of
 from edl.spec import Importances, JobSpec, Member, Rows, to_json
 from edl.worker.evaluation.calibrating import calibration_notes
@@ -36,12 +37,13 @@ from edl.worker.evaluation.calibrating import calibration_notes
 
 @dataclass(frozen=True)
 class Ensembling:
-    """Writer of the model of a search. began: second of its start, as of `time.time`."""
+    """Writer of the model of a search. began: second of its start, as of `time.time`. time: of the search."""
 
     program: Program
     job: JobFolder
     judge: Judge
     began: float
+    time: SearchTime
 
     def choose(self) -> dict[int, float]:
         """Return the weights of the models of the best ensemble, by the number of the trial.
@@ -59,7 +61,10 @@ class Ensembling:
             errors = [trial.error for trial in trials.values()]
             hint = f"the first one: {errors[0]}" if errors else None
             raise JobError("no candidate of the search could be trained", hint=hint)
-        return select(scores, self.judge.measure, self.judge.search.max_members)
+        most = self.judge.search.max_members
+        return select(
+            scores, self.judge.measure, most, lambda: self.time.seconds_left < self.time.seconds_to_store / 2
+        )
 
     def store(
         self,

@@ -19,21 +19,15 @@ from edl.models.archive import read_archive
 from edl.program import Program
 from edl.run import job_runner
 from edl.run.background import spread_rows
-from edl.spec import Importances, JobSpec, Rows, Search, mean_importances
+from edl.spec import Importances, JobSpec, Rows, mean_importances
 from edl.worker.evaluation.inference import trained_adapter
 from edl.worker.evaluation.shapley import Explainer, draw
 from edl.worker.input.blocks import Blocks
 
-SECONDS, SHARE = 5.0, 0.05  # for all models together: the lesser of both, of the time limit
 MOST_ROWS, LEAST_ROWS = 500, 8  # that are explained
 SCORES = 30_000  # of one walk, in each direction
 NUMBERS = 8_000_000  # in the rows of one walk
 MOST_WALKS, BACKGROUND_ROWS = 16, 100  # from training rows
-
-
-def budget(search: Search) -> float:
-    """Return the seconds that importances may take."""
-    return min(SECONDS, SHARE * search.time_limit) if search.time_limit else SECONDS
 
 
 def importances(

@@ -13,7 +13,7 @@ from edl.jobs.trials import Trial
 from edl.run.search.judge import Judge
 from edl.spec import TREES, Rows
 
-MOST = 0.4  # share of a search's time that is kept for refits
+MOST = 0.4  # share of the search's time that is kept for refits
 USUAL = 0.25  # the same, before enough trials have ended
 
 
@@ -37,17 +37,17 @@ def refits(judge: Judge, weights: Mapping[int, float]) -> list[Refit]:
     )
 
 
-def estimate_refit_time(judge: Judge, slots: int) -> float:
-    """Return the seconds that refits will probably take, `slots` at once."""
+def estimate_refit_time(judge: Judge, slots: int, seconds: float) -> float:
+    """Return the seconds that refits will probably take, `slots` at once. seconds: of the search when it began."""
     search = judge.search
     if not (search.refit and search.time_limit):
         return 0.0
     ended = {number: trial for number, trial in judge.trials().items() if trial.value is not None}
     if len(ended) < search.max_members:
-        return USUAL * search.time_limit
+        return USUAL * seconds
     best = sorted(ended, key=lambda number: judge.measure.error(ended[number].value or 0.0))
     needed = sum(_refit(judge, number, ended[number]).seconds for number in best[: search.max_members])
-    return min(needed / slots, MOST * search.time_limit)
+    return min(needed / slots, MOST * seconds)
 
 
 def _refit(judge: Judge, number: int, trial: Trial) -> Refit:

@@ -8,7 +8,7 @@ its additions. Of all means on the way the best counts, and the smallest of equa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,16 +54,24 @@ class Measure:
         return np.tile(counts / counts.sum(), (len(self.labels), 1))
 
 
-def select(scores: Mapping[int, Array], measure: Measure, max_members: int) -> dict[int, float]:
+def select(
+    scores: Mapping[int, Array],
+    measure: Measure,
+    max_members: int,
+    is_over: Callable[[], bool] = lambda: False,
+) -> dict[int, float]:
     """Return the weights of the chosen models by their number, the largest first. There is at least one model.
 
-    `scores` maps the number of each model to its scores. The result does not depend on their order.
+    `scores` maps the number of each model to its scores. The result does not depend on their order. is_over: tells that
+    there is no time for another addition.
     """
     numbers = sorted(scores)
     chosen: Counter[int] = Counter()
     total: Array | None = None
     best: tuple[float, Counter[int]] | None = None
     for size in range(1, ROUNDS + 1):
+        if best is not None and is_over():
+            break
         if len(chosen) == max_members:
             numbers = sorted(chosen)
         errors = []

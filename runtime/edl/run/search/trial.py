@@ -32,6 +32,7 @@ from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
 
 SCORES = "scores.npy"
+LEAST_SHARE = 0.1  # of its time, in which a model is trained that waited for its process
 _ROWS = 65_536  # of one block
 
 
@@ -48,7 +49,9 @@ def adapt_spec(spec: JobSpec, trial: TrialRun) -> JobSpec:
     if trial.left_out:
         short = rows.training - trial.left_out
         rows = replace(rows, training=short, total=rows.total - trial.left_out)
-    limit = trial.time_limit or training.time_limit
+    # Before this, the process may have imported its framework.
+    waited = max(0.0, time.time() - trial.began) if trial.began else 0.0
+    limit = max(trial.time_limit - waited, trial.time_limit * LEAST_SHARE) or training.time_limit
     return replace(spec, rows=rows, training=replace(training, time_limit=limit))
 
 

@@ -19,7 +19,9 @@ from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.explaining import seconds_of_each
 from edl.run.search.refitting import Refit
 from edl.run.search.schedule import LAG, Schedule, choose_promoted
+from edl.run.search.timing import SearchTime
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
+from edl.run.training_client import TrainingProcess
 from edl.spec import Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
@@ -30,21 +32,21 @@ _POLL_SECONDS = 0.1
 TICK_SECONDS = 1.0
 
 Ended = Callable[[int, int, TrialResult], float | None]
-Train = Callable[[TrialRunner, int, float], TrialResult]
+Train = Callable[[TrialRunner, int, float, float], TrialResult]
 
 
 def trial_seconds(left: float, needed: float, *, last: bool) -> float:
-    """Return the seconds that a trial may take of the remaining time. last: no other trial waits.
+    """Return the seconds that a trial may take of the remaining time; it is late after GRACE times as many.
 
-    needed: see `needed_seconds`.
+    last: no other trial waits. needed: see `needed_seconds`.
     """
     left = max(left, LEAST_SECONDS)
-    return left if last else max(left * SHARE, min(left, needed * GRACE))
+    return left / GRACE if last else max(left * SHARE, min(left / GRACE, needed * GRACE))
 
 
-def until_screened(search: Search) -> float:
-    """Return the seconds that a screening leaves to the trainings on all rows."""
-    return (1 - SCREENING) * search.time_limit
+def until_screened(seconds: float) -> float:
+    """Return the seconds that a screening leaves to the trainings on all rows. seconds: of the search."""
+    return (1 - SCREENING) * seconds if math.isfinite(seconds) else 0.0
 
 
 def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
@@ -67,8 +69,9 @@ class TrialPool:
     programs: folder with the candidates' programs. ended: called with the turn, the number and the result of each
     trial, by one thread at a time; it returns the error of the model, None without one. screened: the same, of
     trainings on some of the rows. least_error: of a trial after which no other one matters. reserved: returns the
-    seconds that trials leave to the refits.
-    tick: called about once a second, by one thread at a time with `ended`.
+    seconds that trials leave to the refits. search_time: of the search.
+    tick: called about once a second, by one thread at a time with `ended`. prepared: a process that is used if it has
+    as many threads, and ended in any case.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class TrialPool:
         search: Search,
         programs: Path,
         job: JobFolder,
+        search_time: SearchTime,
         *,
         slots: int,
         threads: int,
@@ -84,6 +88,7 @@ class TrialPool:
         least_error: float = -math.inf,
         reserved: Callable[[], float] = lambda: 0.0,
         tick: Callable[[], None] = lambda: None,
+        prepared: TrainingProcess | None = None,
     ) -> None:
         self._search = search
         self._ended = ended
@@ -91,7 +96,8 @@ class TrialPool:
         self._least_error = least_error
         self._reserved = reserved
         self._tick = tick
-        self._ticked_at = self._began = time.monotonic()
+        self._time = search_time
+        self._ticked_at = time.monotonic()
         self._lock = threading.Condition()
         slots = min(slots, search.count)
         self._schedule = Schedule(search, lag=LAG * slots)
@@ -99,6 +105,8 @@ class TrialPool:
         self._turns: dict[int, int] = {}  # of each candidate that has begun
         self._until = 0.0  # seconds of the search that remain for what comes after the trials
         self._idle = IdleProcesses(MOST_IDLE, threads)
+        if prepared is not None:
+            self._idle.put(prepared) if prepared.threads == threads else prepared.close()
         self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
         self._stopped = False
         self._error: Exception | None = None
@@ -108,9 +116,8 @@ class TrialPool:
 
     @property
     def remaining_seconds(self) -> float:
-        """Remaining seconds of the search; infinite without a limit."""
-        limit = self._search.time_limit
-        return limit - (time.monotonic() - self._began) if limit else math.inf
+        """Seconds that are left to trials and refits; infinite without a limit."""
+        return self._time.seconds_before_end
 
     def run(self, cancelled: threading.Event) -> Mapping[int, TrialResult]:
         """Run trials until all have ended, one is perfect, the time is up, or `cancelled` is set.
@@ -125,7 +132,7 @@ class TrialPool:
 
     def _screen(self, cancelled: threading.Event) -> None:
         """Train candidates on some of the rows, and only the best third on all."""
-        self._until = until_screened(self._search)
+        self._until = until_screened(self._time.given)
         self._run(partial(self._run_trials, TrialRunner.screen, self._screened), cancelled)
         self._schedule = Schedule(self._search, lag=0, numbers=choose_promoted(self._errors))
         self._until, self._errors, self.results = 0.0, {}, {}
@@ -139,20 +146,20 @@ class TrialPool:
         self._run(self._run_refits, cancelled)
         return self._refitted
 
-    def explain(
-        self, numbers: Sequence[int], seconds: float, cancelled: threading.Event
-    ) -> Mapping[int, Outcome]:
-        """Measure the importances of columns for the models of trials, in about so many seconds for all.
+    def explain(self, numbers: Sequence[int], cancelled: threading.Event) -> Mapping[int, Outcome]:
+        """Measure the importances of columns for the models of trials, as far as the time allows.
 
         Return the outcomes of ended trials, by number.
         """
-        seconds_each = seconds_of_each(seconds, numbers, len(self._runners))
+        seconds_each = seconds_of_each(self._time.left_to_explain, numbers, len(self._runners))
         waiting, explained = list(numbers), dict[int, Outcome]()
 
         def work(runner: TrialRunner) -> None:
-            while waiting and not self._stopped:
+            while waiting and not self._stopped and self._time.left_to_explain:
                 number = waiting.pop(0)
-                result = runner.explain(number, seconds_each)
+                result = runner.explain(
+                    number, seconds_each, self._time.seconds_left - self._time.seconds_to_store
+                )
                 if result.outcomes:
                     explained[number] = result.outcomes[0]
                 else:
@@ -234,12 +241,15 @@ class TrialPool:
         while (number := self._take()) is not None:
             needed = needed_seconds(self._search, self._ended_seconds, number)
             last = self._schedule.waiting < len(self._runners)
-            result = train(runner, number, trial_seconds(self._left_to_trials, needed, last=last))
+            left = self._left_to_trials
+            result = train(runner, number, trial_seconds(left, needed, last=last), max(left, LEAST_SECONDS))
             with self._lock:
                 if self._is_over and not result.outcomes:  # skipped, which tells nothing of the candidate
                     return
                 self.results[number] = result
+                began = time.monotonic()
                 error = ended(self._turns[number], number, result)
+                self._time.recording = max(self._time.recording, time.monotonic() - began)
                 if error is not None:
                     self._errors[number] = error
                 self._lock.notify_all()

@@ -31,6 +31,8 @@ from edl.spec import Rows, Search
 ATTEMPTS = 5  # of a trial with processes that die
 STARTING = 4.0  # seconds in which a process starts again, if its last trial was stopped
 GRACE = 1.25  # factor of a trial's time after which it is cancelled
+KILLED = 0.5  # seconds after which a cancelled trial is ended by ending its process
+LATE = "stopped at the time limit"  # error of a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,16 @@ class TrialRunner:
         self._idle = idle
         self._lock = threading.RLock()
         self._process: TrainingProcess | None = None  # in which a fold is being trained
-        self._trial: tuple[float, float] | None = None  # start and seconds of the present trial
+        self._late_at = math.inf  # time from which the present trial is late, as of `time.monotonic`
+        self._cancelled_at = math.inf  # as of the same, of the present trial
         self._stopped = False
 
     @property
     def is_stopped(self) -> bool:
         return self._stopped
 
-    def run(self, number: int, seconds: float) -> TrialResult:
-        """Train the folds of a candidate. They may take `seconds` together.
+    def run(self, number: int, seconds: float, most: float = math.inf) -> TrialResult:
+        """Train the folds of a candidate. They may take `seconds` together; after `most` they are late in any case.
 
         A failure is the error of the result. Raises JobCancelledError after `stop`.
         """
@@ -96,13 +99,14 @@ class TrialRunner:
             (folder_of(self._job, number, fold), TrialRun(rotation=rotation_of(rows, fold)))
             for fold in range(self._search.folds)
         ]
-        return self._run(number, trainings, seconds, limited=True)
+        return self._run(number, trainings, seconds, min(GRACE * seconds, most), limited=True)
 
-    def screen(self, number: int, seconds: float) -> TrialResult:
+    def screen(self, number: int, seconds: float, most: float = math.inf) -> TrialResult:
         """Train a candidate on the first of the training rows. For errors see `run`."""
         rows = self._search.candidates[number].spec.rows
         run = TrialRun(left_out=rows.training - self._search.screening)
-        return self._run(number, [(screening_folder_of(self._job, number), run)], seconds, limited=True)
+        training = screening_folder_of(self._job, number), run
+        return self._run(number, [training], seconds, min(GRACE * seconds, most), limited=True)
 
     def refit(self, number: int, epochs: int, seconds: float) -> TrialResult:
         """Train a candidate on all rows for so many epochs. It is cancelled if it takes longer than `seconds`.
@@ -110,23 +114,33 @@ class TrialRunner:
         For errors see `run`.
         """
         training = refit_folder_of(self._job, number), TrialRun(epochs=epochs)
-        return self._run(number, [training], seconds / GRACE, limited=False)
+        return self._run(number, [training], seconds, seconds, limited=False)
 
-    def explain(self, number: int, seconds: float) -> TrialResult:
-        """Measure the importances of the columns for the model of a trial, in about so many seconds.
+    def explain(self, number: int, seconds: float, most: float = math.inf) -> TrialResult:
+        """Measure the importances of the columns for the model of a trial, in about so many seconds, `most` at most.
 
         They are the figures of the outcome. For errors see `run`.
         """
         training = folder_of(self._job, number, 0), TrialRun(explained=seconds)
-        return self._run(number, [training], seconds + max(seconds, STARTING), limited=False)
+        late = min(GRACE * (seconds + max(seconds, STARTING)), most)
+        return self._run(number, [training], seconds, late, limited=False)
 
     def _run(
-        self, number: int, trainings: Sequence[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
+        self,
+        number: int,
+        trainings: Sequence[tuple[JobFolder, TrialRun]],
+        seconds: float,
+        late: float,
+        *,
+        limited: bool,
     ) -> TrialResult:
-        """Run the trainings of a trial one after another. limited: each ends early within its share of `seconds`."""
+        """Run the trainings of a trial one after another. limited: each ends early within its share of `seconds`.
+
+        late: seconds after which they are late, and ended.
+        """
         began = time.monotonic()
         with self._lock:
-            self._trial = began, seconds
+            self._late_at, self._cancelled_at = began + late, math.inf
         outcomes: list[Outcome] = []
         attempts = 0
         error = ""
@@ -135,14 +149,16 @@ class TrialRunner:
             share = left / (len(trainings) - len(outcomes)) if limited and math.isfinite(left) else 0.0
             folder, run = trainings[len(outcomes)]
             try:
-                outcomes.append(self._train(number, folder, msgspec.structs.replace(run, time_limit=share)))
+                run = msgspec.structs.replace(run, time_limit=share, began=time.time())
+                outcomes.append(self._train(number, folder, run))
             except ProcessDiedError as died:
                 attempts += 1
                 error = died.message if attempts == ATTEMPTS or self._stopped else ""
+                error = LATE if math.isfinite(self._cancelled_at) else error
                 if not error:
                     log(f"trial {number + 1} is begun again: {died.message}")
             except JobCancelledError:
-                error = "stopped at the time limit"
+                error = LATE
             except SQLFlowError as failed:
                 error = failed.message
         if error and self._stopped:  # which tells nothing of the candidate
@@ -156,9 +172,9 @@ class TrialRunner:
             self._cancel()
 
     def hurry(self) -> None:
-        """Cancel a trial that has taken GRACE times its seconds: a step or an epoch may be long."""
+        """Cancel a trial that is late: a step or an epoch may be long."""
         with self._lock:
-            if self._trial is not None and time.monotonic() > self._trial[0] + GRACE * self._trial[1]:
+            if time.monotonic() > self._late_at:
                 self._cancel()
 
     def skip(self) -> None:
@@ -167,8 +183,17 @@ class TrialRunner:
             self._cancel()
 
     def _cancel(self) -> None:
-        if self._process is not None:
-            self._process.cancel()
+        """Ask the trial to end; if that did not help, or its process is not ready to be asked, end the process."""
+        process = self._process
+        if process is None:
+            return
+        now = time.monotonic()
+        if not process.is_ready or now > self._cancelled_at + KILLED:
+            self._cancelled_at = min(self._cancelled_at, now)
+            process.kill()
+        elif math.isinf(self._cancelled_at):
+            self._cancelled_at = now
+            process.cancel()
 
     def _train(self, number: int, folder: JobFolder, run: TrialRun) -> Outcome:
         candidate = self._search.candidates[number]

@@ -23,11 +23,12 @@ from edl.run.background import can_be_explained
 from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search import explaining
 from edl.run.search.choices import Choices, TrialChoice
-from edl.run.search.driver import began_at, event, event_of_screening, is_best
+from edl.run.search.driver import event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import estimate_refit_time, refits
 from edl.run.search.schedule import LAG
+from edl.run.search.timing import SearchTime
 from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds, until_screened
 from edl.run.search.trial_runner import TrialRunner, refit_folder_of
 from edl.run.search.trial_store import TrialStore
@@ -65,7 +66,8 @@ class SearchWorker:
         self._workers = workers
         self._keep = keep
         self._store = store
-        self._began = began_at(job) if store is None else store.began()
+        self._began = job.begin_search(time.time()) if store is None else store.began()
+        self._time = SearchTime(self._judge.search.time_limit, time.time() - self._began)
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, self._idle)
         self._choices = Choices(self._judge, lag=LAG * workers)
@@ -111,7 +113,7 @@ class SearchWorker:
             return
         last = self._judge.search.turns - task.start <= self._workers
         try:
-            trial = self._train_candidate(task, choice, trial_seconds(left, needed, last=last))
+            trial = self._train_candidate(task, choice, trial_seconds(left, needed, last=last), left)
         except JobCancelledError:
             self._tasks.give_back(Report(task))
             return
@@ -125,7 +127,7 @@ class SearchWorker:
             news = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=news)))
 
-    def _train_candidate(self, task: Task, choice: TrialChoice, seconds: float) -> Trial | None:
+    def _train_candidate(self, task: Task, choice: TrialChoice, seconds: float, left: float) -> Trial | None:
         """Train a candidate and publish its record. Return None if another worker has the task by now.
 
         Raises JobCancelledError if this worker has to leave.
@@ -136,11 +138,13 @@ class SearchWorker:
             return earlier
         with self._watch(self._has_model):
             train = self._runner.screen if choice.screening else self._runner.run
-            result = train(number, seconds)
+            result = train(number, seconds, max(left, LEAST_SECONDS))
         if not self._tasks.holds_lease(task):
             return None
         record = self._judge.record_screening if choice.screening else self._judge.record
+        began = time.monotonic()
         trial = record(turn, number, result)
+        self._time.recording = max(self._time.recording, time.monotonic() - began)
         if self._store is not None:
             publish = self._store.publish_screening if choice.screening else self._store.publish
             publish(number)
@@ -171,7 +175,8 @@ class SearchWorker:
         search = self._judge.search
         screens = search.screening and turn < search.count
         return self._remaining_seconds - max(
-            estimate_refit_time(self._judge, 1), until_screened(search) if screens else 0.0
+            estimate_refit_time(self._judge, 1, self._time.given),
+            until_screened(self._time.given) if screens else 0.0,
         )
 
     def _is_over(self, *, screening: bool) -> bool:
@@ -184,7 +189,7 @@ class SearchWorker:
         return any(map(_has_model, self._judge.trials().values()))
 
     def _export(self, task: Task) -> None:
-        ensembling = Ensembling(self._program, self._job, self._judge, self._began)
+        ensembling = Ensembling(self._program, self._job, self._judge, self._began, self._time)
         try:
             self._trials()
             weights = ensembling.choose()
@@ -219,9 +224,10 @@ class SearchWorker:
         search, explained = self._judge.search, dict[int, Outcome]()
         if self._ends_early or not can_be_explained(search.candidates[0].spec):
             return explained
-        seconds = explaining.seconds_of_each(explaining.budget(search), list(weights), 1)
+        seconds = explaining.seconds_of_each(self._time.left_to_explain, list(weights), 1)
         for number in weights:
-            if outcomes := self._runner.explain(number, seconds).outcomes:
+            most = self._time.seconds_left - self._time.seconds_to_store
+            if most > 0 and (outcomes := self._runner.explain(number, seconds, most).outcomes):
                 explained[number] = outcomes[0]
         return explained
 
@@ -250,10 +256,7 @@ class SearchWorker:
 
     @property
     def _remaining_seconds(self) -> float:
-        limit = self._judge.search.time_limit
-        if self._ends_early:
-            return 0.0
-        return limit - (time.time() - self._began) if limit else float("inf")
+        return 0.0 if self._ends_early else self._time.seconds_before_end
 
     @property
     def _ends_early(self) -> bool:
@@ -262,7 +265,7 @@ class SearchWorker:
 
     @property
     def _left_or_none(self) -> float | None:
-        return self._remaining_seconds if self._judge.search.time_limit else None
+        return max(0.0, self._time.seconds_left) if self._judge.search.time_limit else None
 
 
 def _has_model(trial: Trial) -> bool:

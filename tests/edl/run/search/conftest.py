@@ -17,6 +17,7 @@ from edl.jobs.outcome import Outcome
 from edl.program import load, read_spec, unload
 from edl.program.folders import CANDIDATES
 from edl.run.search import driver
+from edl.run.training_client import TrainingProcess
 from edl.spec import ENSEMBLE, Candidate, Component, RegressionLabel, Rows, Search
 from tests.edl.programs import simple, write
 from tests.edl.run.conftest import new_job
@@ -110,6 +111,7 @@ def run(
     observer: Callable[[ProcessEvent], None] = lambda event: None,
     cancelled: threading.Event | None = None,
     interrupted: threading.Event | None = None,
+    prepared: TrainingProcess | None = None,
 ) -> Outcome:
     """Run a search in a job folder of its own."""
     loaded = load(program)
@@ -122,6 +124,7 @@ def run(
             observer=observer,
             cancelled=cancelled or threading.Event(),
             interrupted=interrupted,
+            prepared=prepared,
         )
     finally:
         unload(loaded.module)

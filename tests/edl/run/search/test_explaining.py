@@ -11,14 +11,7 @@ from edl.spec import Importances, Rows, Search, mean_importances
 from tests.edl.models.conftest import SPEC
 
 
-def search(**changes: float) -> Search:
-    return msgspec.structs.replace(Search((), "rmse"), **changes)
-
-
-def test_importances_take_a_twentieth_of_the_time_and_at_most_five_seconds() -> None:
-    assert explaining.budget(search(time_limit=60.0)) == 3
-    assert explaining.budget(search(time_limit=300.0)) == 5
-    assert explaining.budget(search()) == 5
+def test_models_are_explained_in_as_many_at_once_as_there_are_slots() -> None:
     assert explaining.seconds_of_each(3, [4, 7, 9], 2) == 1.5, "two at once, and then the third"
 
 
@@ -38,7 +31,7 @@ def test_the_importances_of_an_ensemble_are_the_weighted_mean_of_its_members() -
 
 
 def test_a_model_that_was_not_explained_in_time_is_left_out() -> None:
-    spec = msgspec.structs.replace(SPEC, search=search(test=5))
+    spec = msgspec.structs.replace(SPEC, search=Search((), "rmse", test=5))
     outcome = Outcome("explain", 40, 0.1, {"x": 2.0, "y": None})
     found = explaining.importances(spec, {1: 0.9, 2: 0.1}, {2: outcome})
     assert found == Importances({"x": pytest.approx(2.0), "y": 0.0}, 40, "test")

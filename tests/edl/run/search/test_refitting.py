@@ -125,4 +125,4 @@ def test_a_search_keeps_time_for_the_refits_of_the_best_models(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ended: tuple[float, ...], kept: float
 ) -> None:
     monkeypatch.setattr(judge, "trials", lambda: trials(*ended))
-    assert estimate_refit_time(judge, slots=2) == pytest.approx(kept)
+    assert estimate_refit_time(judge, slots=2, seconds=100.0) == pytest.approx(kept)

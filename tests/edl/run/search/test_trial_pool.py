@@ -13,7 +13,7 @@ from edl.jobs.outcome import Outcome
 from edl.program import read_spec
 from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial_pool import TrialPool, needed_seconds, trial_seconds
-from edl.run.search.trial_runner import rotation_of
+from edl.run.search.trial_runner import LATE, rotation_of
 from edl.run.training_client import TrainingProcess
 from edl.run.training_protocol import TrialRun
 from edl.spec import Rows
@@ -55,6 +55,15 @@ def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_anothe
     assert [trial.error for trial in outcome.trials] == ["", "stopped at the time limit"]
 
 
+def test_a_trial_that_does_not_answer_is_ended_with_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_runner, "GRACE", -1.0)
+    deaf = {"append": "\nimport threading as _threading\n_threading.Event().wait()\n"}
+    outcome = run(searching(tmp_path / "program", [PLAIN[1], deaf, PLAIN[0]], time_limit=1e6))
+    assert [trial.error for trial in outcome.trials][:2] == ["", LATE]
+
+
 @pytest.mark.parametrize(
     ("training", "validation", "folds"), [(80, 40, 3), (60, 60, 2), (90, 10, 1), (70, 30, 3)]
 )
@@ -74,6 +83,23 @@ def test_each_fold_validates_on_other_rows_and_trains_on_the_rest(
     assert seen == given[size - folds * validation : size]
 
 
+@pytest.mark.parametrize(("threads", "started"), [(1, 0), (2, 1)])
+def test_a_process_that_was_prepared_with_as_many_threads_runs_the_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, started: int
+) -> None:
+    prepared = TrainingProcess.start("lightgbm", threads)
+    starts: list[str] = []
+    start = TrainingProcess.start
+
+    def noted(framework: str, threads: int | None = None) -> TrainingProcess:
+        starts.append(framework)
+        return start(framework, threads)
+
+    monkeypatch.setattr(TrainingProcess, "start", noted)
+    run(searching(tmp_path / "program", PLAIN[:1]), prepared=prepared)
+    assert starts == ["lightgbm"] * started
+
+
 def test_a_trial_needs_what_the_slowest_one_of_its_model_took(tmp_path: Path) -> None:
     program = searching(tmp_path / "program", PLAIN[:2])
     search = read_spec(program).search
@@ -81,9 +107,9 @@ def test_a_trial_needs_what_the_slowest_one_of_its_model_took(tmp_path: Path) ->
     assert needed_seconds(search, {}, 1) == 0
     assert needed_seconds(search, {0: 3.5}, 1) == 3.5
     assert trial_seconds(10, 0, last=False) == 5
-    assert trial_seconds(10, 7, last=False) == 8.75
-    assert trial_seconds(10, 9, last=False) == 10
-    assert trial_seconds(10, 0, last=True) == 10
+    assert trial_seconds(10, 6, last=False) == 7.5
+    assert trial_seconds(10, 9, last=False) == 8
+    assert trial_seconds(10, 0, last=True) == 8
 
 
 def test_a_trial_that_has_not_the_time_it_needs_is_not_begun(

@@ -10,7 +10,7 @@ from edl import spec
 from edl.errors import SemanticError
 from edl.installation import install_extras
 from sqlflow_edl.analysis.search import local, portfolio
-from sqlflow_edl.analysis.search.plan import check_without_columns, default_seconds
+from sqlflow_edl.analysis.search.plan import check_without_columns
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse
 from tests.databases import Databases
@@ -40,11 +40,6 @@ def searched(session: Session, text: str) -> spec.Search:
     found = compiled(session, text).search
     assert found is not None
     return found
-
-
-def test_more_rows_have_more_time() -> None:
-    found = [default_seconds(rows) for rows in (1, 1_000, 1_001, 10_000, 100_000, 10**9)]
-    assert found == [30, 30, 60, 60, 180, 300]
 
 
 @pytest.mark.soak
