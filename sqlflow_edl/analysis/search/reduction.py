@@ -25,7 +25,7 @@ from sqlflow_edl.analysis.search.limits import (
 from sqlflow_edl.analysis.search.screening import choose_columns
 from sqlflow_edl.analysis.search.split import narrow_rows
 from sqlflow_edl.analysis.settings import search as settings
-from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.attribute_dictionary import Resolved
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.syntax import ast
 
