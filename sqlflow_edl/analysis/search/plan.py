@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -26,7 +27,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
 from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
-from sqlflow_edl.analysis.search.limits import Clock, Table, default_seconds, note_on_candidates
+from sqlflow_edl.analysis.search.limits import FOLDED, Clock, Table, default_seconds, note_on_candidates
 from sqlflow_edl.analysis.search.reduction import Reduction, find_reduction
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide, narrow_rows
@@ -104,14 +105,18 @@ class SearchPlan(RowPlan):
         if ordered and self.folds not in (None, 1):
             raise self._not_at_random()
         limit = None if self.reduction is None else self.reduction.limit
-        in_folds = limit is None or self.folds is not None or limit.allows_folds
-        divided = divide(
+        divide_in = partial(
+            divide,
             rows,
             self.held_out.test_rows(rows.validation),
             is_written=TEST in self._names,
-            folds=self.folds if in_folds and not (ordered or self.held_out.query or self.validates) else 1,
             columns=len(self.columns),
         )
+        divided = divide_in(folds=1 if ordered or self.held_out.query or self.validates else self.folds)
+        if divided.folds > 1 and self.folds is None and limit is not None and not limit.allows_folds:
+            divided = divide_in(folds=1)
+            over = f"{FOLDED:.0%} of the limit of {limit.seconds:g} s was over before"
+            self.notes.append(f"the models are trained without folds: {over}")
         if not divided.rows.validation:
             raise self._too_few(rows.total)
         candidates: list[spec.Candidate] = []

@@ -15,8 +15,8 @@ def follow(
     cluster: Cluster,
     changed: Callable[[Change | Room | Order], object],
     report: Callable[[list[Change]], object],
-    failed: Callable[[SQLFlowError], object] = lambda error: None,
     pause: Callable[[float], object] = time.sleep,
+    failed: Callable[[SQLFlowError], object] = lambda error: None,
 ) -> None:
     """Pass on changes and orders until the cluster is closed; after a broken watch, the cluster's list first.
 

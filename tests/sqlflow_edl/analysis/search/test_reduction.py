@@ -38,7 +38,11 @@ def pin(session: Session, text: str, clock: Clock | None = None) -> tuple[Pinned
     [statement] = session.parse(text)
     plan = replace(session.compiler, clock=clock or Clock()).training_plan(statement)
     fixed = pin_and_fit(session.source, plan, job_folder.create("train", text), Silent())
-    return fixed, [note for note in plan.notes if "no more here" in note or "no time" in note]
+    return fixed, [
+        note
+        for note in plan.notes
+        if any(words in note for words in ("no more here", "no time", "without folds"))
+    ]
 
 
 def test_a_table_that_fits_is_read_as_it_is(session: Session) -> None:
@@ -89,10 +93,11 @@ def test_late_candidates_are_not_planned(session: Session, monkeypatch: pytest.M
     monkeypatch.setattr(limits, "PLANNED", 0.0)
     monkeypatch.setattr(limits, "FITTED", 0.0)
     monkeypatch.setattr(limits, "FOLDED", 0.0)
-    fixed, notes = pin(session, SEARCH.format(1000))
+    fixed, (in_folds, *notes) = pin(session, SEARCH.format(1000))
     assert fixed.spec.search is not None
     assert len(fixed.spec.search.candidates) == limits.LEAST_FITS
     assert fixed.spec.search.folds == 1, "a small table has five otherwise"
+    assert in_folds == "the models are trained without folds: 40% of the limit of 1000 s was over before"
     assert [note.partition(" candidates")[2] for note in notes] == [
         " are planned: there is no time for the plans of the others"
     ]
