@@ -36,5 +36,5 @@ def load(module: str, name: str) -> Any:
             raise
         raise ExtensionError(
             f"the extension {extension} is not part of this installation",
-            hint=f"install all of it: pip install --force-reinstall 'sqlflow-edl[{EXTRAS[extension]}]'",
+            hint=f"reinstall all of it: pip install 'sqlflow-edl[{EXTRAS[extension]}]'",
         ) from None
