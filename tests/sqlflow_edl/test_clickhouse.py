@@ -17,7 +17,8 @@ def test_a_model_is_trained_measured_and_used(clickhouse: str) -> None:
         found: list[list[dict[str, object]]] = []
         with pytest.raises(SourceError, match="the table visits exists and was not made by sqlflow-edl"):
             found.extend(
-                result.to_arrow().to_pylist() for result in session.run(PROGRAM.read_text(encoding="utf-8"))
+                result.to_arrow().to_pylist()
+                for result in session.stream(PROGRAM.read_text(encoding="utf-8"))
             )
         assert found[5:7] == [[{"n": 60}], [{"n": 60}]]
         assert [row["name"] for row in found[7]] == ["sizes"]
