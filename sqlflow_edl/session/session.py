@@ -180,9 +180,17 @@ class Session:
         """Run the statements of the text one after another; return their results with all rows in memory.
 
         Raises the errors that are found before anything runs together, and the error of the first statement that fails;
-        results that were stored before it stay.
+        results that were stored before it stay, and a note of the error names them.
         """
-        return [result.fetch() for result in self.stream(text)]
+        results: list[Result] = []
+        try:
+            results.extend(result.fetch() for result in self.stream(text))
+        except SQLFlowError as error:
+            for result in results:
+                if result.model or result.rows:
+                    error.add_note(f"stored before it: {result.message}")
+            raise
+        return results
 
     def stream(self, text: str) -> Results:
         """Check the statements of the text; each runs when its result is asked for, until the first failure.

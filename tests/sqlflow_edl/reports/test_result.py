@@ -93,6 +93,20 @@ def test_a_program_runs_without_anybody_asking_for_its_results() -> None:
     assert result.to_arrow().to_pylist() == [{"a": 1}]
 
 
+def test_the_error_of_a_program_names_what_was_stored_before_it() -> None:
+    program = (
+        "CREATE TABLE t AS SELECT i AS x, 2 * i AS y FROM range(100) AS rows (i);"
+        "SELECT * FROM t TO TRAIN LinearRegressor WITH train.epoch = 1 LABEL y INTO m;"
+        "SELECT CAST(a AS INT) FROM (VALUES ('no number')) AS t (a)"
+    )
+    with sqlflow_edl.connect("duckdb:") as session:
+        with pytest.raises(SQLFlowError, match="no number") as caught:
+            session.run(program)
+        [note] = caught.value.__notes__
+        assert note.startswith("stored before it: ") and "m@1" in note
+        assert session.registry.has("m")
+
+
 def test_rows_are_there_as_often_as_they_are_read_and_after_later_statements() -> None:
     with sqlflow_edl.connect("duckdb:") as session:
         first, second = session.run("SELECT 1 AS a; SELECT 2 AS a")
