@@ -99,9 +99,8 @@ def _room() -> int:
 def _window(place: TextPlace, room: int) -> tuple[str, int]:
     """Return the visible part of the line, without control characters, and the cells before the caret."""
     middle = place.column - 1 - len(_fit_width(place.text[: place.column - 1][::-1], room // 2 - 1))
-    start = min(
-        middle, len(place.text) - len(_fit_width(place.text[::-1], room))
-    )  # no room is left at the end
+    # no room is left at the end
+    start = min(middle, len(place.text) - len(_fit_width(place.text[::-1], room)))
     shown = _fit_width(place.text[start:], room)
     before = place.text[start : place.column - 1]
     prefix = "…" if start else ""

@@ -51,10 +51,7 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
-TRACKED_BY = (
-    "OPENLINEAGE_",
-    "MLFLOW_TRACKING_URI",
-)  # variables that configure systems which follow statements
+TRACKED_BY = ("OPENLINEAGE_", "MLFLOW_TRACKING_URI")  # variables of systems that follow statements
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 

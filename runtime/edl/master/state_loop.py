@@ -36,7 +36,7 @@ class StateLoop:
     """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second.
 
     `add_state` gets the written state, and the name of the checkpoint that is the one to go back to from then on.
-    `date` is that of a write in seconds since 1970, 0 if the time until the next master does not belong to the job.
+    `date` is the time of a write in seconds since 1970, 0 if the time until the next master does not belong to the job.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from edl.errors import SourceError
@@ -13,6 +14,7 @@ class _Closable(Protocol):
 
 
 C = TypeVar("C", bound=_Closable)
+R = TypeVar("R")
 
 
 class SecondConnection(Generic[C]):
@@ -36,6 +38,15 @@ class SecondConnection(Generic[C]):
             self._is_refused = True
             return None
         return self._opened
+
+    def ask(self, question: Callable[[C], R], unanswered: tuple[type[Exception], ...] = ()) -> R | None:
+        """Return the answer to a question, or None without a connection or after one of the errors `unanswered`."""
+        connection = self.get()
+        if connection is None:
+            return None
+        with suppress(*unanswered):
+            return question(connection)
+        return None
 
     def close(self) -> None:
         if self._opened is not None and self._is_open(self._opened):

@@ -118,7 +118,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
     @property
     def combiner(self) -> str:
-        """How the vectors of several ids in one row become one."""
+        """Way to make one vector of the vectors of several ids in a row; one of COMBINERS."""
         return "sum"
 
     @property

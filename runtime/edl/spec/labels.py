@@ -14,7 +14,7 @@ Task = Literal["regression", "binary", "multiclass", "ranking", "clusters", "ano
 
 
 class BaseLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
-    """What all labels have. Fields that a kind lacks have a value without an effect here."""
+    """Properties of all labels. Fields that a kind lacks have a value without an effect here."""
 
     is_number: ClassVar[bool] = False  # one number, of which errors have a unit
     has_classes: ClassVar[bool] = False

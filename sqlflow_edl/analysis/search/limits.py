@@ -22,9 +22,8 @@ PLANNED, FITTED = 0.1, 0.3
 LEAST_PLANS, LEAST_FITS = 4, 2
 WORDS = 50_000  # categories in the programs of all candidates, for each second of the limit
 FEW_COLUMNS = 200  # as many are never left out
-COLUMN_COST = (
-    65.0  # all work for a column, as a multiple of its part of counting the rows and planning a candidate
-)
+# all work for a column, as a multiple of its part of counting the rows and planning a candidate
+COLUMN_COST = 65.0
 TEXT_COST = 4.0  # a column of texts, as a multiple of one of numbers
 COLUMN_SHARE = 0.4  # of the time that is left, for work that grows with the columns
 SCREENED_ROWS, SCREENED_VALUES = 2_000, 4_000_000  # read to choose columns
@@ -101,8 +100,8 @@ class TimeLimit:
     def columns_that_fit(self, columns: int, planning: float, texts: float = 0.0) -> int:
         """Return the number of columns that there is time for.
 
-        planning: seconds of counting the rows and of one candidate's plan of all columns. texts: share of those of
-        texts.
+        planning: seconds of counting the rows and of one candidate's plan of all columns. texts: share of the columns
+        of texts.
         """
         cost = COLUMN_COST * planning / max(columns, 1) * (1 + (TEXT_COST - 1) * texts)
         return max(FEW_COLUMNS, int(COLUMN_SHARE * self.seconds_left / max(cost, 1e-9)))

@@ -114,9 +114,8 @@ class WarehouseResults:
                 continue
             if not is_old and not is_over(record.job):
                 continue
-            is_staged = bool(
-                self._staged_folder(record).staged_files()
-            )  # also if a commit died while it ended
+            # also if a commit died while it ended
+            is_staged = bool(self._staged_folder(record).staged_files())
             if is_staged or record.rows is None:
                 self._end(record)
                 swept += is_staged

@@ -9,15 +9,12 @@ import math
 import time
 from collections.abc import Callable
 
-SECONDS, SHARE = (
-    5.0,
-    0.05,
-)  # for the importances of all models together: the lesser of both, of the time limit
+# for the importances of all models together: the lesser of so many seconds and such a share of the time limit
+SECONDS, SHARE = 5.0, 0.05
 STORING, STORING_SHARE = 1.0, 0.02  # seconds and share of the limit for choice and storing
 RECORDS = 2  # the choice and the storing read as much as so many records of a trial
-MOST_ENDING = (
-    0.25  # of the time that is left when the search begins, for all that comes after trials and refits
-)
+# of the time that is left when the search begins, for all that comes after trials and refits
+MOST_ENDING = 0.25
 
 
 class SearchTime:

@@ -57,14 +57,14 @@ def estimate_rows(connection: MySQLConnection, query: str) -> RowEstimate:
     is_counted = False
     began = time.monotonic()
     with suppress(*ERRORS):
-        [(counted,)] = connection.fetch_all(_limited(f"COUNT(*) FROM (\n{query}\n) AS sqlflow_edl_query"))
+        [(counted,)] = connection.fetch_all(_limit_time(f"COUNT(*) FROM (\n{query}\n) AS sqlflow_edl_query"))
         rows, is_counted = int(counted), True
         seconds = time.monotonic() - began + rows * width * _READ_SECS
     return RowEstimate(rows, rows * width, seconds, is_counted=is_counted, is_bound=not is_counted)
 
 
 def _most_rows(connection: MySQLConnection, query: str) -> int:
-    """Return how many rows the server expects without grouping and limits: the product of those of the tables."""
+    """Return how many rows the server expects without grouping and limits: the product of the tables' rows."""
     total: dict[bytes, float] = {}
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {query}")
@@ -79,7 +79,7 @@ def _most_rows(connection: MySQLConnection, query: str) -> int:
 
 def _row_size(connection: MySQLConnection, query: str) -> float:
     with connection.cursor() as cursor:
-        cursor.execute(_limited(f"* FROM (\n{query}\n) AS sqlflow_edl_query LIMIT {SAMPLED_ROWS}"))
+        cursor.execute(_limit_time(f"* FROM (\n{query}\n) AS sqlflow_edl_query LIMIT {SAMPLED_ROWS}"))
         kinds = schema(columns(cursor._result.fields)).types
         rows = cursor.fetchall()
     texts = [pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in kinds]
@@ -87,7 +87,7 @@ def _row_size(connection: MySQLConnection, query: str) -> float:
     return sum(sizes) / max(1, len(sizes))
 
 
-def _limited(selected: str) -> str:
+def _limit_time(selected: str) -> str:
     """Return a query that the server stops when it has taken too long."""
     mariadb = f"/*M! SET STATEMENT max_statement_time = {PROBE_SECS} FOR */"
     return f"{mariadb} SELECT /*+ MAX_EXECUTION_TIME({round(1000 * PROBE_SECS)}) */ {selected}"

@@ -126,12 +126,8 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         return f"all rows are copied into the job's folder once, over one connection: {why}"
 
     def estimate_rows(self, query: str) -> RowEstimate | None:
-        connection = self._second.get()
-        if connection is None:
-            return None
-        with suppress(*ERRORS):  # of a table or a setting that only the user's session has
-            return queries.estimate_rows(connection, _one(query))
-        return None
+        # ERRORS: of a table or a setting that only the user's session has
+        return self._second.ask(lambda second: queries.estimate_rows(second, _one(query)), ERRORS)
 
     def pinning_rates(self) -> PinningRates:
         return IN_FILE if self.how_rows_are_kept() else pinning.RATES
@@ -159,8 +155,7 @@ class PostgreSQLSource(CursorSource[PostgreSQLColumn]):
         return bool(self.connection.in_transaction)
 
     def check_rights(self, statements: Sequence[str]) -> None:
-        if (connection := self._second.get()) is not None:
-            check_rights(connection, statements)
+        self._second.ask(lambda second: check_rights(second, statements))
 
     def check_may_write(self, target: str, *, append: bool = False) -> None:
         self._results.check_may_write(target, append=append)
