@@ -12,7 +12,10 @@ import msgspec
 import pytest
 import yaml
 
+from edl.build import PROTOCOL, Build, present_build
+from sqlflow_edl.backends.kubernetes import apply
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
 from tests.sqlflow_edl.backends.kubernetes.place import Place, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUICK,
@@ -42,6 +45,29 @@ def test_an_image_that_does_not_exist(points: Place, capsys: pytest.CaptureFixtu
     assert "note: master waits: ErrImagePull" in said or "note: master waits: ImagePullBackOff" in said
     assert "error: the master of the job cannot start: " in said
     assert "missing/sqlflow-edl:none" in said
+    nothing_left(points)
+
+
+def test_an_image_whose_build_does_not_run_jobs_of_this_one(
+    points: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Build("0.1.0", "c0ffee000000", PROTOCOL + 1)
+    monkeypatch.setattr(apply, "present_build", lambda: client)
+    said = refused(points, capsys, QUICK, "--set", "ttl_secs=1")
+    assert f"error: the job was made by {client}, and its image has {present_build()}, which does not" in said
+    assert "build the image from the code that is installed where the job is submitted" in said
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_an_image_of_another_build_that_runs_jobs_of_this_one(
+    points: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = Build("0.1.0", "c0ffee000000", PROTOCOL)
+    monkeypatch.setattr(apply, "present_build", lambda: client)
+    assert main(["run", "-e", QUICK, *brief(points)]) == exit_codes.OK
+    said = capsys.readouterr().err
+    assert f"note: master: the job was made by {client}, and its image has {present_build()}" in said
     nothing_left(points)
 
 
