@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,7 +54,8 @@ class Backend:
     `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
     `metrics_port` the port of /metrics (0: any free port), `health_port` the port of the liveness probe (0: none),
     `clock` returns seconds that never go back, `interval` is the number of seconds between two progress events,
-    `register_secs` the time for a running process to register. `relayed` holds the output and other files of a job if
+    `register_secs` the time for a running process to register, and `wait_secs` the time that the job may wait for
+    instances without which it does not go on. `relayed` holds the output and other files of a job if
     its client sees no folder of the instances.
     """
 
@@ -71,6 +73,7 @@ class Backend:
     clock: Callable[[], float] = time.monotonic
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
+    wait_secs: float = math.inf
     supervised: bool = True
     end_instances: Callable[[], None] | None = None
     show_end: Callable[[End], None] = lambda end: None

@@ -105,6 +105,7 @@ def connect_master(folder: ClusterFolder, events: EventStream, workers: int) -> 
             metrics_port=names.METRICS,
             health_port=names.HEALTH,
             interval=INTERVAL,
+            wait_secs=deployment.policy.longest_wait,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
         )

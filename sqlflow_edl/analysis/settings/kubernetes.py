@@ -186,6 +186,14 @@ KUBERNETES = (
         low=1,
     ),
     AttributeRow(
+        f"{PLACE}wait_secs",
+        "number",
+        "Seconds that the job may wait for the pod of its master, or for pods without which it does not go on; 0 for "
+        "no limit. `--wait-limit 30m` sets it.",
+        0.0,
+        low=0,
+    ),
+    AttributeRow(
         f"{PLACE}node_failures",
         "integer",
         "Failures of workers and servers on a node after which the job avoids it, unless all of its "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -24,7 +26,7 @@ from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
-from sqlflow_edl.backends.kubernetes import status_text, steering
+from sqlflow_edl.backends.kubernetes import status_text, steering, waiting
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, KubernetesJob, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
@@ -133,7 +135,7 @@ class KubernetesJobHandle:
         if job is None:
             return self._settle_absent()
         if not job.is_over:
-            return self._paused_or_running(status, job)
+            return self._end_long_wait(job) or self._paused_or_running(status, job)
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
@@ -144,6 +146,19 @@ class KubernetesJobHandle:
                 "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
             )
         return self._record_end("done")
+
+    def _end_long_wait(self, job: KubernetesJob) -> Status | None:
+        """Delete the job, and record that, if its master has waited for too long while nobody followed it."""
+        limit = self._objects.deployment.policy.longest_wait
+        if limit == math.inf or wishes_of(job.metadata).paused:
+            return None
+        pods = self._objects.pods()
+        since = waiting.waits_since(job, [pod for pod in pods if pod.instance is None])
+        if since is None or (datetime.now(UTC) - since).total_seconds() < limit:
+            return None
+        why = status_text.find_reason(status_text.list_waiting(self._objects, job, pods))
+        self._objects.delete()
+        return self._record_end("failed", waiting.long_wait(limit, why).message)
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""
@@ -166,9 +181,9 @@ class KubernetesJobHandle:
         pods = self._objects.pods()
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
-        waiting = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
+        waits = status_text.list_waiting(self._objects, job, pods) if status.is_alive else ()
         notes = [
-            *(status_text.sentence(name, why) for name, why in waiting),
+            *(status_text.sentence(name, why) for name, why in waits),
             *dict.fromkeys(status_text.memory_notes(pods)),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))

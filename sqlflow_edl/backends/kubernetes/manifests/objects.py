@@ -150,6 +150,7 @@ class JobManifests:
                 settings.text("most_memory"),
                 settings.whole("node_failures"),
                 msgspec.UNSET if (outage := settings.number("outage_secs")) == OUTAGE_SECS else outage,
+                settings.number("wait_secs") or msgspec.UNSET,
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

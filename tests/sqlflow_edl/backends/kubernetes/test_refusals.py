@@ -21,6 +21,7 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUICK,
     TRAIN,
     brief,
+    last_job,
     nothing_left,
     place,
     points,
@@ -89,6 +90,21 @@ def test_workers_that_no_node_can_meet(points: Place) -> None:
         said.until("note: worker-")
         assert "Insufficient cpu" in said.lines[-1]
         assert said.interrupt() == exit_codes.INTERRUPTED
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_detached_job_whose_workers_no_node_can_meet_within_its_limit(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--set", "worker_cpu=1000", "--set", "worker_cpu_limit=none", "--wait-limit", "3s", "--detach"]
+    text = TRAIN.format(epochs=1, how="num_workers = 2")
+    assert main(["run", "-e", text, *brief(points), *options]) == exit_codes.OK
+    capsys.readouterr()
+    assert main(["attach", last_job().id]) == exit_codes.FAILED
+    said = capsys.readouterr().err
+    assert "error: the job has waited for 3 s, and its limit is over: worker-0 waits: " in said
+    assert "Insufficient cpu" in said
     nothing_left(points)
 
 
