@@ -135,7 +135,7 @@ class KubernetesJobHandle:
         if job is None:
             return self._settle_absent()
         if not job.is_over:
-            return self._end_long_wait(job) or self._paused_or_running(status, job)
+            return self._end_unattended(job) or self._paused_or_running(status, job)
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
@@ -147,18 +147,29 @@ class KubernetesJobHandle:
             )
         return self._record_end("done")
 
-    def _end_long_wait(self, job: KubernetesJob) -> Status | None:
-        """Delete the job, and record that, if its master has waited for too long while nobody followed it."""
+    def _end_unattended(self, job: KubernetesJob) -> Status | None:
+        """Delete the job, and record that, if nobody followed it while its master waited for too long, or its masters
+        ended in vain.
+        """
         limit = self._objects.deployment.policy.longest_wait
-        if limit == math.inf or wishes_of(job.metadata).paused:
+        may_be_vain = self._objects.deployment.has_master and job.status.failed >= waiting.MOST_VAIN
+        if (limit == math.inf and not may_be_vain) or wishes_of(job.metadata).paused:
             return None
         pods = self._objects.pods()
-        since = waiting.waits_since(job, [pod for pod in pods if pod.instance is None])
-        if since is None or (datetime.now(UTC) - since).total_seconds() < limit:
+        masters = [pod for pod in pods if pod.instance is None]
+        error: ClusterError | None = None
+        if may_be_vain:
+            last = waiting.VainMasters().look(masters, lambda: read_snapshot(self._objects.status()))
+            if last is not None:
+                error = status_text.hopeless(self._objects, last, job.status.failed, self.folder.id)
+        since = waiting.waits_since(job, masters)
+        if since is not None and (datetime.now(UTC) - since).total_seconds() >= limit:
+            why = status_text.find_reason(status_text.list_waiting(self._objects, job, pods))
+            error = waiting.long_wait(limit, why)
+        if error is None:
             return None
-        why = status_text.find_reason(status_text.list_waiting(self._objects, job, pods))
         self._objects.delete()
-        return self._record_end("failed", waiting.long_wait(limit, why).message)
+        return self._record_end("failed", error.message)
 
     def _settle_absent(self) -> Status:
         """Record the end of a job that is gone from the cluster; `unknown` if nothing shows it. That is asked again."""

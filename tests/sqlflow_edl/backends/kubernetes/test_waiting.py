@@ -141,6 +141,16 @@ def test_three_masters_that_fail_without_progress_end_the_job_with_the_reason(pl
     assert play.folder.status().state == "failed"
 
 
+def test_masters_that_fail_without_progress_end_a_job_that_nobody_follows_at_the_next_look(
+    play: Play,
+) -> None:
+    play.start(retries=20)
+    play.says(*["error: there is no room", "exit 1"] * 3)
+    wait_until(lambda: play.handle.details().status.state == "failed")
+    assert "masters in a row ended without progress" in play.folder.status().error
+    assert play.folder.status().error.endswith(": there is no room")
+
+
 @pytest.mark.soak
 def test_masters_that_fail_between_steps_of_progress_do_not_end_the_job(play: Play, told: Told) -> None:
     play.start(retries=20)
