@@ -159,7 +159,7 @@ KUBERNETES = (
     AttributeRow(
         f"{PLACE}grace_secs",
         "integer",
-        "Time that pods have to end after SIGTERM, in seconds.",
+        "Time that pods have to end after SIGTERM, in seconds; a master has 10 at most.",
         60,
         low=1,
         high=3600,
