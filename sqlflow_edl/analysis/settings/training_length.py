@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.rows.validation import FRACTION
 from sqlflow_edl.analysis.settings import trees
+from sqlflow_edl.analysis.settings.attributes import UNSEEN_RATE
 
 if TYPE_CHECKING:
+    from sqlflow_edl.analysis.columns.inputs import ModelInputs
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
 def training(
-    settings: TrainSettings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
+    settings: TrainSettings,
+    rows: spec.Rows,
+    inputs: ModelInputs,
+    errors: list[SQLFlowError],
+    *,
+    own_query: bool = False,
 ) -> spec.Training:
     """Return the training settings of a JobSpec; errors are appended.
 
@@ -56,7 +65,16 @@ def training(
         calibration=get("validation.calibration", ""),
         threshold=get("validation.threshold", None),
         **{name: get(f"train.{name}", 0) for name in spec.job.ROW_LIMITS},
+        unseen_rate=msgspec.UNSET
+        if settings.is_trees
+        else _unseen_rate(inputs, get("train.unseen_rate", UNSEEN_RATE)),
     )
+
+
+def _unseen_rate(inputs: ModelInputs, rate: float) -> float | msgspec.UnsetType:
+    """Return the rate, unset if no value can be unseen."""
+    categories = (spec.category_of(feature) for features in inputs.values() for feature in features)
+    return rate if any(spec.is_category(one) and one.learns_unseen for one in categories) else msgspec.UNSET
 
 
 def _held_out_rows_needed(settings: TrainSettings) -> list[SQLFlowError]:
