@@ -24,8 +24,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from edl.errors import SemanticError, SQLFlowError, UserCodeError, did_you_mean
+from edl.evaluation.prediction import Results
 from edl.jobs.cores import available_cores
-from edl.worker.evaluation.prediction import Results
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
 from sqlflow_edl.serving.batching import Batcher
 from sqlflow_edl.serving.catalog import Loaded, Log, ModelCatalog
