@@ -147,7 +147,10 @@ def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
     for name in names:
         values = batch.column(name)
         if pa.types.is_string(values.type):
-            found[name] = np.array(values.fill_null("").to_pylist(), dtype=object)
+            texts = (
+                "unseen" if text == "" else text or "" for text in values.to_pylist()
+            )  # the empty one is NULL
+            found[name] = np.array(list(texts), dtype=object)
             continue
         if pa.types.is_temporal(values.type):
             seconds = values.cast(pa.timestamp("us")).cast(pa.int64())

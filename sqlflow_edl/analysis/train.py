@@ -37,6 +37,7 @@ from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.encodings import of_label
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, written_input
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
+from sqlflow_edl.analysis.columns.missing import list_null_indicators, separate_unseen
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.inference.used_model import time_zone_notes
 from sqlflow_edl.analysis.models.base import Model
@@ -167,7 +168,9 @@ class TrainingPlan(RowPlan):
         own_functions = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
         uncertainty.check_training(self.settings.resolved, label, errors)
-        training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
+        training = trainings.training(
+            self.settings, rows, inputs, errors, own_query=self.validation is not None
+        )
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
         defaults = _of_width(model, inputs)
@@ -295,24 +298,29 @@ class TrainingPlan(RowPlan):
         self, statistics: Statistics, label: spec.Label, errors: list[SQLFlowError]
     ) -> list[Placed]:
         fitted: list[Placed] = []
-        for draft, why in self._left_out(statistics):
-            if why:
-                what, reason = why
-                without = Decision((what,), reason)
+        marked: dict[str, ColumnStatistics] = {}
+        for draft, left in self._left_out(statistics):
+            if left:
+                without = Decision((left[0],), left[1])
                 if self._note(without.note):  # once: a date becomes several features
                     self.decisions.append(without)
                 continue
             try:
                 column, decided = self._column(draft, statistics, label)
+                self.decisions.append(decided)
                 if decided.fitted is None:
                     self._note(decided.note)
-                else:
-                    fitted.append(Placed(column, draft.input, draft.span))
-                self.decisions.append(decided)
+                    continue
+                fitted.append(Placed(column, draft.input, draft.span))
+                if self._marks_nulls(draft):
+                    marked |= {str(source): statistics[draft.columns[0]] for source in spec.sources(column)}
             except SQLFlowError as error:
                 same = ((earlier.message, earlier.span) == (error.message, error.span) for earlier in errors)
                 if not any(same):  # an item that makes several features
                     errors.append(error)
+        for place, indicator, why in reversed(list(list_null_indicators(fitted, marked))):
+            fitted.insert(place + 1, indicator)
+            self.decisions.append(why)
         return fitted
 
     def _column(self, draft: Draft, statistics: Statistics, label: spec.Label) -> tuple[Fitted, Decision]:
@@ -325,10 +333,20 @@ class TrainingPlan(RowPlan):
             self._note(note)
         if draft.origin:
             column = reused.form(column, draft, trees=self.settings.is_trees)
+        else:
+            column = separate_unseen(column, statistics, trees=self.settings.is_trees)
         if self.settings.is_trees:
             column, draft = tree_columns.fit_column(column, draft.span), tree_columns.describe_draft(draft)
         self._note_on_texts(draft, statistics)
         return column, decision(draft, column)
+
+    def _marks_nulls(self, draft: Draft) -> bool:
+        """Return True if NULL in a number is a feature of its own.
+
+        Trees take it as it is; distances between rows, a series and a written feature of a user's own layers do not.
+        """
+        own = self.settings.choice.own is not None and not draft.why
+        return bool(self.label) and not (self.settings.is_trees or own or draft.origin or self.forecast)
 
     def _note_on_texts(self, draft: Draft, statistics: Statistics) -> None:
         """Say that the numbers in texts are the feature, and which texts are NULL."""
@@ -376,8 +394,11 @@ class FittedTraining:
         """Return the JobSpec with other values of `VARIED`; the columns, the label and the loss stay."""
         job, errors = self.job, list[SQLFlowError]()
         rows = job.rows
-        training = trainings.training(settings, rows, errors, own_query=job.validation is not None)
-        raise_all(errors)
+        training = trainings.training(
+            settings, rows, job.inputs, errors, own_query=job.validation is not None
+        )
+        if errors:
+            raise_all(errors)
         parameters = model_parameters(settings, self.model, job.label, rows.training)
         return msgspec.structs.replace(
             job,
@@ -533,7 +554,14 @@ def _unwritten_drafts(
         elif column not in resolver.reserved:
             column_drafts = forecasts.drafts(forecast, column, schema) if forecast else None
             if column_drafts is None:
-                column_drafts = derive(column, schema, resolver.notes, statement.select_span, bins=bins)
+                column_drafts = derive(
+                    column,
+                    schema,
+                    resolver.notes,
+                    statement.select_span,
+                    bins=bins,
+                    trees=settings.is_trees,
+                )
                 if schema.type(column) is ColumnType.TEXT and settings.get(TEXT_NUMBERS) == "convert":
                     column_drafts = _numbers_in_text(column, column_drafts, resolver, bins)
                 if not column_drafts:

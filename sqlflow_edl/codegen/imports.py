@@ -70,7 +70,8 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     if helpers:
         ours.append(f"from edl.{package} import {', '.join(helpers)}")
     user_import = [own_import(spec.own)] if spec.own else []
-    return ["\n".join(group) for group in (standard, library, ours, user_import) if group]
+    groups = filter(None, (standard, library, ours, user_import))
+    return list(map("\n".join, groups))
 
 
 def _modules(spec: JobSpec) -> list[str]:

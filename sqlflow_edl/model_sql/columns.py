@@ -145,7 +145,7 @@ class Columns:
         return self._numbers.add(name_of_part, exp.cast(expression, exp.DataType.Type.BIGINT))
 
     def id(self, category: Category) -> exp.Column:
-        """Return the id of a category, `size` for missing or unseen."""
+        """Return the id of a category."""
         if category not in self._categories:
             make = IDS.get(type(category))
             names = tuple(source_columns(category))
@@ -207,7 +207,8 @@ class Columns:
         floor = self.target.form("floor", value) or exp.Floor(this=value.copy())
         is_whole = exp.EQ(this=value.copy(), expression=floor)
         number_value = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
-        return case([(exp.and_(inside, is_whole), number_value)], whole(category.size))
+        known = exp.and_(inside, is_whole)
+        return case([*_missing(category, value), (known, number_value)], whole(category.unseen_id))
 
     def _date_part(self, category: DatePart) -> Expression:
         value, first = self.part(category.column, category.part), _FIRST[category.part]
@@ -219,25 +220,31 @@ class Columns:
         name = _of_table(category)
         kind = self._schema.field(name).type
         places = dict(zip(category.values, range(category.size), strict=True))
-        missing = whole(category.size)
+        unseen = whole(category.unseen_id)
         if types.is_boolean(kind):
             column = self.raw(name)
             yes, no = (
-                places.get(text, places.get(int(text == "true"), category.size)) for text in ("true", "false")
+                places.get(text, places.get(int(text == "true"), category.unseen_id))
+                for text in ("true", "false")
             )
-            return case([(column, whole(yes)), (exp.Not(this=column.copy()), whole(no))], missing)
+            return case(
+                [(column, whole(yes)), (exp.Not(this=column.copy()), whole(no))], whole(category.size)
+            )
         if types.is_integer(kind) or (isinstance(category.values[0], int) and _is_number(kind)):
             levels = [(_as_integer(value), place) for value, place in places.items()]
             branches = [(whole(value), whole(place)) for value, place in levels if value is not None]
-            return case(branches, missing, self.raw(name)) if branches else missing
+            known = case(branches, unseen, self.raw(name)) if branches else unseen
+            value = self.number(name) if _is_number(kind) else self.raw(name)
+            return case(of_null, known) if (of_null := _missing(category, value)) else known
         if not isinstance(category.values[0], str) or not (
             types.is_string(kind) or types.is_large_string(kind)
         ):
             raise unsupported_column_error(category, [name], f"of type {kind} has no form in SQL")
         text = self.target.form("text", self.raw(name)) or self.raw(name)
-        return case(
-            [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], missing, text
+        known = case(
+            [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], unseen, text
         )
+        return case(of_null, known) if (of_null := _missing(category, self.raw(name))) else known
 
     def _hash_bucket(self, category: HashBucket) -> Expression:
         name = _of_table(category)
@@ -257,7 +264,7 @@ class Columns:
                 part_hash = self._hashed_ids.add(
                     f"h{part_id.name}", self._hash_of(category, text_of_id, names)
                 )
-                conditions.append(exp.NEQ(this=part_id.copy(), expression=whole(part.size)))
+                conditions.append(exp.LT(this=part_id.copy(), expression=whole(part.size)))
             hashed = self.target.form("mix", exp.Add(this=hashed, expression=part_hash)) or part_hash
         return _bucket_of(category, conditions, hashed)
 
@@ -286,6 +293,11 @@ def _bucket_of(
 ) -> Expression:
     bucket = exp.cast(exp.Mod(this=hashed, expression=whole(category.size)), exp.DataType.Type.BIGINT)
     return case([(exp.and_(*conditions), bucket)], whole(category.size))
+
+
+def _missing(category: Category, column: exp.Column) -> list[tuple[Expression, Expression]]:
+    """Return the branch of NULL, or none if unseen values count as NULL."""
+    return [(is_null(column), whole(category.size))] if category.unseen else []
 
 
 def _is_known(column: Expression) -> Expression:

@@ -18,6 +18,7 @@ from edl.frameworks.networks.network import FeatureBlock, Floats
 from edl.spec import (
     Category,
     Feature,
+    IsNull,
     Log,
     Normalize,
     Numeric,
@@ -27,6 +28,7 @@ from edl.spec import (
     Year,
     category_of,
     is_encoding,
+    num_ids,
     source_columns,
 )
 from sqlflow_edl.model_sql.columns import Columns, unsupported_column_error
@@ -121,7 +123,7 @@ class FeatureColumns:
     def _values(self, feature: Feature) -> Iterator[Expression]:
         if is_encoding(feature):
             encoder = Encoder(feature)
-            table = encoder.values(np.arange(feature.category.size + 1), pa.record_batch({}))
+            table = encoder.values(np.arange(num_ids(feature.category)), pa.record_batch({}))
             yield from self._looked_up(feature.category, table.astype(np.float32).astype(np.float64))
         elif type(feature) in VALUES:
             yield from VALUES[type(feature)](self, feature)
@@ -161,6 +163,9 @@ class FeatureColumns:
         year = exp.cast(self.columns.part(feature.column, "year"), exp.DataType.Type.DOUBLE)
         shifted = divide(parenthesize(subtract(year, number(feature.mean))), number(feature.std))
         return exp.Coalesce(this=shifted, expressions=[number(0)])
+
+    def _is_null(self, feature: IsNull) -> Expression:
+        return case([(is_null(self.columns.number(feature.column)), number(1))], number(0))
 
     def _log(self, feature: Log) -> Expression:
         value = self.columns.number(feature.column)
@@ -240,6 +245,7 @@ VALUES: Mapping[type, Callable[[FeatureColumns, Any], Iterable[Expression]]] = {
     Normalize: _alone(FeatureColumns._normalize),
     Year: _alone(FeatureColumns._year),
     Log: _alone(FeatureColumns._log),
+    IsNull: _alone(FeatureColumns._is_null),
     PiecewiseLinear: FeatureColumns._bins,
 }
 

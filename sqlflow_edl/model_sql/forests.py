@@ -83,7 +83,7 @@ class _Trees:
         return case([(self._condition(nodes, node), self._node(first))], self._node(first + 1))
 
     def _condition(self, nodes: Nodes, node: int) -> Expression:
-        """Return the condition of the first child. A category that is missing or unseen has the id behind the last."""
+        """Return the condition of the first child. A category that is NULL has the id `size`."""
         place = int(nodes.column[node])
         column, feature = self.inputs[place], self.features[place]
         category = category_of(feature)

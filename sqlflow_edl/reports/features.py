@@ -107,11 +107,12 @@ def levels(category: Category, ids: Any) -> pa.Array:
     if item.levels:
         is_long = any(isinstance(value, int) and value > _LARGEST for value in item.levels)
         kind = pa.decimal128(38, 0) if is_long else None
-        return pa.array([*item.levels, None], kind).take(pa.array(ids))
+        others = [None] * (num_ids(category) - len(item.levels))
+        return pa.array([*item.levels, *others], kind).take(pa.array(ids))
     if category.boundaries:
         return pa.array([*_intervals(category.boundaries), None]).take(pa.array(ids))
     first = _FIRST[category.part] if category.part else 0
-    return pa.array(ids + first, mask=ids == num_ids(category) - 1)
+    return pa.array(ids + first, mask=ids >= num_ids(category) - 1 - category.has_other)
 
 
 def _intervals(boundaries: Sequence[float]) -> Iterator[str]:

@@ -30,7 +30,7 @@ from sqlflow_edl.analysis.warm_start import signature
 from sqlflow_edl.reports import table
 from sqlflow_edl.reports.features import levels
 
-INTERCEPT = "__INTERCEPT__"
+INTERCEPT, UNSEEN = "__INTERCEPT__", "__UNSEEN__"
 _LINEAR = ("LinearRegressor", "LinearClassifier")
 _CENTRES = "distances.centres"
 
@@ -168,7 +168,9 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
     """
     summaries = archive.fitting.columns if archive.fitting else {}
     features = [candidate for candidate in dict.fromkeys(archive.spec.features) if candidate in rows]
-    readers = Counter(name for candidate in features for name in source_columns(candidate))
+    readers = Counter(
+        name for candidate in features for name in source_columns(candidate) if not candidate.is_indicator
+    )
     parts = []
     for feature in features:
         [column, *others] = source_columns(feature)
@@ -177,6 +179,8 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_WeightsOfF
         is_line = feature.line is not None and not feature.part  # of its column
         is_plain = (is_vocabulary or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)
+        if feature.is_indicator:
+            name = f"{column} {feature.noun}"
         moments = None
         if feature.line is not None and feature.moments is not None:
             moments = feature.moments
@@ -205,11 +209,14 @@ def _standardized_weight(number: float, moments: tuple[float, float] | None) -> 
 
 
 def _categories(part: _WeightsOfFeature) -> list[str | None]:
-    """Return the names of a feature's values, none for a number; NULL stands for missing or unseen."""
+    """Return the names of a feature's values, none for a number; NULL stands for missing, and for unseen if these have
+    no id of their own.
+    """
     category = category_of(part.feature)
     if part.feature.array == "ids" and is_category(category):
         texts = levels(category, np.arange(len(part.values)))
-        return [None if value is None else str(value) for value in texts.to_pylist()]
+        names = [None if value is None else str(value) for value in texts.to_pylist()]
+        return [*names[:-1], UNSEEN] if category.has_other else names
     return [str(place) for place in range(1, len(part.values) + 1)] if len(part.values) > 1 else []
 
 

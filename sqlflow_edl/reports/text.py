@@ -24,6 +24,7 @@ from sqlflow_edl.analysis.checks.warning import format_share
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 LEADING = 5  # columns of a summary, by their importance
 LONGEST_CANDIDATE = 60  # characters of a candidate's name in a line
+UNSEEN = {"frequent": "unseen ones as the first", "other": "an id for unseen ones"}
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
 MOST_HOURS = 100  # of a duration that is not written in days
@@ -43,11 +44,12 @@ def feature(column: spec.Feature | spec.Category, types: Types = MappingProxyTyp
     facts = [
         _fact(field, value, type_)
         for field, value in msgspec.structs.asdict(column).items()
-        if field not in ("column", "columns", "part")
-        and value not in ((), "", None)
+        if field not in ("column", "columns", "part", "unseen")
+        and value not in ((), "", None, msgspec.UNSET)
         and not (field == "limit" and value == 0)
     ]
-    return ", ".join([column.noun, *facts])
+    unseen = f"; {UNSEEN[column.unseen]}" if spec.is_category(column) and column.unseen else ""
+    return ", ".join([column.noun, *facts]) + unseen
 
 
 def column_types(query: spec.Query) -> Types:

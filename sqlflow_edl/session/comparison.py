@@ -18,7 +18,7 @@ from edl.data import Pinned
 from edl.data.pinned import pin_rows
 from edl.errors import SQLFlowError
 from edl.features.arrays import Bools, Ints, plain_array
-from edl.features.categories import encoder
+from edl.features.categories import encode_unknown_as_null
 from edl.features.hashing import Hashes
 from edl.features.labels import target
 from edl.features.weights import RowWeights
@@ -94,7 +94,7 @@ def comparison_notes(
         for before, column in pairs
         if before in summaries and not summaries[before].nulls and column in reader.schema.names
     }
-    encoders = {column: encoder(category) for column, category in vocabularies.items()}
+    encoders = {column: encode_unknown_as_null(category) for column, category in vocabularies.items()}
     unseen, nulls = Counter[str](), Counter[str]()
     columns = list(dict.fromkeys((*vocabularies, *sorted(without_null))))
     for batch in reader.read(0, pinned.rows, columns) if columns else ():

@@ -37,7 +37,8 @@ def test_the_weights_of_a_linear_model_give_its_predictions(trained: Models) -> 
     for row in found:
         name = str(row["processed_input"])
         if row["category_weights"] is None:
-            logits[row["class_label"]] += row["weight"] * values.get(name, 1.0)
+            number = values.get(name, 0.0 if name.endswith("IS NULL") else 1.0)
+            logits[row["class_label"]] += row["weight"] * number
         elif not name.startswith("piecewise"):  # which are 0 for NULL
             of = {each["category"]: each["weight"] for each in row["category_weights"]}
             logits[row["class_label"]] += of[categories.get(name)]

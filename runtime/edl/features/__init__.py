@@ -46,6 +46,7 @@ from edl.features.labels import (
     target,
 )
 from edl.features.number_features import (
+    is_null,
     lags,
     log,
     normalize,
@@ -89,6 +90,7 @@ __all__ = [
     "function",
     "hash_bucket",
     "hour",
+    "is_null",
     "label",
     "labels",
     "lags",

@@ -132,6 +132,16 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
+def missing_mask(array: pa.Array) -> Bools:
+    """Return a mask of values that are NULL, NaN or infinite, shape (n,)."""
+    array = plain_array(array)
+    mask = ~valid_mask(array)
+    if not types.is_floating(array.type):
+        return mask
+    not_finite: Bools = ~pc.is_finite(array).fill_null(False).to_numpy(zero_copy_only=False)
+    return mask | not_finite
+
+
 def valid_mask(array: pa.Array) -> Bools:
     """Return a mask of values that are not NULL, shape (n,)."""
     if array.null_count == 0:

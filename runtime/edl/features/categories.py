@@ -1,7 +1,8 @@
 """Categories: constructors, checks, and for each kind conversion of a batch's values to int64 ids in [0, num_ids).
 
-The last id, `size`, is *missing or unseen*: NULL, NaN, an infinity, a value outside the vocabulary or the range, an
-integer column's 2.5. `encoder` prepares everything that does not depend on the batch; an encoder maps a batch to ids.
+Id `size` is a missing value: NULL, NaN, an infinity. A value outside the vocabulary or the range, as an integer
+column's 2.5, is unseen, and has the category's `unseen_id`. `encoder` prepares everything that does not depend on the
+batch; an encoder maps a batch to ids.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow.compute as pc
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features import character_ngrams, hashing
-from edl.features.arrays import Ints, integers, is_text, numbers, plain_array, texts, valid_mask
+from edl.features.arrays import Ints, integers, is_text, missing_mask, numbers, plain_array, texts, valid_mask
 from edl.features.calendar import parts
 from edl.features.computed import column as column_of
 from edl.features.hashing import combine, hash_texts
@@ -52,7 +54,7 @@ from edl.spec import (
     num_ids,
     sources,
 )
-from edl.spec.features import PART_SIZES, Crossed, Single
+from edl.spec.features import PART_SIZES, UNSEEN, Crossed, Single, Unseen
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]
@@ -98,9 +100,9 @@ def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
     return check(Bucket(column, tuple(boundaries)))
 
 
-def category_id(column: str, size: int) -> CategoryId:
-    """Return the integer itself, an id in [0, size)."""
-    return check(CategoryId(column, size))
+def category_id(column: str, size: int, unseen: Unseen = msgspec.UNSET) -> CategoryId:
+    """Return the integer itself, an id in [0, size). `unseen`: as which id others count, see `vocabulary`."""
+    return check(CategoryId(column, size, unseen))
 
 
 def hash_bucket(column: Source, size: int) -> HashBucket:
@@ -108,9 +110,13 @@ def hash_bucket(column: Source, size: int) -> HashBucket:
     return check(HashBucket(column, size))
 
 
-def vocabulary(column: Source, values: Iterable[str | int]) -> Vocabulary:
-    """Return the value's position in `values`."""
-    return check(Vocabulary(column, tuple(values)))
+def vocabulary(column: Source, values: Iterable[str | int], unseen: Unseen = msgspec.UNSET) -> Vocabulary:
+    """Return the value's position in `values`.
+
+    `unseen`: another value counts as the first one, which is the most frequent, or has an id of its own: frequent or
+    other; by default it counts as NULL.
+    """
+    return check(Vocabulary(column, tuple(values), unseen))
 
 
 def cross(columns: Iterable[str | Crossed], size: int) -> Cross:
@@ -149,6 +155,7 @@ def _check_bucket(column: Bucket) -> None:
 @check_fields.register
 def _check_category_id(column: CategoryId) -> None:
     check_size(column)
+    _check_unseen(column)
 
 
 @check_fields.register
@@ -168,6 +175,14 @@ def _check_vocabulary(column: Vocabulary) -> None:
             f"the vocabulary of column {column.column} must be all text or all integers, not {names}"
         )
     check_distinct(column.values, f"the vocabulary of column {column.column}")
+    _check_unseen(column)
+
+
+def _check_unseen(column: CategoryId | Vocabulary) -> None:
+    if column.unseen and column.unseen not in UNSEEN:
+        raise SemanticError(
+            f"unseen of column {column.column} must be {' or '.join(UNSEEN)}, not {column.unseen!r}"
+        )
 
 
 @check_fields.register
@@ -225,6 +240,11 @@ def _check_concat(column: Concat) -> None:
 def encoder(category: Category) -> Encoder:
     """Return the function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
     return ENCODERS[type(category)](category)
+
+
+def encode_unknown_as_null(category: Category) -> Encoder:
+    """Return the function from a batch to ids, `size` of NULL and of every value that is no level of the category."""
+    return encoder(category.with_unseen(lambda _: msgspec.UNSET))
 
 
 def level_encoder(column: str, values: tuple[str | int, ...]) -> Encoder:
@@ -299,7 +319,8 @@ def _bucket(category: Bucket) -> _ArrayEncoder:
 def _category_id(category: CategoryId) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
         values, is_valid = integers(array, str(category.column))
-        return np.where(is_valid & (values >= 0) & (values < category.size), values, category.size)
+        is_known = is_valid & (values >= 0) & (values < category.size)
+        return np.where(is_known, values, _unknown_ids(category, array))
 
     return encode
 
@@ -318,10 +339,20 @@ def _vocabulary(category: Vocabulary) -> _ArrayEncoder:
     levels = Levels(str(category.column), category.values)
 
     def encode(array: pa.Array) -> Ints:
-        positions = levels.positions(array).fill_null(category.size)
-        return np.asarray(positions.to_numpy(), dtype=np.int64)
+        positions = levels.positions(array)
+        ids = np.asarray(positions.fill_null(category.size).to_numpy(), dtype=np.int64)
+        if not category.unseen or not positions.null_count:
+            return ids
+        return np.where(valid_mask(positions), ids, _unknown_ids(category, array))
 
     return encode
+
+
+def _unknown_ids(category: CategoryId | Vocabulary, array: pa.Array) -> Any:
+    """Return the ids of the values that are no regular id: `size` of missing ones, and of others the unseen id."""
+    if not category.unseen:
+        return category.size
+    return np.where(missing_mask(array), category.size, category.unseen_id)
 
 
 def _date_part(category: DatePart) -> _ArrayEncoder:
@@ -352,7 +383,7 @@ def _make_text_reader(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Arra
 
     def text(batch: pa.RecordBatch) -> pa.Array:
         ids = encode(batch)
-        return pa.array(ids, mask=ids == part.size).cast(pa.string())
+        return pa.array(ids, mask=np.asarray(ids) >= part.size).cast(pa.string())
 
     return text
 

@@ -34,7 +34,7 @@ from edl.spec.features import COMBINERS, INITIALS, Plain
 
 
 def one_hot(category: Category) -> OneHot:
-    """Return 1 at the row's id, or at each of a list, 0 elsewhere; the last place is for missing and unseen values."""
+    """Return 1 at the row's id, or at each of a list, 0 elsewhere; the last places are for NULL and unseen values."""
     return check(OneHot(category))
 
 
@@ -54,7 +54,7 @@ def sequence(category: ListOf | NGrams, length: int) -> Sequence:
 
 
 def codes(category: Plain) -> Codes:
-    """Return the id as a number, for trees; missing and unseen values are NaN."""
+    """Return the id as a number, for trees; NULL is NaN."""
     return check(Codes(category))
 
 

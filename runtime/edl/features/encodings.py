@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,20 +36,30 @@ def target_mean(
     rows: int = 0,
     blocks: int = 1,
     scaled: bool = True,
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET,
 ) -> TargetMean:
     """Return the smoothed mean label of the row's category, of a training row without the labels of its fold.
 
-    `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
+    `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list. `nulls`: NULL is a
+    category.
     """
     feature = TargetMean(
-        category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled
+        category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled, nulls
     )
     return check(feature)
 
 
-def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:
-    """Return log(1 + n) of the number n of training rows with the row's category; `counts` holds n for each id."""
-    return check(LogCount(category, tuple(counts), scaled))
+def log_count(
+    category: Plain,
+    counts: Iterable[float] = (),
+    scaled: bool = True,
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET,
+) -> LogCount:
+    """Return log(1 + n) of the number n of training rows with the row's category.
+
+    `counts` holds n for each id. `nulls`: NULL is a category.
+    """
+    return check(LogCount(category, tuple(counts), scaled, nulls))
 
 
 @check_fields.register
@@ -120,15 +131,15 @@ class Encoder:
 
 def _means(feature: TargetMean, code: int | None) -> Floats:
     folds = Folds(feature.folds, feature.rows, feature.blocks)
-    means, _ = _smooth_means(feature, folds.statistics_mask(feature.folds if code is None else code))
+    means, _, _ = _smooth_means(feature, folds.statistics_mask(feature.folds if code is None else code))
     if not feature.scaled:
         return means.T
-    of_all, rows = _smooth_means(feature, folds.statistics_mask(feature.folds))
-    return _scale_values(means, of_all[:, -1:], of_all, rows)
+    of_all, rows, prior = _smooth_means(feature, folds.statistics_mask(feature.folds))
+    return _scale_values(means, prior, of_all, rows)
 
 
-def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the mean labels of each id, (outputs, ids), and its rows; the last is the prior."""
+def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Return the mean labels of each id, (outputs, ids), its rows, and the mean of all, (outputs, 1)."""
     ids = num_ids(feature.category)
     counts = np.asarray(feature.counts).reshape(feature.folds, ids)[kept].sum(axis=0)
     sums = np.asarray(feature.sums).reshape(feature.folds, feature.outputs, ids)[kept].sum(axis=0)
@@ -136,14 +147,22 @@ def _smooth_means(feature: TargetMean, kept: npt.NDArray[np.bool_]) -> tuple[Flo
     with np.errstate(invalid="ignore"):  # without rows and smoothing
         means = (sums + feature.smoothing * prior) / (counts + feature.smoothing)
     means = np.where(counts > 0, means, prior)
-    means[:, -1:] = prior
-    return means, counts
+    size = feature.category.size
+    if not feature.nulls:
+        means[:, size:] = prior
+    elif feature.category.has_other and not counts[size + 1] and counts[:size].any():
+        means[:, size + 1] = np.average(means[:, :size], axis=1, weights=counts[:size])
+    return means, counts, prior
 
 
 def _log_counts(feature: LogCount, code: int | None) -> Floats:
-    counts = np.asarray(feature.counts)
+    counts, size = np.asarray(feature.counts), feature.category.size
     values: Any = np.log1p(counts)[None]
-    values[:, -1] = 0.0
+    if not feature.nulls:
+        values[:, size:] = 0.0
+    elif feature.category.has_other:  # rare values and unseen ones alike
+        rows = counts[:size]
+        values[:, size + 1 :] = np.log1p(rows[rows > 0].min(initial=rows.max(initial=0.0)))
     return (
         _scale_values(values, np.average(values, axis=1, weights=counts), values, counts)
         if feature.scaled

@@ -28,6 +28,7 @@ from edl.features.kinds import (
 from edl.features.lists import Lists
 from edl.spec import (
     Feature,
+    IsNull,
     Log,
     Normalize,
     Numeric,
@@ -59,6 +60,11 @@ def standardize(column: str, mean: float, std: float, limit: float = 0.0) -> Sta
 def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  # noqa: A002 (the words of the field)
     """(x - min) / (max - min); `mean` replaces NULL."""
     return check(Normalize(column, min, max, mean))
+
+
+def is_null(column: str) -> IsNull:
+    """Return 1 for a number or time that is NULL or not finite, else 0."""
+    return check(IsNull(column))
 
 
 def log(column: str, mean: float) -> Log:
@@ -141,6 +147,11 @@ def _check_log(column: Log) -> None:
             f"mean of column {column.column} is {column.mean}, which has no log(1 + x)",
             hint="shift the column in the query so that it is not negative",
         )
+
+
+@check_fields.register
+def _check_is_null(column: IsNull) -> None:
+    check_source(column)
 
 
 @check_fields.register
@@ -228,6 +239,11 @@ def _year(feature: Year, rows: RowsOfBatch) -> Floats:
 
 
 @compute_values.register
+def _is_null(feature: IsNull, rows: RowsOfBatch) -> Floats:
+    return (~np.isfinite(_read_numbers(feature, rows))).astype(np.float64)
+
+
+@compute_values.register
 def _periodic(feature: Periodic, rows: RowsOfBatch) -> Floats:
     """Return the standardised numbers, which the model embeds."""
     return _clip(_scale(_read_numbers(feature, rows), feature))
@@ -282,7 +298,7 @@ def bins_of(features: Sequence[Feature]) -> list[tuple[int, int]]:
 
 
 def _read_numbers(
-    feature: Numeric | Standardize | Normalize | Log | Periodic | PiecewiseLinear, rows: RowsOfBatch
+    feature: Numeric | Standardize | Normalize | Log | IsNull | Periodic | PiecewiseLinear, rows: RowsOfBatch
 ) -> Floats:
     """Return the numbers of a column, (n, 1)."""
     return numbers(column_of(rows.batch, feature.column), str(feature.column))[:, None]

@@ -16,6 +16,7 @@ from edl.arrays import Array, Features, arrays, checked_features, checked_labels
 from edl.data import Reader
 from edl.input.cache import ArrayCache
 from edl.input.feed import convert_rows
+from edl.input.unseen import UnseenIds
 from edl.program import Mode, Program
 from edl.spec import ENSEMBLE, TREES, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
@@ -91,6 +92,10 @@ class Blocks:
     rows: int | None = None
     measured: ArrayCache | None = None
     part: Callable[[], tuple[int, int]] = lambda: (0, 1)
+    _unseen: UnseenIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_unseen", UnseenIds(self.program))
 
     @property
     def keeps_all_rows(self) -> bool:
@@ -105,11 +110,12 @@ class Blocks:
         number, parts = self.part()
         rows = task.end - task.start
         first, last = (task.start + rows * share // parts for share in (number, number + 1))
-        converted = self._make_arrays(first, last)
-        if seed is None or parts > 1:
-            return Block(rows, converted, None)
-        order = generator(seed, task.number, task.start).permutation(rows)
-        return Block(rows, converted.take(order), None)
+        converted, places = self._make_arrays(first, last), np.arange(first, last)
+        if seed is not None and parts == 1:
+            order = generator(seed, task.number, task.start).permutation(rows)
+            converted, places = converted.take(order), places[order]
+        features = self._unseen.replace(converted.features, task.number, places)
+        return Block(rows, converted._replace(features=features), None)
 
     def are_kept(self, task: Task, rows: int = LEAST_ROWS) -> bool:
         """Return True if the first block of an evaluation task is cached, and so are, probably, the others."""

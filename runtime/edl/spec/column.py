@@ -35,6 +35,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     is_unchanged: ClassVar[bool] = False  # a number enters as it is
     is_for_trees: ClassVar[bool] = False
     needs_label: ClassVar[bool] = False  # it is fitted to labels, or trained on them
+    hides_null: ClassVar[bool] = False  # NULL is as the mean
+    is_indicator: ClassVar[bool] = False  # of NULL
 
     @property
     def width(self) -> int:
@@ -105,6 +107,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     def is_fitted(self) -> bool:
         """True if the number of ids comes from the rows."""
         return False
+
+    @property
+    def tells_null(self) -> bool:
+        """True if a number is something else than NULL in all of its values."""
+        return self.is_indicator
 
     @property
     def dim(self) -> int:

@@ -5,17 +5,18 @@ objects are used in the JobSpec (as tagged JSON), in a generated program (as con
 in a model's archive. `edl.features` computes them.
 
 There are two families. A *dense* column yields numbers, one or several. A *category* yields one id per row in
-[0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, or a level or number that
-training did not have). It enters a model through `OneHot` or `Embedding`. A category of lists yields any number of
-ids per row: `Embedding` combines their vectors, and `OneHot` sums them, which makes it dense. A number that is NULL
-or not finite becomes the `mean` of the training rows. Models of trees take `Raw` numbers and the `Codes` of categories
-instead, in which a missing value stays missing (NaN). Where a number is read, the `column` may be a computed one.
+[0, num_ids): `size` regular ids, and id `size` of a *missing* value, NULL. An *unseen* value, which training did not
+have, has an id that the field `unseen` chooses. It enters a model through `OneHot` or `Embedding`. A category of lists
+yields any number of ids per row: `Embedding` combines their vectors, and `OneHot` sums them, which makes it dense. A
+number that is NULL or not finite becomes the `mean` of the training rows, and `IsNull` tells it from the mean. Models
+of trees take `Raw` numbers and the `Codes` of categories instead, in which a missing value stays missing (NaN). Where a
+number is read, the `column` may be a computed one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -32,6 +33,7 @@ class Numeric(Column, frozen=True, tag="numeric"):
     """Unchanged number."""
 
     is_unchanged: ClassVar[bool] = True
+    hides_null: ClassVar[bool] = True
     computed: ClassVar[Computable] = "numbers"
 
     column: Source
@@ -49,6 +51,7 @@ class Standardize(Column, frozen=True, tag="standardize"):
     (smooth clipping, Holzmüller et al., 2024, "Better by default"). 0 is no limit.
     """
 
+    hides_null: ClassVar[bool] = True
     computed: ClassVar[Computable] = "numbers"
 
     column: Source
@@ -68,6 +71,7 @@ class Standardize(Column, frozen=True, tag="standardize"):
 class Normalize(Column, frozen=True, tag="normalize"):
     """(x - min) / (max - min), not clipped outside; 0 when min equals max."""
 
+    hides_null: ClassVar[bool] = True
     computed: ClassVar[Computable] = "numbers"
 
     column: Source
@@ -83,6 +87,7 @@ class Normalize(Column, frozen=True, tag="normalize"):
 class Log(Column, frozen=True, tag="log"):
     """log(1 + x); numbers at or below -1, which have no logarithm, become the mean as NULL does."""
 
+    hides_null: ClassVar[bool] = True
     computed: ClassVar[Computable] = "numbers"
 
     column: Source
@@ -91,6 +96,8 @@ class Log(Column, frozen=True, tag="log"):
 
 class Year(Column, frozen=True, tag="year"):
     """(year - mean) / std of a date or timestamp, in UTC; mean and std are the year's. A NULL becomes 0."""
+
+    hides_null: ClassVar[bool] = True
 
     column: str
     mean: float
@@ -103,6 +110,19 @@ class Year(Column, frozen=True, tag="year"):
     @property
     def part(self) -> str:
         return "year"
+
+
+class IsNull(Column, frozen=True, tag="is_null"):
+    """1 for a number or time that is NULL or not finite, else 0."""
+
+    is_indicator: ClassVar[bool] = True
+    computed: ClassVar[Computable] = "numbers"
+
+    column: Source
+
+    @property
+    def noun(self) -> str:
+        return "IS NULL"
 
 
 class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
@@ -121,6 +141,10 @@ class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
     nulls: bool = False
 
     @property
+    def tells_null(self) -> bool:
+        return self.nulls
+
+    @property
     def bins(self) -> int:
         return len(self.boundaries) - 1
 
@@ -137,6 +161,7 @@ class Periodic(Column, frozen=True, tag="periodic"):
     """
 
     array: ClassVar[Array] = "periodic"
+    hides_null: ClassVar[bool] = True
     computed: ClassVar[Computable] = "numbers"
     stated: ClassVar[tuple[str, ...]] = ("frequencies",)
     needs_label: ClassVar[bool] = True
@@ -186,10 +211,43 @@ _CROSSED: frozenset[Place] = _ONE_ID | {"cross"}
 _ITEM: frozenset[Place] = _CROSSED | {"item"}
 
 
+# Id of an unseen value: 0 as of the most frequent value, or `size` + 1, an id of its own; unset, `size` as of NULL.
+UNSEEN = ("frequent", "other")
+Unseen = Literal["frequent", "other"] | msgspec.UnsetType
+
+
 class CategoryColumn(Column, frozen=True):
     """Category, which a feature of a model is made of."""
 
     array: ClassVar[Array] = ""
+
+    @property
+    def size(self) -> int:
+        """Number of regular ids, which is the id of NULL."""
+        return 0
+
+    @property
+    def unseen(self) -> Unseen:
+        """Id of a value that training did not have."""
+        return msgspec.UNSET
+
+    @property
+    def unseen_id(self) -> int:
+        return {"frequent": 0, "other": self.size + 1}.get(str(self.unseen), self.size)
+
+    @property
+    def has_other(self) -> bool:
+        """True if unseen values have an id of their own, behind the id of NULL."""
+        return self.unseen == "other"
+
+    @property
+    def learns_unseen(self) -> bool:
+        """True if a value may be unseen, and a network has an id for it that no known value has."""
+        return False
+
+    def with_unseen(self, choose: Callable[[Any], Unseen]) -> Self:
+        """Return the category with the chosen ids of unseen values, also in its parts."""
+        return self
 
 
 class Bucket(CategoryColumn, frozen=True, tag="bucket"):
@@ -211,7 +269,7 @@ class Bucket(CategoryColumn, frozen=True, tag="bucket"):
 
 
 class CategoryId(CategoryColumn, frozen=True, tag="category_id"):
-    """Integer that is already an id in [0, size)."""
+    """Integer that is already an id in [0, size); another number is unseen."""
 
     computed: ClassVar[Computable] = "numbers"
     places: ClassVar[frozenset[Place]] = _ITEM
@@ -219,6 +277,14 @@ class CategoryId(CategoryColumn, frozen=True, tag="category_id"):
 
     column: Source
     size: int
+    unseen: Unseen = msgspec.UNSET
+
+    @property
+    def learns_unseen(self) -> bool:
+        return self.unseen != "frequent"
+
+    def with_unseen(self, choose: Callable[[Any], Unseen]) -> Self:
+        return msgspec.structs.replace(self, unseen=choose(self))
 
 
 class HashBucket(CategoryColumn, frozen=True, tag="hash_bucket"):
@@ -233,13 +299,14 @@ class HashBucket(CategoryColumn, frozen=True, tag="hash_bucket"):
 
 
 class Vocabulary(CategoryColumn, frozen=True, tag="vocabulary"):
-    """Position of the value in `values`: all text or all integers, ordered by count, then bytes."""
+    """Position of the value in `values`: all text or all integers, ordered by count, then bytes; others are unseen."""
 
     computed: ClassVar[Computable] = "texts"
     places: ClassVar[frozenset[Place]] = _ITEM
 
     column: Source
     values: tuple[str | int, ...]
+    unseen: Unseen = msgspec.UNSET
 
     @property
     def size(self) -> int:
@@ -252,6 +319,13 @@ class Vocabulary(CategoryColumn, frozen=True, tag="vocabulary"):
     @property
     def is_fitted(self) -> bool:
         return True
+
+    @property
+    def learns_unseen(self) -> bool:
+        return self.unseen != "frequent"
+
+    def with_unseen(self, choose: Callable[[Any], Unseen]) -> Self:
+        return msgspec.structs.replace(self, unseen=choose(self))
 
 
 Part = Literal["month", "day", "weekday", "hour", "minute"]
@@ -286,7 +360,7 @@ Crossed = Bucket | CategoryId | HashBucket | Vocabulary | DatePart
 class Cross(CategoryColumn, frozen=True, tag="cross"):
     """Hash of several columns' values, or of categories' ids, together, modulo `size`.
 
-    It is missing where a column is NULL, or the id of a category stands for missing or unseen.
+    It is missing where a column is NULL, or the id of a category is none of its regular ones.
     """
 
     made_of: ClassVar[str] = "columns"
@@ -296,6 +370,12 @@ class Cross(CategoryColumn, frozen=True, tag="cross"):
     columns: tuple[str | Crossed, ...]
     size: int
 
+    def with_unseen(self, choose: Callable[[Any], Unseen]) -> Self:
+        parts = (
+            part if isinstance(part, str) else part.with_unseen(lambda _: "frequent") for part in self.columns
+        )
+        return msgspec.structs.replace(self, columns=tuple(parts))
+
 
 ItemCategory = CategoryId | HashBucket | Vocabulary
 
@@ -304,7 +384,7 @@ class ListOf(CategoryColumn, frozen=True, tag="list_of"):
     """Lists of ids: the `category` of each item of a list column, or of a text with `delimiter` between its items.
 
     `weights` separates an item from its weight, as in 3:0.5; if empty, each item counts once. A NULL is an empty
-    list, and so is an empty text; an item that is no id of the category is unseen.
+    list, and so is an empty text; an item that is no id of the category is unseen, as the category says.
     """
 
     made_of: ClassVar[str] = "category"
@@ -322,6 +402,14 @@ class ListOf(CategoryColumn, frozen=True, tag="list_of"):
     @property
     def size(self) -> int:
         return self.category.size
+
+    @property
+    def unseen(self) -> Unseen:
+        return self.category.unseen
+
+    @property
+    def learns_unseen(self) -> bool:
+        return self.category.learns_unseen
 
     @property
     def is_fitted(self) -> bool:
@@ -352,7 +440,7 @@ Single = Plain | ListOf | NGrams
 class Concat(CategoryColumn, frozen=True, tag="concat"):
     """Ids of several categories in one id space, a list per row: each category's ids follow the ids of the one before.
 
-    The ids for missing or unseen values are among them, so that each category keeps its own.
+    The ids of missing and of unseen values are among them, so that each category keeps its own.
     """
 
     made_of: ClassVar[str] = "categories"
@@ -368,6 +456,15 @@ class Concat(CategoryColumn, frozen=True, tag="concat"):
     @property
     def is_fitted(self) -> bool:
         return any(category.is_fitted for category in self.categories)
+
+    @property
+    def learns_unseen(self) -> bool:
+        return any(category.learns_unseen for category in self.categories)
+
+    def with_unseen(self, choose: Callable[[Any], Unseen]) -> Self:
+        return msgspec.structs.replace(
+            self, categories=tuple(part.with_unseen(choose) for part in self.categories)
+        )
 
 
 Category = Single | Concat
@@ -436,9 +533,10 @@ class Sequence(Column, frozen=True, tag="sequence"):
 class TargetMean(Column, frozen=True, tag="target_mean"):
     """Mean label of the training rows with the row's category (target encoding, Micci-Barreca, 2001).
 
-    It is (sum of labels + smoothing * prior) / (rows + smoothing), with the prior, the mean label of all rows, for
-    categories that are missing or unseen. Two classes have the share of the second one, k classes the shares of all but
-    the last, `outputs` values.
+    It is (sum of labels + smoothing * prior) / (rows + smoothing) with the prior, the mean label of all rows. `nulls`:
+    so is the value of NULL, and an unseen category without rows has the mean label of the rows that are not NULL; else,
+    as in models of earlier versions, both have the prior. Two classes have the share of the second one, k classes the
+    shares of all but the last, `outputs` values.
 
     A training row has the statistics without its own fold, so that its own label is in none of its features; other rows
     have the statistics of all folds. `counts` are the rows, or the sum of their weights, of each id in each of the
@@ -459,6 +557,7 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     rows: int = 0
     blocks: int = 1
     scaled: bool = True
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def width(self) -> int:
@@ -470,10 +569,11 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
 
 
 class LogCount(Column, frozen=True, tag="log_count"):
-    """log(1 + n) of the number n of training rows with the row's category; 0 for one that is missing or unseen.
+    """log(1 + n) of the number n of training rows with the row's category.
 
-    `counts` are the rows of each id; they are empty before the rows are known. `scaled`: minus the mean over the
-    training rows, divided by the deviation.
+    `nulls`: so is the value of NULL, and an unseen category counts as the rarest one; else, as in models of earlier
+    versions, both have 0. `counts` are the rows of each id; they are empty before the rows are known. `scaled`: minus
+    the mean over the training rows, divided by the deviation.
     """
 
     made_of: ClassVar[str] = "category"
@@ -481,6 +581,7 @@ class LogCount(Column, frozen=True, tag="log_count"):
     category: Plain
     counts: tuple[float, ...] = ()
     scaled: bool = True
+    nulls: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tree_form(self) -> Self:
@@ -488,7 +589,7 @@ class LogCount(Column, frozen=True, tag="log_count"):
 
 
 class Codes(Column, frozen=True, tag="codes"):
-    """Id of a category as a number, for trees; NaN for missing or unseen."""
+    """Id of a category as a number, for trees; NaN for NULL."""
 
     made_of: ClassVar[str] = "category"
     is_for_trees: ClassVar[bool] = True
@@ -518,15 +619,15 @@ class Raw(Column, frozen=True, tag="raw"):
         return self.part or "number"
 
 
-Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Periodic | Vector
+Dense = Numeric | Standardize | Normalize | Log | Year | IsNull | PiecewiseLinear | Periodic | Vector
 Encoding = TargetMean | LogCount
 TreeFeature = Raw | Codes
 Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature
 
 
 def num_ids(category: Category) -> int:
-    """Return the number of ids of a category, including the missing-or-unseen one."""
-    return category.size + 1
+    """Return the number of ids of a category, including those of missing and of unseen values."""
+    return category.size + 1 + category.has_other
 
 
 def width(feature: Feature) -> int:

@@ -194,8 +194,10 @@ class Training(Struct, frozen=True):
     epoch's by this share of it; 0 is never. `keep` selects the weights of the epoch with the lowest validation loss, or
     of the last step. `early_stopping` and `keep` need validation rows.
 
-    `calibration` fits a temperature to the validation rows. `threshold`, of the second of two classes, is a probability
-    or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply both.
+    `unseen_rate` is the share of the known ids of a category that count as unseen in an epoch, so that a network learns
+    what to expect of unseen values. `calibration` fits a temperature to the validation rows. `threshold`, of the second
+    of two classes, is a probability or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply
+    both.
     """
 
     epochs: int = 1
@@ -215,6 +217,7 @@ class Training(Struct, frozen=True):
     embedding_min_count: int = 0
     embedding_max_rows: int = 0
     embedding_ttl_steps: int = 0
+    unseen_rate: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def row_limits(self) -> RowLimits:

@@ -22,7 +22,7 @@ from pyarrow import types
 
 from edl import spec
 from edl.features.arrays import Ints, numbers, plain_array
-from edl.features.categories import encoder, level_encoder
+from edl.features.categories import encode_unknown_as_null, level_encoder
 from edl.models.fitting import Bins, ColumnSummary
 from sqlflow_edl.analysis.statistics.histogram import merge_bins
 
@@ -106,7 +106,7 @@ class _ComparedColumn:
         top = tuple(str(value).lower() if isinstance(value, bool) else value for value, _ in then.top)
         self.encode_top = level_encoder(name, top) if top and self.bins is None else None
         self.counts = np.zeros(len(self.bins.counts) if self.bins else len(top) + 1, dtype=np.int64)
-        self.encode_known = encoder(vocabulary) if vocabulary else None
+        self.encode_known = encode_unknown_as_null(vocabulary) if vocabulary else None
         self.missing = vocabulary.size if vocabulary else 0
         # A shorter vocabulary leaves out values of the training rows too.
         self.knows_all = vocabulary is not None and not then.countless and then.distinct == vocabulary.size

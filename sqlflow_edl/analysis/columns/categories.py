@@ -141,12 +141,6 @@ def date_part(column: str, part: spec.Part, span: Span | None, why: str = "") ->
     return Draft((column,), Want.CALENDAR, fit, span, is_category=True, why=why, part=part)
 
 
-def presence(column: str, *, why: str, applies: Callable[[Statistics], bool]) -> Draft:
-    """Return the category of two ids of a number, boolean or time: any value is one, NULL the other."""
-    only = spec.Bucket(column, ())
-    return Draft((column,), Want.MOMENTS, lambda _: only, is_category=True, why=why, applies=applies)
-
-
 def one_hot(inner: Draft, span: Span | None) -> Draft:
     return replace(
         inner, fit=lambda statistics: inputs.one_hot(inner.fit(statistics)), span=span, is_category=False

@@ -17,10 +17,11 @@ from edl.errors import Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
 from sqlflow_edl.analysis.checks.text_readings import NumberReading, decimal_mark, read_texts
-from sqlflow_edl.analysis.columns.categories import date_part, presence, words
+from sqlflow_edl.analysis.columns.categories import date_part, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.columns.missing import draft_indicator
 from sqlflow_edl.analysis.columns.numeric import (
     draft_bins,
     draft_standardized,
@@ -43,11 +44,14 @@ ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 
 
-def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *, bins: int) -> list[Draft]:
+def derive(
+    column: str, schema: Schema, notes: list[str], select: Span | None, *, bins: int, trees: bool = False
+) -> list[Draft]:
     """Return the drafts of an unmentioned column, none if its type cannot be a feature.
 
     bins: of a number beside the number itself; whole numbers that repeat often are then categories as well. 0: none.
-    For all models, whole numbers by which the label differs in no order are categories.
+    trees: the model is one of trees, which learn from rare texts what to expect of unseen ones. For all models, whole
+    numbers by which the label differs in no order are categories.
     """
     kind, encoded = schema.type(column), bins > 0
     if kind is ColumnType.NUMBER:
@@ -60,7 +64,7 @@ def derive(column: str, schema: Schema, notes: list[str], select: Span | None, *
         boolean = numeric(column, why="a boolean, as 0 and 1")
         return differing_values(boolean, "one boolean or NULL, by its presence")
     if kind is ColumnType.TEXT:
-        return [text(column, select, why="a text, as a category", frequent=encoded)]
+        return [text(column, select, why="a text, as a category", frequent=encoded or trees)]
     if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
         return [lists(column, schema, select, why="lists, of their items")]
     if kind.is_temporal:
@@ -76,7 +80,7 @@ def differing_values(values: Draft, why: str) -> list[Draft]:
     [column] = values.columns
     return [
         replace(values, applies=lambda statistics: not statistics[column].is_value_or_null),
-        presence(column, why=why, applies=lambda statistics: statistics[column].is_value_or_null),
+        draft_indicator(column, why=why, applies=lambda statistics: statistics[column].is_value_or_null),
     ]
 
 

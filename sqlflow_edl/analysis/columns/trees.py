@@ -31,8 +31,7 @@ def fit_column(column: Fitted, span: Span | None) -> spec.Feature:
     category = spec.category_of(column) if column.is_one_hot else column
     if not spec.is_category(category):
         return _raw(category) if category.computed or category.part else category.tree_form
-    # A bucket without boundaries is present or not: NaN is missing in trees anyway.
-    if category.part or (category.is_ordered and category.size == 1):
+    if category.part:
         return _raw(category)
     if category.has_lists:
         return _count_ids(category, span)

@@ -87,7 +87,8 @@ class _Alike:
         settings = (
             None if errors or not own.keys() <= VARIED else self.plan.settings.vary(own, self._shared, errors)
         )
-        raise_all(errors)
+        if errors:
+            raise_all(errors)
         return settings
 
     def _read_values(self, draft: CandidateDraft, errors: list[SQLFlowError]) -> Mapping[str, Resolved]:

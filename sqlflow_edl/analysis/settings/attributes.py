@@ -6,6 +6,8 @@ from edl.spec.job import MOST_COUNT
 from sqlflow_edl.analysis.settings.attribute_dictionary import AttributeRow
 from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT, TASK_TIMEOUT, device
 
+UNSEEN_RATE = 0.02  # default share of the known values that count as unseen
+
 TRAIN = (
     AttributeRow(
         "train.epoch",
@@ -190,6 +192,16 @@ TRAIN = (
         low=0,
         high=2**40,
         aliases=("embedding_ttl_steps",),
+    ),
+    AttributeRow(
+        "train.unseen_rate",
+        "number",
+        "Share of the known values of a category that count as unseen in an epoch: a network learns from "
+        "them to predict rows with values that training did not have.",
+        UNSEEN_RATE,
+        low=0,
+        high=0.5,
+        aliases=("unseen_rate",),
     ),
     AttributeRow(
         "train.priority",

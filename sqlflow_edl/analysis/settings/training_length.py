@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.rows.validation import FRACTION
 from sqlflow_edl.analysis.settings import trees
+from sqlflow_edl.analysis.settings.attributes import UNSEEN_RATE
 
 if TYPE_CHECKING:
+    from sqlflow_edl.analysis.columns.inputs import ModelInputs
     from sqlflow_edl.analysis.train_settings import TrainSettings
 
 
 def training(
-    settings: TrainSettings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
+    settings: TrainSettings,
+    rows: spec.Rows,
+    inputs: ModelInputs,
+    errors: list[SQLFlowError],
+    *,
+    own_query: bool = False,
 ) -> spec.Training:
     """Return the training settings of a JobSpec; errors are appended.
 
@@ -26,6 +35,7 @@ def training(
     held_out = rows.validation > 0
     best = "best" if held_out else "last"
     of_model = catalog.parameters(model, settings.resolved)
+    unseen_rate: float | msgspec.UnsetType = msgspec.UNSET
     if settings.is_trees:
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
         length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
@@ -34,6 +44,7 @@ def training(
         batch_size = values.get("train.batch_size", usual.batch_size(rows.training))
         shuffle, patience = values.get("train.shuffle", True), usual.patience
         length, default = "train.epoch", usual.number_of_epochs(rows.training, batch_size)
+        unseen_rate = _unseen_rate(inputs, values.get("train.unseen_rate", UNSEEN_RATE))
     length_is_written = values.get(length) or values.get("train.max_steps")
     validation_fraction = rows.validation / rows.total if rows.total and not own_query else 0.0
     if not held_out:
@@ -56,7 +67,14 @@ def training(
         calibration=values.get("validation.calibration", ""),
         threshold=values.get("validation.threshold"),
         **limits,
+        unseen_rate=unseen_rate,
     )
+
+
+def _unseen_rate(inputs: ModelInputs, rate: float) -> float | msgspec.UnsetType:
+    """Return the rate, unset if no value can be unseen."""
+    categories = (spec.category_of(feature) for features in inputs.values() for feature in features)
+    return rate if any(spec.is_category(one) and one.learns_unseen for one in categories) else msgspec.UNSET
 
 
 def _held_out_rows_needed(settings: TrainSettings) -> list[SQLFlowError]:

@@ -15,6 +15,7 @@ from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.drift import DRIFTED
+from sqlflow_edl.analysis.columns.missing import list_columns_with_unseen_as_null
 from sqlflow_edl.analysis.inference.prediction import without_statistics
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.cli import exit_codes
@@ -42,6 +43,8 @@ def retrain(options: argparse.Namespace) -> int:
             if not needed:
                 print(f"{why}: not trained again", file=sys.stderr)
                 return exit_codes.NOT_NEEDED
+        if note := _note_on_unseen(session, options.model):
+            print(f"note: {note}", file=sys.stderr)
         if reasons:
             print(f"{'; '.join(reasons)}: training again", file=sys.stderr)
     options.files, options.execute = [], [statement]
@@ -69,6 +72,18 @@ def _statement(session: Session, reference: str) -> str:
     if str(into) == name:
         return statement
     return f"{statement[: into.span.start]}{expressions.model(name)}{statement[into.span.end :]}"
+
+
+def _note_on_unseen(session: Session, reference: str) -> str:
+    """Return a note on a model of an earlier version that takes unseen values as NULL; empty for another model."""
+    with session.registry.fetch(reference) as (model, file):
+        columns = list_columns_with_unseen_as_null(read_archive(file).spec)
+        if not columns:
+            return ""
+        return (
+            f"{model.reference} takes a value of {', '.join(columns)} that its training did not have as NULL; the new "
+            "version tells them apart"
+        )
 
 
 def _activate_if_better(session: Session, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Ids of categories; the last one is missing or unseen."""
+"""Ids of categories, of missing values, and of unseen ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from edl import features as fc
 from edl import spec
+from edl.errors import SemanticError
 from edl.features.categories import encoder
 from edl.features.hashing import hash_texts
 from edl.ragged import Ragged
@@ -62,6 +64,56 @@ def test_a_vocabulary_gives_positions_and_the_last_id_for_the_rest() -> None:
     assert ids(category, ["a", "b", "", "A", None]) == [1, 0, 2, 3, 3]
     assert ids(category, pa.array(["a", None], pa.large_string())) == [1, 3]
     assert ids(category, pa.array([b"a", b"\xff"])) == [1, 3]
+
+
+@pytest.mark.parametrize(("unseen", "wanted"), [(msgspec.UNSET, 2), ("frequent", 0), ("other", 3)])
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        (["a", "b"], ["b", "c", None]),
+        (["a", "b"], pa.array(["b", "c", None]).dictionary_encode()),
+        (["a", "b"], pa.array([b"b", b"\xff", None])),
+        (["true", "x"], [None, True, False][::-1]),
+        ([7, 5], [5, 6, None]),
+        ([7, 5], [5.0, 5.5, math.nan]),
+        ([7, 5], [5.0, -1.0, math.inf]),
+        ([7, 5], ["5", "x", None]),
+    ],
+)
+def test_an_unseen_value_is_null_the_most_frequent_one_or_itself(
+    values: list[Any], column: Any, unseen: Any, wanted: int
+) -> None:
+    category = fc.vocabulary("x", values, unseen)
+    found = ids(category, column)
+    assert found[1:] == ([wanted, 2] if column != [False, True, None] else [0, 2])
+    assert found[0] == (1 if column != [False, True, None] else wanted)
+    assert spec.num_ids(category) == (4 if unseen == "other" else 3)
+
+
+def test_an_unseen_id_is_told_from_null() -> None:
+    assert ids(fc.category_id("x", 3, "other"), [2, 3, -1, None]) == [2, 4, 4, 3]
+    assert ids(fc.category_id("x", 3, "other"), [2.0, 2.5, math.nan]) == [2, 4, 3]
+    assert ids(fc.category_id("x", 3, "frequent"), ["1", "x", None]) == [1, 0, 3]
+
+
+def test_what_unseen_means_is_one_of_three_words() -> None:
+    with pytest.raises(SemanticError, match="unseen of column x must be frequent or other, not 'new'"):
+        fc.vocabulary("x", ["a"], "new")  # type: ignore[arg-type]
+
+
+def test_a_list_and_several_categories_keep_the_ids_of_their_parts_apart() -> None:
+    lists = fc.list_of(fc.vocabulary("x", ["a", "b"], "other"), ",")
+    assert encoder(lists)(pa.record_batch({"x": ["b,c", None]})).values.tolist() == [1, 3]  # type: ignore[union-attr]
+    both = fc.concat(fc.vocabulary("x", ["a"], "other"), fc.vocabulary("y", ["a"], "frequent"))
+    batch = pa.record_batch({"x": ["a", "b", None], "y": [None, "b", "a"]})
+    assert encoder(both)(batch).values.tolist() == [0, 4, 2, 3, 1, 3]  # type: ignore[union-attr]
+    assert spec.num_ids(both) == 5
+
+
+def test_a_cross_takes_an_unseen_part_as_the_most_frequent_one() -> None:
+    crossed = fc.cross([fc.vocabulary("x", ["a", "b"], "frequent"), "y"], 1000)
+    found = ids(crossed, ["a", "c", None], ["k", "k", "k"])
+    assert found[0] == found[1] < found[2] == 1000
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,25 @@ def test_a_category_becomes_its_mean_label_smoothed_towards_the_mean_of_all_rows
     assert values(found, ["oslo", "rome", None, "lima"])[:, 0].tolist() == pytest.approx(wanted)
 
 
+def test_null_and_other_values_are_categories_if_the_encoding_says_so() -> None:
+    """Rows: oslo 6, rome 2, NULL 2; then others 4, which have a mean of their own."""
+    city = fc.vocabulary("city", ["oslo", "rome"], "other")
+    cities = ["oslo", "rome", None, "lima"]
+
+    def means(counts: list[float], sums: list[float]) -> list[float]:
+        found = fc.target_mean(city, 2, 1, counts, sums, 1, 10, scaled=False, nulls=True)
+        return values(found, cities)[:, 0].tolist()
+
+    prior = 30 / 10
+    oslo, rome, null = (15 + 2 * prior) / 8, (9 + 2 * prior) / 4, (6 + 2 * prior) / 4
+    known = (6 * oslo + 2 * rome) / 8
+    assert means([6, 2, 2, 0], [15, 9, 6, 0]) == pytest.approx([oslo, rome, null, known])
+    assert means([6, 2, 2, 4], [15, 9, 6, 12])[3] == pytest.approx((12 + 2 * 3) / 6)
+    counted = fc.log_count(city, counts=[7, 3, 5, 0], scaled=False, nulls=True)
+    wanted = [math.log(8), math.log(4), math.log(6), math.log(4)]
+    assert values(counted, cities)[:, 0].tolist() == pytest.approx(wanted), "as the rarest one"
+
+
 def test_a_training_row_has_the_statistics_of_the_other_folds_and_their_prior() -> None:
     found = fc.target_mean(
         CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, rows=10, scaled=False

@@ -145,6 +145,17 @@ def test_equal_rows_are_observations_of_their_own_where_labels_differ(
 
 
 @pytest.mark.soak
+def test_a_class_of_equal_rows_is_validated_too(any_source: Source, tmp_path: Path) -> None:
+    """A third of the rows are NULL and of one class; all others differ."""
+    n = [i if i % 3 else None for i in range(900)]
+    fill(
+        any_source, "t", pa.table({"n": pa.array(n, pa.int64()), "y": [int(i % 3 == 0) for i in range(900)]})
+    )
+    _, validation = split(any_source, tmp_path, Split("stratified", "y"))
+    assert np.bincount(validation["y"].to_numpy()).tolist() == [60, 30]
+
+
+@pytest.mark.soak
 def test_copies_stay_on_one_side_though_some_labels_differ(any_source: Source, tmp_path: Path) -> None:
     """500 rows, each five times, of which 20 were given both labels."""
     n = np.repeat(np.arange(500), 5)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edl.models.registry.records import ModelRecord
+from edl.spec import OneHot, Vocabulary
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
@@ -167,3 +169,15 @@ def test_a_statement_that_trains_no_model_is_refused(
         store(session, "copied", "SELECT 1", tmp_path)
     assert main(["retrain", "copied", "--source", url]) == exit_codes.FAILED
     assert "the stored statement of copied trains no model copied" in capsys.readouterr().err
+
+
+def test_a_model_that_takes_unseen_values_as_null_says_that_the_new_one_does_not(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = {"features": (OneHot(Vocabulary("city", ("oslo", "rome"))),)}
+    with Session(url) as session:
+        file = write(tmp_path / "old.zip", spec=msgspec.structs.replace(SPEC, inputs=inputs))
+        session.registry.save("m", file, ModelRecord("DNNRegressor", "torch", ROWS, {}, STATEMENT))
+    assert main(["retrain", "m", "--dry-run", "--source", url]) == exit_codes.OK
+    told = capsys.readouterr().err
+    assert "note: m@2 takes a value of city that its training did not have as NULL; the new version" in told

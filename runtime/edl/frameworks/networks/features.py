@@ -11,6 +11,7 @@ from edl.frameworks.onnx.columns import finite_number, part_of_time, statistics
 from edl.frameworks.onnx.graph import Graph, GraphValue
 from edl.spec import (
     Feature,
+    IsNull,
     Log,
     Normalize,
     Numeric,
@@ -112,6 +113,10 @@ def _log(graph: Graph, feature: Log) -> GraphValue:
     return graph.add("Log", graph.add("Where", has_one, value, graph.constant(np.array(feature.mean))) + 1.0)
 
 
+def _is_null(graph: Graph, feature: IsNull) -> GraphValue:
+    return graph.cast(graph.add("IsNaN", finite_number(graph, feature.column)), "DOUBLE")
+
+
 VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Numeric: _numeric,
     Standardize: _standardize,
@@ -120,5 +125,6 @@ VALUES: Mapping[type, Callable[[Graph, Any], GraphValue]] = {
     Log: _log,
     PiecewiseLinear: _position,
     Periodic: _standardize_number,
+    IsNull: _is_null,
 }
 NUMBERS = VALUES.keys()  # features of a number

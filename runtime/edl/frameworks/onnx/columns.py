@@ -100,7 +100,7 @@ def part_of_time(graph: Graph, column: str, part: str) -> GraphValue:
 
 
 def ids(graph: Graph, category: Category) -> GraphValue:
-    """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
+    """Return the ids of a category, int64 (rows,)."""
     codes = code(graph, category)
     missing = graph.add("IsNaN", codes)
     filled = graph.add("Where", missing, graph.constant(np.array(float(category.size))), codes)
@@ -115,7 +115,7 @@ def statistics(graph: Graph, feature: Encoding) -> GraphValue:
 
 
 def code(graph: Graph, category: Category) -> GraphValue:
-    """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
+    """Return the ids of a category as numbers, (rows,), NaN for missing ones."""
     if (make := CODES.get(type(category))) is None:
         raise TypeError(f"{type(category).__name__} has no operator")
     return make(graph, category)
@@ -123,11 +123,36 @@ def code(graph: Graph, category: Category) -> GraphValue:
 
 def _vocabulary(graph: Graph, category: Vocabulary) -> GraphValue:
     [column] = source_columns(category)
-    if is_text(category):
-        text = graph.input(column, "STRING", ["rows"])
+    if not is_text(category):
+        number = graph.input(column, "DOUBLE", ["rows"])
+        places = graph.positions(number, np.array(category.values, dtype=np.float64))
+        return _replace_unseen(category, places, _finite(number))
+    text = graph.input(column, "STRING", ["rows"])
+    if not category.unseen:
         return graph.positions(text, np.array(category.values, dtype=object))
-    number = graph.input(column, "DOUBLE", ["rows"])
-    return graph.positions(number, np.array(category.values, dtype=np.float64))
+    words = [*category.values, null_text(category)]
+    places = graph.positions(text, np.array(words, dtype=object))
+    unseen = graph.constant(np.array(float(category.unseen_id)))
+    codes = graph.add("Where", graph.add("IsNaN", places), unseen, places)
+    is_null = graph.add("Equal", places, graph.constant(np.array(float(category.size))))
+    return codes.where(graph.add("Not", is_null))
+
+
+def null_text(category: Feature | Category) -> str:
+    r"""Return the text that stands for NULL: the empty one, or \N if training had that, or more of it."""
+    text = ""
+    while text in category.levels:
+        text += r"\N"
+    return text
+
+
+def _replace_unseen(category: CategoryId | Vocabulary, codes: GraphValue, number: GraphValue) -> GraphValue:
+    """Return the codes, NaN for missing numbers alone. codes: NaN also for unseen numbers."""
+    if not category.unseen:
+        return codes
+    graph = codes.graph
+    is_unseen = graph.add("And", graph.add("IsNaN", codes), graph.add("Not", graph.add("IsNaN", number)))
+    return graph.add("Where", is_unseen, graph.constant(np.array(float(category.unseen_id))), codes)
 
 
 def _date_part(graph: Graph, category: DatePart) -> GraphValue:
@@ -143,12 +168,13 @@ def _bucket(graph: Graph, category: Bucket) -> GraphValue:
 
 
 def _category_id(graph: Graph, category: CategoryId) -> GraphValue:
-    """Return the numbers that are whole and in [0, size)."""
+    """Return the numbers that are whole and in [0, size); others are unseen."""
     number, size = finite_number(graph, category.column), category.size
     whole = graph.add("Equal", number, graph.add("Floor", number))
     begun = graph.add("GreaterOrEqual", number, graph.constant(np.array(0.0)))
     ended = graph.add("Less", number, graph.constant(np.array(float(size))))
-    return number.where(graph.add("And", graph.add("And", whole, begun), ended))
+    codes = number.where(graph.add("And", graph.add("And", whole, begun), ended))
+    return _replace_unseen(category, codes, number)
 
 
 def _finite(number: GraphValue) -> GraphValue:

@@ -158,10 +158,10 @@ def _with_own_unit(
     rows: str, listed: str, names: Sequence[str], columns: Sequence[MaxComputeColumn], split: Split
 ) -> str:
     """Return a query of the rows with their unit as a column `own`: equal rows, or each row, as the rows are."""
-    near, exact, features, nth, copies, scattered, firsts, copied, apart, every, own = (
+    near, exact, features, nth, copies, scattered, alike, firsts, copied, apart, every, own = (
         free_name(name, names)
         for name in (
-            *(*_HASHES, "features", "nth", "copies", "scattered"),
+            *(*_HASHES, "features", "nth", "copies", "scattered", "alike"),
             *("firsts", "copied", "apart", "every", "own"),
         )
     )
@@ -171,7 +171,8 @@ def _with_own_unit(
     within = f"OVER (PARTITION BY {features})"
     counts = (
         f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}, COUNT(*) {within} AS {copies},"
-        f" CASE WHEN MIN({near}) {within} < MAX({near}) {within} THEN 1 ELSE 0 END AS {scattered}"
+        f" CASE WHEN MIN({near}) {within} < MAX({near}) {within} THEN 1 ELSE 0 END AS {scattered},"
+        f" {_is_class_of_equal_rows(near, columns, split)} AS {alike}"
     )
     over_all = "OVER (PARTITION BY 1)"
     sums = (
@@ -180,13 +181,24 @@ def _with_own_unit(
         f" SUM({scattered}) {over_all} AS {apart}, COUNT(*) {over_all} AS {every}"
     )
     separate = (
-        f"{every} >= {ROWS_PER_VALUE} * {firsts} OR ({apart} > 0 AND {apart} >= {SCATTERED!r} * {copied})"
+        f"{alike} = 1 OR {every} >= {ROWS_PER_VALUE} * {firsts}"
+        f" OR ({apart} > 0 AND {apart} >= {SCATTERED!r} * {copied})"
     )
     row = f"MD5(CONCAT({near}, {_SEPARATOR}, CAST({nth} AS STRING)))"
     return (
         f"SELECT {kept}, CASE WHEN {separate} THEN {row} ELSE {near} END AS {own}"
-        f" FROM (SELECT {kept}, {nth}, {sums} FROM (SELECT {kept}, {counts} FROM ({hashed}) p) q) r"
+        f" FROM (SELECT {kept}, {nth}, {alike}, {sums} FROM (SELECT {kept}, {counts} FROM ({hashed}) p) q) r"
     )
+
+
+def _is_class_of_equal_rows(near: str, columns: Sequence[MaxComputeColumn], split: Split) -> str:
+    """Return 1 for the rows of a class that are all equal and enough for a validation row, else 0."""
+    label = next((column for column in columns if column.name == split.column), None)
+    if split.by != "stratified" or label is None:
+        return "0"
+    of_class = f"OVER (PARTITION BY COALESCE({_text(label, True)}, {_NULL}))"
+    enough = f"COUNT(*) {of_class} * {float(split.fraction)!r} >= 0.5"
+    return f"CASE WHEN MIN({near}) {of_class} = MAX({near}) {of_class} AND {enough} THEN 1 ELSE 0 END"
 
 
 def _validation_rows(

@@ -13,7 +13,8 @@ units.
 
 Equal rows are copies of one observation in most tables. They are observations of their own, and each is a unit, where
 the rows have few values: `ROWS_PER_VALUE` rows for each different row, or different labels in the share `SCATTERED` of
-the rows that equal others in all other columns. Otherwise a category and its label would be on one side only.
+the rows that equal others in all other columns. Otherwise a category and its label would be on one side only. The rows
+of a class in a stratified split are it too if they are all equal.
 
 The rows are read once, with their hashes (`ordered`). `places` finds the order from the hashes alone, 16 to 32 bytes a
 row; `store` keeps the rows meanwhile, and gathers them.

@@ -138,7 +138,26 @@ def _find_held_rows(
     of_units = _held_units(Units(near[first], equals.sizes, kinds), connection, seed, split)
     held = np.empty(len(near), np.bool_)
     held[equals.rows] = np.repeat(of_units, equals.sizes)
+    if of_class is not None:
+        drawn = _hash(connection, _hash(connection, near, equals.nth), int(seed))
+        held |= _hold_classes_of_one_unit(drawn, held, _kinds(of_class), split)
     return held
+
+
+def _hold_classes_of_one_unit(drawn: Hashes, held: Flags, kinds: Ints | None, split: Split) -> Flags:
+    """Return rows that validate too, of classes that have none because their rows are equal.
+
+    No copy of an observation is so common; the only value of a class is, such as NULL.
+    """
+    if kinds is None or split.by != "stratified" or not held.any():
+        return np.zeros(len(held), np.bool_)
+    totals, validating = np.bincount(kinds), np.bincount(kinds, held)
+    aims = np.floor(totals * float(split.fraction) + 0.5).astype(np.int64)
+    order = np.lexsort((drawn, kinds))
+    nth = np.arange(len(order)) - (np.cumsum(totals) - totals)[kinds[order]]
+    more = np.zeros(len(held), np.bool_)
+    more[order] = (nth < aims[kinds[order]]) & (validating[kinds[order]] == 0)
+    return more
 
 
 def _are_separate(features: Hashes, equals: EqualRows | None) -> bool:

@@ -224,9 +224,9 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 def test_a_column_of_one_value_and_nulls_tells_its_presence(flags: Session) -> None:
     [found] = flags.compile("SELECT * FROM flags TO TRAIN LinearRegressor LABEL y INTO m")
     features = {next(spec.source_columns(each)): each for each in found.spec.features}
-    present = {name: spec.OneHot(spec.Bucket(name, ())) for name in ("flag", "member", "returned", "fine")}
+    present = {name: spec.IsNull(name) for name in ("flag", "member", "returned", "fine")}
     assert {name: features[name] for name in present} == present
-    assert features["promo"] == spec.OneHot(spec.Vocabulary("promo", ("X",)))
+    assert features["promo"] == spec.OneHot(spec.Vocabulary("promo", ("X",), "other"))
     assert not [note for note in found.notes if "left out" in note]
     [found] = flags.compile("SELECT * FROM flags TO TRAIN BoostedTreesRegressor LABEL y INTO m")
     assert spec.Raw("fine") in found.spec.features

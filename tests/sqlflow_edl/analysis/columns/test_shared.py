@@ -26,7 +26,7 @@ def of(
     return tuple(spec.Embedding(each, dim, combiner, table=table) for each in categories)
 
 
-PLACES = [spec.Vocabulary(name, TEAMS_AND_CITIES) for name in ("city", "team")]
+PLACES = [spec.Vocabulary(name, TEAMS_AND_CITIES, "other") for name in ("city", "team")]
 DIGITS = [spec.ListOf(spec.Vocabulary(name, ("1", "2", "3", "two"))) for name in ("uneven", "wrong")]
 
 
@@ -38,7 +38,7 @@ DIGITS = [spec.ListOf(spec.Vocabulary(name, ("1", "2", "3", "two"))) for name in
         ('shared_embedding_columns(["city|team"])', of(*PLACES, dim=4)),
         (
             "EMBEDDING([VOCABULARIZE(city, 3), VOCABULARIZE(team, 3)], 2)",
-            of(*(spec.Vocabulary(name, TEAMS_AND_CITIES[:3]) for name in ("city", "team"))),
+            of(*(spec.Vocabulary(name, TEAMS_AND_CITIES[:3], "other") for name in ("city", "team"))),
         ),
         (
             "EMBEDDING([HASH(city), HASH(team)], 2)",
@@ -54,7 +54,10 @@ DIGITS = [spec.ListOf(spec.Vocabulary(name, ("1", "2", "3", "two"))) for name in
         ),
         (
             "EMBEDDING([city], 2), EMBEDDING([team, city], 2)",
-            (*of(spec.Vocabulary("city", ("bonn", "lima", "oslo", "rome"))), *of(*PLACES[::-1], table=2)),
+            (
+                *of(spec.Vocabulary("city", ("bonn", "lima", "oslo", "rome"), "other")),
+                *of(*PLACES[::-1], table=2),
+            ),
         ),
     ],
 )
