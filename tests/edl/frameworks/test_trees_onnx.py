@@ -147,7 +147,10 @@ def grown(
         label=target,
         metrics="{}",
     )
-    imports = "from msgspec import UNSET\nfrom edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, LogCount, Raw, Vocabulary\n"
+    imports = (
+        "from msgspec import UNSET\n"
+        "from edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, LogCount, Raw, Vocabulary\n"
+    )
     text = imports + text.replace("seed=0)", f"seed=0{more})")
     spec = job_spec(library, features, label, Rows(False, 9, 9), batch_size=ALL_ROWS, shuffle=False)
     program = loaded(write(folder, text, spec, noted=noted))
